@@ -1,0 +1,170 @@
+//! The records through which the loader and the node image meet.
+//!
+//! `pip-exec` fills one [`NodeBoot`], calls the node image's exported
+//! `cohort_node_open` with it, and gives every rank the address of its own
+//! [`RankBoot`] in the auxiliary vector under [`AT_COHORT`]. A facade that finds
+//! no such entry is a singleton and fills both records itself.
+//!
+//! All of it stays mapped, at the same address, until the last rank has ended.
+
+use core::ffi::{c_char, c_void};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+/// Auxiliary-vector type under which a rank finds the address of its [`RankBoot`].
+///
+/// An auxiliary vector is not inherited across `execve`, so a program that a rank
+/// executes never sees a stale address.
+pub const AT_COHORT: u64 = 0x434f_484f_5254; // "COHORT"
+
+/// First word of both records; anything else is not ours.
+pub const MAGIC: u64 = 0x3154_524f_484f_4350;
+
+/// Raised whenever the layout of a record changes.
+pub const VERSION: u32 = 1;
+
+/// File name of the node image, which lies beside the facades.
+pub const NODE_IMAGE: &str = "libcohort_node.so";
+
+/// Name of the only function that the node image exports: a [`NodeOpen`].
+pub const NODE_OPEN: &str = "cohort_node_open";
+
+/// Where one CPU lies in the machine. Ids are equal exactly when two CPUs share
+/// the core, the last-level cache or the NUMA node.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuPlace {
+    /// The operating system's number of this CPU.
+    pub cpu: u32,
+    /// Physical core.
+    pub core: u32,
+    /// Last-level cache.
+    pub l3: u32,
+    /// NUMA node.
+    pub numa: u32,
+}
+
+/// What the node image is told about its node, once, before any rank starts.
+#[repr(C)]
+pub struct NodeBoot {
+    /// [`MAGIC`].
+    pub magic: u64,
+    /// [`VERSION`].
+    pub version: u32,
+    /// Ranks on this node.
+    pub node_ranks: u32,
+    /// Ranks in the job.
+    pub world_ranks: u32,
+    /// CPUs that this job may use (after affinity masks and cgroup limits).
+    pub cpus: u32,
+    /// NULL-terminated `KEY=VALUE` list to read the `COHORT_*` settings from.
+    /// The caller has validated it with [`crate::settings::Settings::from_env`].
+    pub environment: *const *const c_char,
+    /// `node_ranks` records, in rank order.
+    pub ranks: *const RankBoot,
+    /// `places_len` places, one per usable CPU; may be NULL with `places_len` 0.
+    pub places: *const CpuPlace,
+    /// Length of `places`.
+    pub places_len: u32,
+    /// File descriptor that the node image writes reports to (2).
+    pub report_fd: i32,
+}
+
+/// One rank, as the loader made it.
+#[repr(C)]
+pub struct RankBoot {
+    /// [`MAGIC`].
+    pub magic: u64,
+    /// [`VERSION`].
+    pub version: u32,
+    /// Index on this node.
+    pub local_rank: u32,
+    /// Rank in `MPI_COMM_WORLD`.
+    pub world_rank: u32,
+    /// Number of the program of the command line (`prog0 : prog1`), `MPI_APPNUM`.
+    pub app_number: u32,
+    /// CPU this rank is bound to, or -1.
+    pub cpu: i32,
+    /// A [`Lifecycle`] value, written by the node image, read by the loader when
+    /// the rank's task ends: a task that ends `Initialized` has left its peers waiting.
+    pub lifecycle: AtomicU32,
+    /// Set (code + 1 in the low half of the word, 1 in the upper) before the rank ends
+    /// itself in `MPI_Abort`; 0 otherwise. The loader then ends the job with that code.
+    pub abort: AtomicU64,
+    /// Process id of the rank's task, written by the loader; 0 before it runs.
+    pub pid: AtomicI32,
+    /// Reserved, zero.
+    pub reserved: u32,
+    /// The node image's functions; written by the loader before the rank starts.
+    pub api: *const NodeApi,
+    /// The node, as [`NodeOpen`] returned it.
+    pub node: *mut c_void,
+}
+
+impl RankBoot {
+    /// Encodes an abort code for [`RankBoot::abort`].
+    #[must_use]
+    pub const fn encode_abort(code: i32) -> u64 {
+        (1 << 32) | code as u32 as u64
+    }
+
+    /// The code a rank aborted with, if it did.
+    #[must_use]
+    pub const fn decode_abort(word: u64) -> Option<i32> {
+        if word >> 32 == 0 { None } else { Some(word as u32 as i32) }
+    }
+}
+
+// SAFETY: the pointers are set before any rank starts and never change; what they
+// point to is either immutable or atomic.
+unsafe impl Sync for RankBoot {}
+
+/// How far a rank has come in its use of MPI.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifecycle {
+    /// Neither `MPI_Init` nor a session yet; such a rank may end at will.
+    Fresh = 0,
+    /// Between initialisation and finalisation: its end would strand its peers.
+    Initialized = 1,
+    /// After `MPI_Finalize`.
+    Finalized = 2,
+}
+
+/// Which facade attaches.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbiId {
+    /// `libmpi.so.12`.
+    Mpich = 12,
+    /// `libmpi_abi.so.1`.
+    Mpi5 = 5,
+}
+
+/// What [`NodeApi::attach`] gives to a facade.
+#[repr(C)]
+pub struct Attached {
+    /// The engine's rank, first argument of every function of `table`.
+    pub rank: *const c_void,
+    /// The function table of the facade's ABI (`binding::Table<A>`).
+    pub table: *const c_void,
+}
+
+/// Functions of the node image that are not MPI functions.
+#[repr(C)]
+pub struct NodeApi {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Connects the calling task, a rank, with the engine. Idempotent; `abi` is an
+    /// [`AbiId`]. Returns NULLs for an ABI that the image does not hold.
+    pub attach: unsafe extern "C" fn(boot: *const RankBoot, abi: u32) -> Attached,
+    /// Writes the statistics report to `NodeBoot::report_fd` when `COHORT_STATS` asks
+    /// for it. Called once, by the root task after all ranks ended, or by a singleton's
+    /// `MPI_Finalize`.
+    pub report: unsafe extern "C" fn(node: *mut c_void),
+}
+
+/// Type of the node image's exported function: makes the node, stores it in `*node`
+/// and returns the API, or NULL when a record's magic or version differ or memory is short.
+/// The node image keeps the pointer to `boot`.
+pub type NodeOpen =
+    unsafe extern "C" fn(boot: *const NodeBoot, node: *mut *mut c_void) -> *const NodeApi;

@@ -1,0 +1,24 @@
+//! What every Cohort crate agrees on.
+//!
+//! This crate is **stealable**: `no_std`, no thread-local data, no libc call.
+//! It knows nothing of MPI and nothing of ELF; loader and node image meet here,
+//! in [`boot`].
+//!
+//! | module | what it fixes |
+//! |---|---|
+//! | [`boot`] | the `#[repr(C)]` records that the loader hands to the node image and to each rank |
+//! | [`settings`] | every `COHORT_*` environment variable: name, default, valid values |
+//! | [`sync`] | atomics (replaceable by loom), the light/heavy barrier pair, futex, pause |
+//! | [`text`] | formatting without an allocator: a fixed buffer and a writer to a descriptor |
+#![no_std]
+
+pub mod boot;
+pub mod settings;
+pub mod sync;
+pub mod text;
+
+/// Index of a rank on its node: `0..NodeBoot::node_ranks`.
+pub type LocalRank = u32;
+
+/// Rank in `MPI_COMM_WORLD`.
+pub type WorldRank = u32;

@@ -1,0 +1,359 @@
+//! Every `COHORT_*` environment variable, in one table.
+//!
+//! `pip-exec` checks the environment with [`Settings::from_env`] before anything
+//! starts; the node image reads the same table. A name that is not in the table,
+//! or a value that its row does not take, is an [`Invalid`] that says what is valid.
+
+use crate::text::FixedText;
+use core::fmt;
+
+/// Who makes progress for a rank that computes (`COHORT_PROGRESS`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Ranks that wait progress those that compute (Daps).
+    Steal,
+    /// Nobody: a rank's messages move only inside its own calls.
+    None,
+    /// One polling thread per rank.
+    Thread,
+}
+
+/// How far from itself a worker looks for victims (`COHORT_STEAL_LOCALITY`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Locality {
+    /// Ranks bound to the same physical core.
+    Core,
+    /// Ranks that share the last-level cache.
+    L3,
+    /// Ranks of the same NUMA node.
+    Numa,
+    /// Every rank of the node, nearer ones first.
+    Machine,
+}
+
+/// Order in which a worker tries a victim's tasks (`COHORT_STEAL_PRIORITY`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// Network before shared memory: the cheaper task first.
+    NetShm,
+    /// Shared memory before network.
+    ShmNet,
+}
+
+/// How a rank waits (`COHORT_WAIT`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitMode {
+    /// Spin when every rank has a CPU, else spin briefly and park.
+    Auto,
+    /// Poll without end.
+    Spin,
+    /// Park at once.
+    Park,
+}
+
+/// The values of all settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `COHORT_PROGRESS`.
+    pub progress: Progress,
+    /// `COHORT_STEAL_LOCALITY`.
+    pub steal_locality: Locality,
+    /// `COHORT_STEAL_PRIORITY`.
+    pub steal_priority: Priority,
+    /// `COHORT_STEAL_REMOTE_AFTER`: failed steals on the own NUMA node before a remote one.
+    pub steal_remote_after: u32,
+    /// `COHORT_WAIT`.
+    pub wait: WaitMode,
+    /// `COHORT_EAGER_MAX`, bytes: longer messages use the rendezvous protocol.
+    pub eager_max: usize,
+    /// `COHORT_STACKSIZE`, bytes; 0 means RLIMIT_STACK.
+    pub stack_size: usize,
+    /// `COHORT_STATS`: print the counters when the job ends.
+    pub stats: bool,
+}
+
+impl Settings {
+    /// The settings of an empty environment.
+    pub const DEFAULT: Self = Self {
+        progress: Progress::Steal,
+        steal_locality: Locality::Machine,
+        steal_priority: Priority::NetShm,
+        steal_remote_after: 64,
+        wait: WaitMode::Auto,
+        eager_max: 16 << 10,
+        stack_size: 0,
+        stats: false,
+    };
+
+    /// Reads the settings from `KEY=VALUE` entries; entries that do not begin with
+    /// `COHORT_` are passed over.
+    ///
+    /// # Errors
+    /// The first entry that names no setting or has no valid value.
+    pub fn from_env<'a>(entries: impl Iterator<Item = &'a [u8]>) -> Result<Self, Invalid> {
+        let mut settings = Self::DEFAULT;
+        for entry in entries.filter(|entry| entry.starts_with(b"COHORT_")) {
+            let equals = entry.iter().position(|&byte| byte == b'=').unwrap_or(entry.len());
+            let name = printable(&entry[..equals]);
+            let value = printable(entry.get(equals + 1..).unwrap_or_default());
+            settings.set(name, value)?;
+        }
+        Ok(settings)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Invalid> {
+        let Some(row) = TABLE.iter().find(|row| row.name == name) else {
+            return Err(Invalid::unknown(name));
+        };
+        (row.set)(self, value).ok_or_else(|| Invalid::value(row, value))
+    }
+}
+
+/// One setting, for help texts and documentation.
+#[derive(Debug)]
+pub struct Row {
+    /// The variable's name.
+    pub name: &'static str,
+    /// The valid values, in words.
+    pub values: &'static str,
+    /// The default, as one would type it.
+    pub default: &'static str,
+    /// What it does, one line.
+    pub help: &'static str,
+    set: fn(&mut Settings, &str) -> Option<()>,
+}
+
+/// All settings, in alphabetical order.
+pub static TABLE: &[Row] = &[
+    Row {
+        name: "COHORT_EAGER_MAX",
+        values: "bytes, 0 to 1G (suffixes K, M, G)",
+        default: "16K",
+        help: "longest message that is sent without waiting for its receive",
+        set: |s, v| bytes(v).filter(|&n| n <= 1 << 30).map(|n| s.eager_max = n),
+    },
+    Row {
+        name: "COHORT_PROGRESS",
+        values: "steal, none, thread",
+        default: "steal",
+        help: "who progresses a rank that computes: waiting ranks, nobody, a thread per rank",
+        set: |s, v| {
+            let choices = [
+                ("steal", Progress::Steal),
+                ("none", Progress::None),
+                ("thread", Progress::Thread),
+            ];
+            choose(v, &choices).map(|x| s.progress = x)
+        },
+    },
+    Row {
+        name: "COHORT_STACKSIZE",
+        values: "bytes, 64K to 64G (suffixes K, M, G)",
+        default: "RLIMIT_STACK",
+        help: "stack of each rank",
+        set: |s, v| {
+            bytes(v).filter(|n| (64 << 10..=64 << 30).contains(n)).map(|n| s.stack_size = n)
+        },
+    },
+    Row {
+        name: "COHORT_STATS",
+        values: "0, 1",
+        default: "0",
+        help: "print each rank's counters when the job ends",
+        set: |s, v| choose(v, &[("0", false), ("1", true)]).map(|x| s.stats = x),
+    },
+    Row {
+        name: "COHORT_STEAL_LOCALITY",
+        values: "core, l3, numa, machine",
+        default: "machine",
+        help: "how far from itself a waiting rank looks for work",
+        set: |s, v| {
+            let choices = [
+                ("core", Locality::Core),
+                ("l3", Locality::L3),
+                ("numa", Locality::Numa),
+                ("machine", Locality::Machine),
+            ];
+            choose(v, &choices).map(|x| s.steal_locality = x)
+        },
+    },
+    Row {
+        name: "COHORT_STEAL_PRIORITY",
+        values: "net,shm or shm,net",
+        default: "net,shm",
+        help: "which task of a busy rank is tried first",
+        set: |s, v| {
+            let choices = [("net,shm", Priority::NetShm), ("shm,net", Priority::ShmNet)];
+            choose(v, &choices).map(|x| s.steal_priority = x)
+        },
+    },
+    Row {
+        name: "COHORT_STEAL_REMOTE_AFTER",
+        values: "a count, 0 to 1000000",
+        default: "64",
+        help: "failed steals on the own NUMA node before one on another",
+        set: |s, v| {
+            v.parse().ok().filter(|&n| n <= 1_000_000).map(|n| s.steal_remote_after = n)
+        },
+    },
+    Row {
+        name: "COHORT_WAIT",
+        values: "auto, spin, park",
+        default: "auto",
+        help: "how a waiting rank waits; auto spins when every rank has a CPU",
+        set: |s, v| {
+            let choices =
+                [("auto", WaitMode::Auto), ("spin", WaitMode::Spin), ("park", WaitMode::Park)];
+            choose(v, &choices).map(|x| s.wait = x)
+        },
+    },
+];
+
+/// Why an environment variable was refused; `Display` is the message for the user.
+#[derive(Clone, Debug)]
+pub struct Invalid {
+    name: FixedText<64>,
+    value: FixedText<64>,
+    row: Option<&'static Row>,
+}
+
+impl Invalid {
+    fn unknown(name: &str) -> Self {
+        Self { name: FixedText::of(format_args!("{name}")), value: FixedText::new(), row: None }
+    }
+
+    fn value(row: &'static Row, value: &str) -> Self {
+        Self {
+            name: FixedText::of(format_args!("{}", row.name)),
+            value: FixedText::of(format_args!("{value}")),
+            row: Some(row),
+        }
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.row {
+            Some(row) => write!(
+                f,
+                "environment variable {}=\"{}\" is not valid: it takes {} (default {})",
+                self.name, self.value, row.values, row.default
+            ),
+            None => {
+                write!(f, "environment variable {} is not a setting of Cohort", self.name)?;
+                if let Some(near) = nearest(self.name.as_str(), TABLE.iter().map(|row| row.name)) {
+                    write!(f, "; did you mean {near}?")?;
+                }
+                f.write_str(" Settings:")?;
+                for row in TABLE {
+                    write!(f, " {}", row.name)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl core::error::Error for Invalid {}
+
+/// The candidate that differs least from `word` (edit distance), if one is close:
+/// at most a third of the word's letters differ.
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .map(|candidate| (distance(word.as_bytes(), candidate.as_bytes()), candidate))
+        .min_by_key(|&(distance, _)| distance)
+        .filter(|&(distance, _)| distance * 3 <= word.len().max(3))
+        .map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein distance of the first 63 bytes.
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    let (a, b) = (&a[..a.len().min(63)], &b[..b.len().min(63)]);
+    let mut row: [usize; 64] = core::array::from_fn(|column| column);
+    for (i, &left) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &right) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(left != right);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+fn choose<T: Copy>(value: &str, choices: &[(&str, T)]) -> Option<T> {
+    choices.iter().find(|(name, _)| *name == value).map(|&(_, choice)| choice)
+}
+
+/// A byte count with an optional K, M or G (powers of 1024).
+#[must_use]
+pub fn bytes(text: &str) -> Option<usize> {
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'K' | b'k' => (&text[..text.len() - 1], 10),
+        b'M' | b'm' => (&text[..text.len() - 1], 20),
+        b'G' | b'g' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<usize>().ok()?.checked_mul(1 << shift)
+}
+
+fn printable(bytes: &[u8]) -> &str {
+    core::str::from_utf8(bytes).unwrap_or("(not UTF-8)")
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString;
+
+    fn read(entries: &[&str]) -> Result<Settings, Invalid> {
+        Settings::from_env(entries.iter().map(|entry| entry.as_bytes()))
+    }
+
+    #[test]
+    fn defaults_of_the_table_are_the_defaults_of_the_struct() {
+        for row in TABLE {
+            let mut settings = Settings::DEFAULT;
+            if row.default != "RLIMIT_STACK" {
+                assert_eq!((row.set)(&mut settings, row.default), Some(()), "{}", row.name);
+            }
+            assert_eq!(settings, Settings::DEFAULT, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn other_variables_are_passed_over() {
+        assert_eq!(read(&["PATH=/bin", "NOEQUALS", "COHORTX=1"]).unwrap(), Settings::DEFAULT);
+    }
+
+    #[test]
+    fn values_are_read() {
+        let settings = read(&["COHORT_PROGRESS=none", "COHORT_STACKSIZE=2M"]).unwrap();
+        assert_eq!(settings.progress, Progress::None);
+        assert_eq!(settings.stack_size, 2 << 20);
+    }
+
+    #[test]
+    fn a_misspelt_name_gets_the_nearest_one() {
+        let message = read(&["COHORT_PROGRES=steal"]).unwrap_err().to_string();
+        assert!(message.contains("did you mean COHORT_PROGRESS?"), "{message}");
+    }
+
+    #[test]
+    fn a_bad_value_names_the_valid_ones() {
+        for entry in ["COHORT_PROGRESS=stael", "COHORT_PROGRESS", "COHORT_PROGRESS="] {
+            let message = read(&[entry]).unwrap_err().to_string();
+            assert!(message.contains("steal, none, thread"), "{message}");
+        }
+        for entry in ["COHORT_EAGER_MAX=-1", "COHORT_EAGER_MAX=2G", "COHORT_STACKSIZE=1K"] {
+            assert!(read(&[entry]).is_err(), "{entry}");
+        }
+        assert!(bytes("99999999999999999999G").is_none());
+    }
+}

@@ -1,0 +1,140 @@
+//! Atomics, barriers and the futex: the only way lock-free code of Cohort touches them.
+//!
+//! Under `--cfg loom` the atomics are loom's, so that the same source is model-checked.
+//!
+//! # The asymmetric barrier
+//!
+//! Publishing a message and then asking "is the receiver asleep?" is a store followed by
+//! a load of another location, which x86 may reorder. A full fence on every message
+//! costs more than the message. [`Barriers::light`] is a compiler fence on the
+//! sender's side, paired with [`Barriers::heavy`] (`membarrier`) on the side
+//! that is about to sleep, which pays for both. When ranks outnumber cores sleeping is
+//! the common case, and both sides take an ordinary fence.
+
+#[cfg(not(loom))]
+pub use core::sync::atomic;
+#[cfg(loom)]
+pub use loom::sync::atomic;
+
+#[cfg(not(loom))]
+use core::sync::atomic::{Ordering, compiler_fence, fence};
+
+/// Tells the CPU that this is a polling loop; under loom, lets another thread run.
+#[inline]
+pub fn pause() {
+    #[cfg(not(loom))]
+    core::hint::spin_loop();
+    #[cfg(loom)]
+    loom::thread::yield_now();
+}
+
+/// Keeps its content alone on a cache line (and its prefetched neighbour's).
+#[repr(C, align(64))]
+#[derive(Debug, Default)]
+pub struct CacheLine<T>(pub T);
+
+impl<T> core::ops::Deref for CacheLine<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> core::ops::DerefMut for CacheLine<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+/// How the two sides of a sleep/wake handshake order their store before their load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barriers {
+    /// Light is a compiler fence, heavy is `membarrier(PRIVATE_EXPEDITED)`.
+    Asymmetric,
+    /// Both are sequentially consistent fences.
+    Symmetric,
+}
+
+impl Barriers {
+    /// Registers this address space for `membarrier` and says which kind works.
+    /// `crowded` (more ranks than CPUs) makes sleeping the common case, where the
+    /// symmetric kind is cheaper in total.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn detect(crowded: bool) -> Self {
+        use rustix::thread::{MembarrierCommand, membarrier};
+        if !crowded && membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok() {
+            Self::Asymmetric
+        } else {
+            Self::Symmetric
+        }
+    }
+
+    /// Orders the caller's earlier stores before its later loads, paired with
+    /// [`Barriers::heavy`] of the other side. For the frequent side.
+    #[inline]
+    pub fn light(self) {
+        #[cfg(not(loom))]
+        match self {
+            Self::Asymmetric => compiler_fence(Ordering::SeqCst),
+            Self::Symmetric => fence(Ordering::SeqCst),
+        }
+        #[cfg(loom)]
+        loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// The same for the rare side, which is about to sleep.
+    #[inline]
+    pub fn heavy(self) {
+        #[cfg(not(loom))]
+        match self {
+            Self::Asymmetric => {
+                use rustix::thread::{MembarrierCommand, membarrier};
+                // Registered in `detect`, so it cannot fail; a full fence keeps at least
+                // our own order if a kernel ever says otherwise.
+                if membarrier(MembarrierCommand::PrivateExpedited).is_err() {
+                    fence(Ordering::SeqCst);
+                }
+            }
+            Self::Symmetric => fence(Ordering::SeqCst),
+        }
+        #[cfg(loom)]
+        loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// The private futex of one 32-bit word.
+#[cfg(not(loom))]
+pub mod futex {
+    use core::sync::atomic::AtomicU32;
+    use core::time::Duration;
+    use rustix::thread::futex::{Flags, Timespec, wait as raw_wait, wake as raw_wake};
+
+    /// Why a wait ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Wait {
+        /// Woken, interrupted by a signal, or the word had another value already:
+        /// look at the word again.
+        Again,
+        /// The time is over.
+        TimedOut,
+    }
+
+    /// Sleeps while `*word == expected`, at most `limit` (for ever if `None`).
+    pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) -> Wait {
+        let limit = limit.map(|limit| Timespec {
+            tv_sec: limit.as_secs() as i64,
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        });
+        match raw_wait(word, Flags::PRIVATE, expected, limit.as_ref()) {
+            Err(rustix::io::Errno::TIMEDOUT) => Wait::TimedOut,
+            _ => Wait::Again,
+        }
+    }
+
+    /// Wakes at most `count` sleepers of `word`.
+    pub fn wake(word: &AtomicU32, count: u32) {
+        // Waking a valid address does not fail.
+        let _ = raw_wake(word, Flags::PRIVATE, count);
+    }
+}

@@ -1,0 +1,79 @@
+//! Text without an allocator.
+
+use core::fmt;
+
+/// A string of at most `N` bytes; what does not fit is cut at a character boundary.
+#[derive(Clone)]
+pub struct FixedText<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> Default for FixedText<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> FixedText<N> {
+    /// The empty text.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bytes: [0; N], len: 0 }
+    }
+
+    /// Formats into a fresh text: `FixedText::<80>::of(format_args!("..."))`.
+    #[must_use]
+    pub fn of(arguments: fmt::Arguments<'_>) -> Self {
+        let mut text = Self::new();
+        // Cutting is this type's documented behaviour, so no write fails.
+        let _ = fmt::Write::write_fmt(&mut text, arguments);
+        text
+    }
+
+    /// The text so far.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.bytes[..self.len]).unwrap_or("")
+    }
+}
+
+impl<const N: usize> fmt::Write for FixedText<N> {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        let mut take = piece.len().min(N - self.len);
+        while !piece.is_char_boundary(take) {
+            take -= 1;
+        }
+        self.bytes[self.len..self.len + take].copy_from_slice(&piece.as_bytes()[..take]);
+        self.len += take;
+        Ok(())
+    }
+}
+
+impl<const N: usize> fmt::Display for FixedText<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl<const N: usize> fmt::Debug for FixedText<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// Writes formatted text to a raw file descriptor, in one `write` per call of at most
+/// 1024 bytes. Errors are dropped: this is for last words and reports.
+pub fn say(fd: i32, arguments: fmt::Arguments<'_>) {
+    let text = FixedText::<1024>::of(arguments);
+    let mut rest = text.as_str().as_bytes();
+    // SAFETY: the descriptor is only borrowed for the call; a closed one gives EBADF.
+    let fd = unsafe { rustix::fd::BorrowedFd::borrow_raw(fd) };
+    while !rest.is_empty() {
+        match rustix::io::write(fd, rest) {
+            Ok(written) if written > 0 => rest = &rest[written..],
+            Err(rustix::io::Errno::INTR) => {}
+            _ => return,
+        }
+    }
+}
