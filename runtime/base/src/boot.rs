@@ -110,7 +110,11 @@ impl RankBoot {
     /// The code a rank aborted with, if it did.
     #[must_use]
     pub const fn decode_abort(word: u64) -> Option<i32> {
-        if word >> 32 == 0 { None } else { Some(word as u32 as i32) }
+        if word >> 32 == 0 {
+            None
+        } else {
+            Some(word as u32 as i32)
+        }
     }
 }
 

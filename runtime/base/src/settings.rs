@@ -93,7 +93,10 @@ impl Settings {
     pub fn from_env<'a>(entries: impl Iterator<Item = &'a [u8]>) -> Result<Self, Invalid> {
         let mut settings = Self::DEFAULT;
         for entry in entries.filter(|entry| entry.starts_with(b"COHORT_")) {
-            let equals = entry.iter().position(|&byte| byte == b'=').unwrap_or(entry.len());
+            let equals = entry
+                .iter()
+                .position(|&byte| byte == b'=')
+                .unwrap_or(entry.len());
             let name = printable(&entry[..equals]);
             let value = printable(entry.get(equals + 1..).unwrap_or_default());
             settings.set(name, value)?;
@@ -152,7 +155,9 @@ pub static TABLE: &[Row] = &[
         default: "RLIMIT_STACK",
         help: "stack of each rank",
         set: |s, v| {
-            bytes(v).filter(|n| (64 << 10..=64 << 30).contains(n)).map(|n| s.stack_size = n)
+            bytes(v)
+                .filter(|n| (64 << 10..=64 << 30).contains(n))
+                .map(|n| s.stack_size = n)
         },
     },
     Row {
@@ -193,7 +198,10 @@ pub static TABLE: &[Row] = &[
         default: "64",
         help: "failed steals on the own NUMA node before one on another",
         set: |s, v| {
-            v.parse().ok().filter(|&n| n <= 1_000_000).map(|n| s.steal_remote_after = n)
+            v.parse()
+                .ok()
+                .filter(|&n| n <= 1_000_000)
+                .map(|n| s.steal_remote_after = n)
         },
     },
     Row {
@@ -202,8 +210,11 @@ pub static TABLE: &[Row] = &[
         default: "auto",
         help: "how a waiting rank waits; auto spins when every rank has a CPU",
         set: |s, v| {
-            let choices =
-                [("auto", WaitMode::Auto), ("spin", WaitMode::Spin), ("park", WaitMode::Park)];
+            let choices = [
+                ("auto", WaitMode::Auto),
+                ("spin", WaitMode::Spin),
+                ("park", WaitMode::Park),
+            ];
             choose(v, &choices).map(|x| s.wait = x)
         },
     },
@@ -219,7 +230,11 @@ pub struct Invalid {
 
 impl Invalid {
     fn unknown(name: &str) -> Self {
-        Self { name: FixedText::of(format_args!("{name}")), value: FixedText::new(), row: None }
+        Self {
+            name: FixedText::of(format_args!("{name}")),
+            value: FixedText::new(),
+            row: None,
+        }
     }
 
     fn value(row: &'static Row, value: &str) -> Self {
@@ -240,7 +255,11 @@ impl fmt::Display for Invalid {
                 self.name, self.value, row.values, row.default
             ),
             None => {
-                write!(f, "environment variable {} is not a setting of Cohort", self.name)?;
+                write!(
+                    f,
+                    "environment variable {} is not a setting of Cohort",
+                    self.name
+                )?;
                 if let Some(near) = nearest(self.name.as_str(), TABLE.iter().map(|row| row.name)) {
                     write!(f, "; did you mean {near}?")?;
                 }
@@ -284,7 +303,10 @@ fn distance(a: &[u8], b: &[u8]) -> usize {
 }
 
 fn choose<T: Copy>(value: &str, choices: &[(&str, T)]) -> Option<T> {
-    choices.iter().find(|(name, _)| *name == value).map(|&(_, choice)| choice)
+    choices
+        .iter()
+        .find(|(name, _)| *name == value)
+        .map(|&(_, choice)| choice)
 }
 
 /// A byte count with an optional K, M or G (powers of 1024).
@@ -321,7 +343,12 @@ mod tests {
         for row in TABLE {
             let mut settings = Settings::DEFAULT;
             if row.default != "RLIMIT_STACK" {
-                assert_eq!((row.set)(&mut settings, row.default), Some(()), "{}", row.name);
+                assert_eq!(
+                    (row.set)(&mut settings, row.default),
+                    Some(()),
+                    "{}",
+                    row.name
+                );
             }
             assert_eq!(settings, Settings::DEFAULT, "{}", row.name);
         }
@@ -329,7 +356,10 @@ mod tests {
 
     #[test]
     fn other_variables_are_passed_over() {
-        assert_eq!(read(&["PATH=/bin", "NOEQUALS", "COHORTX=1"]).unwrap(), Settings::DEFAULT);
+        assert_eq!(
+            read(&["PATH=/bin", "NOEQUALS", "COHORTX=1"]).unwrap(),
+            Settings::DEFAULT
+        );
     }
 
     #[test]
@@ -342,18 +372,38 @@ mod tests {
     #[test]
     fn a_misspelt_name_gets_the_nearest_one() {
         let message = read(&["COHORT_PROGRES=steal"]).unwrap_err().to_string();
-        assert!(message.contains("did you mean COHORT_PROGRESS?"), "{message}");
+        assert!(
+            message.contains("did you mean COHORT_PROGRESS?"),
+            "{message}"
+        );
     }
 
     #[test]
     fn a_bad_value_names_the_valid_ones() {
-        for entry in ["COHORT_PROGRESS=stael", "COHORT_PROGRESS", "COHORT_PROGRESS="] {
+        for entry in [
+            "COHORT_PROGRESS=stael",
+            "COHORT_PROGRESS",
+            "COHORT_PROGRESS=",
+        ] {
             let message = read(&[entry]).unwrap_err().to_string();
             assert!(message.contains("steal, none, thread"), "{message}");
         }
-        for entry in ["COHORT_EAGER_MAX=-1", "COHORT_EAGER_MAX=2G", "COHORT_STACKSIZE=1K"] {
+        for entry in [
+            "COHORT_EAGER_MAX=-1",
+            "COHORT_EAGER_MAX=2G",
+            "COHORT_STACKSIZE=1K",
+        ] {
             assert!(read(&[entry]).is_err(), "{entry}");
         }
         assert!(bytes("99999999999999999999G").is_none());
+    }
+
+    #[test]
+    fn the_tuning_page_has_every_setting() {
+        let page = include_str!("../../../docs/TUNING.md");
+        for row in TABLE {
+            let line = std::format!("| `{}` | {} | {} |", row.name, row.values, row.default);
+            assert!(page.contains(&line), "docs/TUNING.md lacks the row {line}");
+        }
     }
 }
