@@ -1,0 +1,278 @@
+//! `MPI_Type_create_subarray` and `MPI_Type_create_darray`.
+//!
+//! Both describe a part of an n-dimensional array: per dimension a list of index intervals,
+//! from the fastest dimension outwards. Their lower bound is 0 and their extent the whole
+//! array's, so that consecutive elements are consecutive arrays.
+
+use super::bounds::{Bounds, narrow};
+use super::construct::check_count;
+use super::program::Placed;
+use super::{Combiner, Contents, CountForm, Type, TypeError, TypeRef};
+use alloc::vec::Vec;
+
+/// Which index of an array varies fastest; the discriminants are the MPI-5 ABI's.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayOrder {
+    /// The last one.
+    C = 12,
+    /// The first one.
+    Fortran = 15,
+}
+
+/// How one dimension of a distributed array is dealt to processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    /// `MPI_DISTRIBUTE_NONE`: not distributed.
+    None,
+    /// `MPI_DISTRIBUTE_BLOCK`; `None` is `MPI_DISTRIBUTE_DFLT_DARG`.
+    Block(Option<i64>),
+    /// `MPI_DISTRIBUTE_CYCLIC`; `None` is `MPI_DISTRIBUTE_DFLT_DARG`, that is 1.
+    Cyclic(Option<i64>),
+}
+
+impl Distribution {
+    /// The pair (distribution, argument) of the MPI-5 ABI.
+    fn neutral(self) -> (i32, i32) {
+        const DEFAULT_ARGUMENT: i32 = 19;
+        let argument = |value: Option<i64>| value.map_or(DEFAULT_ARGUMENT, |value| value as i32);
+        match self {
+            Self::None => (16, DEFAULT_ARGUMENT),
+            Self::Block(value) => (17, argument(value)),
+            Self::Cyclic(value) => (18, argument(value)),
+        }
+    }
+}
+
+/// Indices `start .. start + length` of one dimension.
+#[derive(Clone, Copy)]
+struct Interval {
+    start: i64,
+    length: i64,
+}
+
+/// `MPI_Type_create_subarray`.
+///
+/// # Errors
+/// [`TypeError::BadArray`] for a subarray that is empty or not inside its array, or overflow.
+pub fn subarray(
+    sizes: &[i64],
+    subsizes: &[i64],
+    starts: &[i64],
+    order: ArrayOrder,
+    old: &TypeRef,
+    form: CountForm,
+) -> Result<TypeRef, TypeError> {
+    let dimensions = sizes.len();
+    if dimensions == 0 {
+        return Err(TypeError::BadArray { what: "ndims" });
+    }
+    let mut intervals = Vec::with_capacity(dimensions);
+    for ((&size, &length), &start) in sizes.iter().zip(subsizes).zip(starts) {
+        if size < 1 {
+            return Err(TypeError::BadArray {
+                what: "array_of_sizes",
+            });
+        }
+        if length < 1 || length > size {
+            return Err(TypeError::BadArray {
+                what: "array_of_subsizes",
+            });
+        }
+        if start < 0 || start > size - length {
+            return Err(TypeError::BadArray {
+                what: "array_of_starts",
+            });
+        }
+        intervals.push([Interval { start, length }]);
+    }
+    let contents = Contents::of(Combiner::Subarray)
+        .with_integers(&[dimensions as i32])
+        .with_counts(form, sizes)
+        .with_counts(form, subsizes)
+        .with_counts(form, starts)
+        .with_integers(&[order as i32])
+        .with_type(old);
+    let intervals: Vec<&[Interval]> = intervals.iter().map(|list| list.as_slice()).collect();
+    array(sizes, &intervals, order, old, contents)
+}
+
+/// `MPI_Type_create_darray` for process `rank` of `processes`.
+///
+/// # Errors
+/// [`TypeError::BadArray`] for arguments that contradict each other, or overflow.
+#[expect(clippy::too_many_arguments, reason = "the MPI procedure's own list")]
+pub fn darray(
+    processes: i64,
+    rank: i64,
+    sizes: &[i64],
+    distributions: &[Distribution],
+    grid: &[i64],
+    order: ArrayOrder,
+    old: &TypeRef,
+    form: CountForm,
+) -> Result<TypeRef, TypeError> {
+    let dimensions = sizes.len();
+    if dimensions == 0 {
+        return Err(TypeError::BadArray { what: "ndims" });
+    }
+    let grid_size = grid.iter().try_fold(1_i64, |product, &extent| {
+        if extent < 1 {
+            None
+        } else {
+            product.checked_mul(extent)
+        }
+    });
+    if grid_size != Some(processes) {
+        return Err(TypeError::BadArray {
+            what: "array_of_psizes",
+        });
+    }
+    if !(0..processes).contains(&rank) {
+        return Err(TypeError::BadArray { what: "rank" });
+    }
+    let mut intervals = Vec::with_capacity(dimensions);
+    // Processes are numbered in row-major order, whatever the array's order.
+    let (mut rest, mut block) = (rank, processes);
+    for ((&size, &distribution), &extent) in sizes.iter().zip(distributions).zip(grid) {
+        block /= extent;
+        let coordinate = rest / block;
+        rest %= block;
+        intervals.push(owned(size, distribution, extent, coordinate)?);
+    }
+    let neutral = || {
+        distributions
+            .iter()
+            .map(|distribution| distribution.neutral())
+    };
+    let mut contents = Contents::of(Combiner::Darray)
+        .with_integers(&[processes as i32, rank as i32, dimensions as i32])
+        .with_counts(form, sizes);
+    contents.integers.extend(neutral().map(|(kind, _)| kind));
+    contents
+        .integers
+        .extend(neutral().map(|(_, argument)| argument));
+    contents
+        .integers
+        .extend(grid.iter().map(|&extent| extent as i32));
+    let contents = contents.with_integers(&[order as i32]).with_type(old);
+    let intervals: Vec<&[Interval]> = intervals.iter().map(|list| list.as_slice()).collect();
+    array(sizes, &intervals, order, old, contents)
+}
+
+/// The intervals of one dimension that the process at `coordinate` of `extent` owns.
+fn owned(
+    size: i64,
+    distribution: Distribution,
+    extent: i64,
+    coordinate: i64,
+) -> Result<Vec<Interval>, TypeError> {
+    let bad_argument = TypeError::BadArray {
+        what: "array_of_dargs",
+    };
+    if size < 1 {
+        return Err(TypeError::BadArray {
+            what: "array_of_gsizes",
+        });
+    }
+    let (length, cyclic) = match distribution {
+        Distribution::None if extent == 1 => (size, false),
+        Distribution::None => {
+            return Err(TypeError::BadArray {
+                what: "array_of_psizes",
+            });
+        }
+        Distribution::Block(None) => ((size + extent - 1) / extent, false),
+        Distribution::Block(Some(length)) => (length, false),
+        Distribution::Cyclic(length) => (length.unwrap_or(1), true),
+    };
+    if length < 1 {
+        return Err(bad_argument);
+    }
+    let round = length.checked_mul(extent).ok_or(TypeError::Overflow)?;
+    if !cyclic && round < size {
+        return Err(bad_argument);
+    }
+    let mut list = Vec::new();
+    let mut start = coordinate * length;
+    while start < size {
+        list.push(Interval {
+            start,
+            length: length.min(size - start),
+        });
+        start = start.checked_add(round).ok_or(TypeError::Overflow)?;
+    }
+    Ok(list)
+}
+
+/// The elements of an array whose index in every dimension lies in one of its intervals.
+fn array(
+    sizes: &[i64],
+    intervals: &[&[Interval]],
+    order: ArrayOrder,
+    old: &TypeRef,
+    contents: Contents,
+) -> Result<TypeRef, TypeError> {
+    let extent = sizes
+        .iter()
+        .try_fold(i128::from(old.extent()), |product, &size| {
+            product.checked_mul(i128::from(size))
+        })
+        .ok_or(TypeError::Overflow)?;
+    let extent = narrow(extent)?;
+    let mut placed = old.placed.clone();
+    let (mut copies, mut stride) = (1_i64, old.extent());
+    let (mut low, mut high) = (0_i128, 0_i128);
+    let dimensions = sizes.len();
+    for step in 0..dimensions {
+        let dimension = match order {
+            ArrayOrder::Fortran => step,
+            ArrayOrder::C => dimensions - 1 - step,
+        };
+        let list = intervals[dimension];
+        placed = Placed::sequence(list.iter().map(|interval| {
+            let part = placed.repeat(interval.length as u64, stride);
+            Placed {
+                disp: part.disp.wrapping_add(interval.start * stride),
+                node: part.node,
+            }
+        }));
+        let owned: i64 = list.iter().map(|interval| interval.length).sum();
+        check_count(owned)?;
+        copies = copies.checked_mul(owned).ok_or(TypeError::Overflow)?;
+        if let (Some(first), Some(last)) = (list.first(), list.last()) {
+            let (first, last) = (first.start, last.start + last.length - 1);
+            let shifts = [i128::from(first), i128::from(last)].map(|at| at * i128::from(stride));
+            low += shifts[0].min(shifts[1]);
+            high += shifts[0].max(shifts[1]);
+        }
+        stride = stride
+            .checked_mul(sizes[dimension])
+            .ok_or(TypeError::Overflow)?;
+    }
+    let size = narrow(i128::from(copies) * i128::from(old.size))?;
+    let (true_lb, true_ub) = match size {
+        0 => (0, 0),
+        _ => (
+            low + i128::from(old.true_lb()),
+            high + i128::from(old.bounds.true_ub),
+        ),
+    };
+    let bounds = Bounds {
+        lb: 0,
+        ub: extent,
+        true_lb: narrow(true_lb)?,
+        true_ub: narrow(true_ub)?,
+        resized: true,
+    };
+    Ok(TypeRef::new(Type {
+        size,
+        bounds,
+        alignment: old.alignment,
+        placed,
+        signature: old.signature.repeat(copies as u64),
+        contents,
+        handle: 0,
+        name: "",
+    }))
+}

@@ -1,0 +1,117 @@
+//! The innermost loops that move strided blocks to and from a contiguous stream.
+
+use core::ptr::copy_nonoverlapping;
+
+/// Blocks up to this many bytes (in words of 8) are moved word by word instead of by a call.
+const WORDWISE_MAX: usize = 128;
+
+/// Moves one block; short lengths that occur in structs are moved without a call.
+///
+/// # Safety
+/// `from` is readable and `to` writable for `bytes` bytes, and they do not overlap.
+#[inline(always)]
+pub(super) unsafe fn move_block(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller's conditions cover exactly `bytes` bytes in every arm.
+    unsafe {
+        match bytes {
+            4 => move_array::<4>(from, to),
+            8 => move_array::<8>(from, to),
+            16 => move_array::<16>(from, to),
+            _ => copy_nonoverlapping(from, to, bytes),
+        }
+    }
+}
+
+/// # Safety
+/// As [`move_block`] with `N` bytes.
+#[inline(always)]
+unsafe fn move_array<const N: usize>(from: *const u8, to: *mut u8) {
+    // SAFETY: byte arrays have no alignment, and the caller vouches for N bytes.
+    unsafe { to.cast::<[u8; N]>().write(from.cast::<[u8; N]>().read()) }
+}
+
+/// Moves `count` blocks of `block` bytes from addresses `from_stride` apart to addresses
+/// `to_stride` apart.
+///
+/// # Safety
+/// Every block is readable at its source and writable at its destination, and no source
+/// overlaps a destination.
+pub(super) unsafe fn move_strided(
+    from: *const u8,
+    from_stride: isize,
+    to: *mut u8,
+    to_stride: isize,
+    count: usize,
+    block: usize,
+) {
+    // SAFETY: the caller's conditions are those of every arm.
+    unsafe {
+        match block {
+            1 => fixed::<1>(from, from_stride, to, to_stride, count),
+            2 => fixed::<2>(from, from_stride, to, to_stride, count),
+            4 => fixed::<4>(from, from_stride, to, to_stride, count),
+            8 => fixed::<8>(from, from_stride, to, to_stride, count),
+            12 => fixed::<12>(from, from_stride, to, to_stride, count),
+            16 => fixed::<16>(from, from_stride, to, to_stride, count),
+            24 => fixed::<24>(from, from_stride, to, to_stride, count),
+            32 => fixed::<32>(from, from_stride, to, to_stride, count),
+            64 => fixed::<64>(from, from_stride, to, to_stride, count),
+            _ if block % 8 == 0 && block <= WORDWISE_MAX => {
+                each(from, from_stride, to, to_stride, count, |from, to| {
+                    for word in 0..block / 8 {
+                        // SAFETY: the word lies inside the block.
+                        move_array::<8>(from.add(word * 8), to.add(word * 8));
+                    }
+                });
+            }
+            _ => each(from, from_stride, to, to_stride, count, |from, to| {
+                // SAFETY: the caller's conditions for this block.
+                copy_nonoverlapping(from, to, block);
+            }),
+        }
+    }
+}
+
+/// # Safety
+/// As [`move_strided`] with blocks of `N` bytes.
+unsafe fn fixed<const N: usize>(
+    from: *const u8,
+    from_stride: isize,
+    to: *mut u8,
+    to_stride: isize,
+    count: usize,
+) {
+    // The packed side gets a loop of its own, whose address arithmetic the compiler folds.
+    if to_stride == N as isize {
+        each(from, from_stride, to, N as isize, count, |from, to| {
+            // SAFETY: the caller's conditions for this block.
+            unsafe { move_array::<N>(from, to) }
+        });
+    } else if from_stride == N as isize {
+        each(from, N as isize, to, to_stride, count, |from, to| {
+            // SAFETY: the caller's conditions for this block.
+            unsafe { move_array::<N>(from, to) }
+        });
+    } else {
+        each(from, from_stride, to, to_stride, count, |from, to| {
+            // SAFETY: the caller's conditions for this block.
+            unsafe { move_array::<N>(from, to) }
+        });
+    }
+}
+
+#[inline(always)]
+fn each(
+    mut from: *const u8,
+    from_stride: isize,
+    mut to: *mut u8,
+    to_stride: isize,
+    count: usize,
+    move_one: impl Fn(*const u8, *mut u8),
+) {
+    for _ in 0..count {
+        move_one(from, to);
+        from = from.wrapping_offset(from_stride);
+        to = to.wrapping_offset(to_stride);
+    }
+}

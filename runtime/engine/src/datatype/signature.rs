@@ -1,0 +1,165 @@
+//! Type signatures: which basic elements a datatype holds, in order, in compact form.
+
+use super::Basic;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// The sequence of basic elements of a datatype, as nested repetitions.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    bytes: u64,
+    elements: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Run(Basic, u64),
+    Repeat(Arc<Signature>),
+    Sequence(Arc<[Signature]>),
+}
+
+impl Signature {
+    pub(super) const EMPTY: Self = Self {
+        bytes: 0,
+        elements: 0,
+        kind: Kind::Run(Basic::Byte, 0),
+    };
+
+    pub(super) const fn basic(basic: Basic, count: u64) -> Self {
+        let per_basic = if basic.pair().is_some() { 2 } else { 1 };
+        Self {
+            bytes: basic.size() as u64 * count,
+            elements: per_basic * count,
+            kind: Kind::Run(basic, count),
+        }
+    }
+
+    /// `count` copies one after the other. The caller has checked that the bytes fit in 63 bits.
+    pub(super) fn repeat(&self, count: u64) -> Self {
+        if count == 0 || self.bytes == 0 {
+            return Self::EMPTY;
+        }
+        if count == 1 {
+            return self.clone();
+        }
+        match &self.kind {
+            Kind::Run(basic, inner) => Self::basic(*basic, inner * count),
+            Kind::Repeat(unit) => Self::repeat_of(unit.clone(), self.bytes * count),
+            Kind::Sequence(_) => Self::repeat_of(Arc::new(self.clone()), self.bytes * count),
+        }
+    }
+
+    fn repeat_of(unit: Arc<Self>, bytes: u64) -> Self {
+        Self {
+            bytes,
+            elements: bytes / unit.bytes * unit.elements,
+            kind: Kind::Repeat(unit),
+        }
+    }
+
+    /// The concatenation of `parts`.
+    pub(super) fn sequence(parts: impl Iterator<Item = Self>) -> Self {
+        let mut list: Vec<Self> = Vec::new();
+        for part in parts.filter(|part| part.bytes > 0) {
+            if let (Some(last), Kind::Run(basic, count)) = (list.last_mut(), &part.kind)
+                && let Kind::Run(last_basic, last_count) = last.kind
+                && last_basic == *basic
+            {
+                *last = Self::basic(*basic, last_count + count);
+                continue;
+            }
+            list.push(part);
+        }
+        match list.len() {
+            0 => Self::EMPTY,
+            1 => list.swap_remove(0),
+            _ => Self {
+                bytes: list.iter().map(|part| part.bytes).sum(),
+                elements: list.iter().map(|part| part.elements).sum(),
+                kind: Kind::Sequence(list.into()),
+            },
+        }
+    }
+
+    /// Bytes of data.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Basic elements; a pair type counts two.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.elements
+    }
+
+    /// The one class of all elements, if there is one.
+    #[must_use]
+    pub fn uniform(&self) -> Option<Basic> {
+        match &self.kind {
+            Kind::Run(_, 0) => None,
+            Kind::Run(basic, _) => Some(*basic),
+            Kind::Repeat(unit) => unit.uniform(),
+            Kind::Sequence(parts) => {
+                let first = parts.first()?.uniform()?;
+                parts
+                    .iter()
+                    .all(|part| part.uniform() == Some(first))
+                    .then_some(first)
+            }
+        }
+    }
+
+    /// Visits the runs of equal basics in order: `visit(basic, count)`.
+    pub fn for_each_run(&self, visit: &mut impl FnMut(Basic, u64)) {
+        match &self.kind {
+            Kind::Run(basic, count) => {
+                if *count > 0 {
+                    visit(*basic, *count);
+                }
+            }
+            Kind::Repeat(unit) => {
+                for _ in 0..self.bytes / unit.bytes {
+                    unit.for_each_run(visit);
+                }
+            }
+            Kind::Sequence(parts) => parts.iter().for_each(|part| part.for_each_run(visit)),
+        }
+    }
+
+    /// Whole basic elements in the first `bytes` bytes of one instance (`bytes` at most
+    /// [`Signature::bytes`]), or `None` when they end inside an element.
+    pub(super) fn elements_in(&self, bytes: u64) -> Option<u64> {
+        match &self.kind {
+            Kind::Run(basic, _) => run_elements(*basic, bytes),
+            Kind::Repeat(unit) => {
+                Some(bytes / unit.bytes * unit.elements + unit.elements_in(bytes % unit.bytes)?)
+            }
+            Kind::Sequence(parts) => {
+                let (mut rest, mut elements) = (bytes, 0);
+                for part in parts.iter() {
+                    if rest < part.bytes {
+                        return Some(elements + part.elements_in(rest)?);
+                    }
+                    rest -= part.bytes;
+                    elements += part.elements;
+                }
+                Some(elements)
+            }
+        }
+    }
+}
+
+fn run_elements(basic: Basic, bytes: u64) -> Option<u64> {
+    let size = basic.size() as u64;
+    let (whole, rest) = (bytes / size, bytes % size);
+    match basic.pair() {
+        None => (rest == 0).then_some(whole),
+        Some((first, _)) => match rest {
+            0 => Some(whole * 2),
+            rest if rest == first.size() as u64 => Some(whole * 2 + 1),
+            _ => None,
+        },
+    }
+}

@@ -1,0 +1,402 @@
+//! Packing, unpacking and copying by a compiled datatype.
+//!
+//! All three work on a range of the *packed stream*: the concatenation of the data bytes of
+//! `count` elements in type-map order. They neither allocate nor block, so tasks may work on
+//! disjoint ranges of one message at the same time. (When a receive type overlaps itself,
+//! which MPI forbids, ranges are no longer disjoint in memory.)
+
+use super::Type;
+use super::kernels::{move_block, move_strided};
+use super::program::{Block, Kind, Node, Part};
+use core::mem::MaybeUninit;
+use core::ptr::copy_nonoverlapping;
+
+/// Bytes of stack that a copy between two non-contiguous layouts goes through.
+const BOUNCE: usize = 4096;
+
+/// A copy between two non-contiguous layouts skips the bounce when the source's runs have
+/// at least this many bytes.
+const DIRECT_RUN: u64 = 2048;
+
+/// A user's buffer: `count` elements of `datatype` at `base` (which may be `MPI_BOTTOM`, 0,
+/// when the type holds absolute addresses).
+#[derive(Clone, Copy, Debug)]
+pub struct Layout<'a> {
+    /// The buffer's address.
+    pub base: *mut u8,
+    /// Number of elements.
+    pub count: u64,
+    /// Their type.
+    pub datatype: &'a Type,
+}
+
+impl<'a> Layout<'a> {
+    /// `count` elements of `datatype` at `base`.
+    #[inline]
+    #[must_use]
+    pub fn new(base: *mut u8, count: u64, datatype: &'a Type) -> Self {
+        Self {
+            base,
+            count,
+            datatype,
+        }
+    }
+
+    /// Bytes of the packed stream.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.datatype.size as u64 * self.count
+    }
+
+    /// The address of the first byte when all data is one contiguous run.
+    #[inline]
+    #[must_use]
+    pub fn contiguous(&self) -> Option<*mut u8> {
+        let placed = &self.datatype.placed;
+        let one_run = placed.node.is_run()
+            && (self.datatype.extent() == self.datatype.size || self.count <= 1);
+        one_run.then(|| self.base.wrapping_offset(placed.disp as isize))
+    }
+}
+
+/// Packs bytes `[offset, offset + length)` of the layout's packed stream to `out`; the range
+/// is cut at the stream's end. Returns the bytes packed.
+///
+/// # Safety
+/// The layout's data is readable, `out` is writable for `length` bytes, and they do not overlap.
+#[inline]
+pub unsafe fn pack(layout: Layout<'_>, offset: u64, out: *mut u8, length: u64) -> u64 {
+    let end = layout.bytes().min(offset.saturating_add(length));
+    if end <= offset {
+        return 0;
+    }
+    // SAFETY: the caller's conditions; [offset, end) lies inside the stream and `out`.
+    unsafe {
+        match layout.contiguous() {
+            Some(data) => {
+                copy_nonoverlapping(data.add(offset as usize), out, (end - offset) as usize)
+            }
+            None => walk(layout, offset, end, &mut Packer { out }),
+        }
+    }
+    end - offset
+}
+
+/// Unpacks `length` bytes at `input` to bytes `[offset, offset + length)` of the layout's
+/// packed stream; the range is cut at the stream's end. Returns the bytes unpacked.
+///
+/// # Safety
+/// The layout's data is writable, `input` is readable for `length` bytes, and they do not
+/// overlap.
+#[inline]
+pub unsafe fn unpack(layout: Layout<'_>, offset: u64, input: *const u8, length: u64) -> u64 {
+    let end = layout.bytes().min(offset.saturating_add(length));
+    if end <= offset {
+        return 0;
+    }
+    // SAFETY: the caller's conditions; [offset, end) lies inside the stream and `input`.
+    unsafe {
+        match layout.contiguous() {
+            Some(data) => {
+                copy_nonoverlapping(input, data.add(offset as usize), (end - offset) as usize)
+            }
+            None => walk(layout, offset, end, &mut Unpacker { input }),
+        }
+    }
+    end - offset
+}
+
+/// Copies bytes `[from, to)` of the packed stream of `source` to the same bytes of the packed
+/// stream of `destination`; the range is cut at the end of the shorter stream. Returns the
+/// bytes copied.
+///
+/// # Safety
+/// The source's data is readable, the destination's writable, and they do not overlap.
+pub unsafe fn copy(destination: Layout<'_>, source: Layout<'_>, from: u64, to: u64) -> u64 {
+    let to = to.min(source.bytes()).min(destination.bytes());
+    if to <= from {
+        return 0;
+    }
+    let length = to - from;
+    // SAFETY: the caller's conditions; the range lies inside both streams.
+    unsafe {
+        if let Some(data) = source.contiguous() {
+            return unpack(destination, from, data.add(from as usize), length);
+        }
+        if let Some(data) = destination.contiguous() {
+            return pack(source, from, data.add(from as usize), length);
+        }
+        if typical_run(&source.datatype.placed.node) >= DIRECT_RUN {
+            walk(
+                source,
+                from,
+                to,
+                &mut Direct {
+                    destination,
+                    offset: from,
+                },
+            );
+        } else {
+            copy_by_bounce(destination, source, from, to);
+        }
+    }
+    length
+}
+
+/// # Safety
+/// As [`copy`], with the range inside both streams.
+unsafe fn copy_by_bounce(destination: Layout<'_>, source: Layout<'_>, from: u64, to: u64) {
+    let mut bounce = MaybeUninit::<[u8; BOUNCE]>::uninit();
+    let bounce = bounce.as_mut_ptr().cast::<u8>();
+    let mut at = from;
+    while at < to {
+        let length = (to - at).min(BOUNCE as u64);
+        // SAFETY: the caller's conditions; the bounce holds BOUNCE bytes.
+        unsafe {
+            pack(source, at, bounce, length);
+            unpack(destination, at, bounce, length);
+        }
+        at += length;
+    }
+}
+
+/// Bytes of a typical contiguous run of `node`.
+fn typical_run(node: &Node) -> u64 {
+    match &node.kind {
+        Kind::Run => node.size,
+        Kind::Vector { block, .. } => *block,
+        Kind::Repeat { child, .. } => typical_run(child),
+        Kind::Blocks(blocks) => node.size / blocks.len() as u64,
+        Kind::Parts(parts) => parts.first().map_or(0, |part| typical_run(&part.node)),
+    }
+}
+
+/// What to do with the memory that a range of the packed stream lies in, in stream order.
+trait Sink {
+    /// # Safety
+    /// `bytes` bytes at `memory` are the layout's data.
+    unsafe fn run(&mut self, memory: *mut u8, bytes: usize);
+    /// # Safety
+    /// As [`Sink::run`] for each of `count` blocks at distance `stride`.
+    unsafe fn vector(&mut self, memory: *mut u8, count: usize, stride: isize, block: usize);
+}
+
+struct Packer {
+    out: *mut u8,
+}
+
+impl Sink for Packer {
+    #[inline(always)]
+    unsafe fn run(&mut self, memory: *mut u8, bytes: usize) {
+        // SAFETY: `pack`'s caller gave as many bytes of output as the range has.
+        unsafe {
+            move_block(memory, self.out, bytes);
+            self.out = self.out.add(bytes);
+        }
+    }
+
+    unsafe fn vector(&mut self, memory: *mut u8, count: usize, stride: isize, block: usize) {
+        // SAFETY: as in `run`, for `count` blocks.
+        unsafe {
+            move_strided(memory, stride, self.out, block as isize, count, block);
+            self.out = self.out.add(count * block);
+        }
+    }
+}
+
+struct Unpacker {
+    input: *const u8,
+}
+
+impl Sink for Unpacker {
+    #[inline(always)]
+    unsafe fn run(&mut self, memory: *mut u8, bytes: usize) {
+        // SAFETY: `unpack`'s caller gave as many bytes of input as the range has.
+        unsafe {
+            move_block(self.input, memory, bytes);
+            self.input = self.input.add(bytes);
+        }
+    }
+
+    unsafe fn vector(&mut self, memory: *mut u8, count: usize, stride: isize, block: usize) {
+        // SAFETY: as in `run`, for `count` blocks.
+        unsafe {
+            move_strided(self.input, block as isize, memory, stride, count, block);
+            self.input = self.input.add(count * block);
+        }
+    }
+}
+
+/// Copies each run of the source straight to the destination.
+struct Direct<'a> {
+    destination: Layout<'a>,
+    offset: u64,
+}
+
+impl Sink for Direct<'_> {
+    unsafe fn run(&mut self, memory: *mut u8, bytes: usize) {
+        // SAFETY: `copy`'s caller vouches for both layouts.
+        self.offset += unsafe { unpack(self.destination, self.offset, memory, bytes as u64) };
+    }
+
+    unsafe fn vector(&mut self, memory: *mut u8, count: usize, stride: isize, block: usize) {
+        for index in 0..count {
+            // SAFETY: the block is one of the vector's.
+            unsafe { self.run(memory.wrapping_offset(index as isize * stride), block) };
+        }
+    }
+}
+
+/// Visits the packed range `[from, to)` of a layout.
+///
+/// # Safety
+/// The range lies inside the stream; the rest as the sink demands.
+unsafe fn walk<S: Sink>(layout: Layout<'_>, from: u64, to: u64, sink: &mut S) {
+    let placed = &layout.datatype.placed;
+    let memory = layout.base.wrapping_offset(placed.disp as isize);
+    let (extent, node) = (layout.datatype.extent(), &placed.node);
+    // SAFETY: the caller's conditions; `count` elements at distance `extent` are the layout.
+    unsafe {
+        match node.kind {
+            _ if layout.count == 1 => walk_node(node, memory, from, to, sink),
+            Kind::Run => walk_vector(memory, extent, node.size, from, to, sink),
+            Kind::Vector {
+                count,
+                stride,
+                block,
+            } if stride.checked_mul(count as i64) == Some(extent) => {
+                walk_vector(memory, stride, block, from, to, sink);
+            }
+            _ => walk_repeat(node, extent, memory, from, to, sink),
+        }
+    }
+}
+
+/// # Safety
+/// As [`walk`], for one instance of `node` whose first data byte is at `memory`.
+unsafe fn walk_node<S: Sink>(node: &Node, memory: *mut u8, from: u64, to: u64, sink: &mut S) {
+    // SAFETY: the caller's conditions, passed on with the kind's own geometry.
+    unsafe {
+        match &node.kind {
+            Kind::Run => sink.run(memory.wrapping_add(from as usize), (to - from) as usize),
+            Kind::Vector { stride, block, .. } => {
+                walk_vector(memory, *stride, *block, from, to, sink);
+            }
+            Kind::Repeat { stride, child, .. } => {
+                walk_repeat(child, *stride, memory, from, to, sink);
+            }
+            Kind::Blocks(blocks) => walk_blocks(blocks, memory, from, to, sink),
+            Kind::Parts(parts) => walk_parts(parts, memory, from, to, sink),
+        }
+    }
+}
+
+/// # Safety
+/// As [`walk_node`].
+unsafe fn walk_vector<S: Sink>(
+    memory: *mut u8,
+    stride: i64,
+    block: u64,
+    from: u64,
+    to: u64,
+    sink: &mut S,
+) {
+    let at = |index: u64| memory.wrapping_offset((index as i64).wrapping_mul(stride) as isize);
+    let (mut first, head) = (from / block, from % block);
+    let (last, tail) = (to / block, to % block);
+    // SAFETY: the blocks from `first` to `last` are the range's.
+    unsafe {
+        if head > 0 {
+            let end = if first == last { tail } else { block };
+            sink.run(at(first).wrapping_add(head as usize), (end - head) as usize);
+            if first == last {
+                return;
+            }
+            first += 1;
+        }
+        if first < last {
+            sink.vector(
+                at(first),
+                (last - first) as usize,
+                stride as isize,
+                block as usize,
+            );
+        }
+        if tail > 0 {
+            sink.run(at(last), tail as usize);
+        }
+    }
+}
+
+/// # Safety
+/// As [`walk_node`].
+unsafe fn walk_repeat<S: Sink>(
+    child: &Node,
+    stride: i64,
+    memory: *mut u8,
+    from: u64,
+    to: u64,
+    sink: &mut S,
+) {
+    let (mut index, mut head) = (from / child.size, from % child.size);
+    let mut rest = to - from;
+    while rest > 0 {
+        let take = rest.min(child.size - head);
+        let at = memory.wrapping_offset((index as i64).wrapping_mul(stride) as isize);
+        // SAFETY: the caller's conditions for the child's instance `index`.
+        unsafe { walk_node(child, at, head, head + take, sink) };
+        rest -= take;
+        head = 0;
+        index += 1;
+    }
+}
+
+/// # Safety
+/// As [`walk_node`].
+#[inline]
+unsafe fn walk_blocks<S: Sink>(
+    blocks: &[Block],
+    memory: *mut u8,
+    from: u64,
+    to: u64,
+    sink: &mut S,
+) {
+    let first = if from == 0 {
+        0
+    } else {
+        blocks.partition_point(|block| block.packed <= from) - 1
+    };
+    for block in blocks.get(first..).unwrap_or_default() {
+        if block.packed >= to {
+            return;
+        }
+        let head = from.saturating_sub(block.packed);
+        let end = block.bytes.min(to - block.packed);
+        let at = memory
+            .wrapping_offset(block.disp as isize)
+            .wrapping_add(head as usize);
+        // SAFETY: [head, end) of this block is the layout's.
+        unsafe { sink.run(at, (end - head) as usize) };
+    }
+}
+
+/// # Safety
+/// As [`walk_node`].
+unsafe fn walk_parts<S: Sink>(parts: &[Part], memory: *mut u8, from: u64, to: u64, sink: &mut S) {
+    let first = if from == 0 {
+        0
+    } else {
+        parts.partition_point(|part| part.packed <= from) - 1
+    };
+    for part in parts.get(first..).unwrap_or_default() {
+        if part.packed >= to {
+            return;
+        }
+        let head = from.saturating_sub(part.packed);
+        let end = part.node.size.min(to - part.packed);
+        let at = memory.wrapping_offset(part.disp as isize);
+        // SAFETY: [head, end) of this part is the layout's.
+        unsafe { walk_node(&part.node, at, head, end, sink) };
+    }
+}
