@@ -1,1 +1,590 @@
+//! Random nested types against a naive reference: the list of (displacement, basic) pairs.
 
+use super::*;
+use proptest::prelude::*;
+use std::boxed::Box;
+use std::vec;
+use std::vec::Vec;
+
+const FORM: CountForm = CountForm::Int;
+
+/// How to make a type.
+#[derive(Clone, Debug)]
+enum Recipe {
+    Basic(u32),
+    Contiguous(i64, Box<Recipe>),
+    Vector(i64, i64, i64, Box<Recipe>),
+    Hvector(i64, i64, i64, Box<Recipe>),
+    Indexed(Vec<(i64, i64)>, Box<Recipe>),
+    Hindexed(Vec<(i64, i64)>, Box<Recipe>),
+    Block(i64, Vec<i64>, Box<Recipe>),
+    Struct(Vec<(i64, i64, Recipe)>),
+    Subarray(Vec<(i64, i64, i64)>, bool, Box<Recipe>),
+    Resized(i64, i64, Box<Recipe>),
+    Dup(Box<Recipe>),
+}
+
+/// The type map itself.
+#[derive(Clone, Debug)]
+struct Naive {
+    entries: Vec<(i64, Basic)>,
+    lb: i64,
+    ub: i64,
+    marked: bool,
+    alignment: i64,
+}
+
+impl Naive {
+    fn extent(&self) -> i64 {
+        self.ub - self.lb
+    }
+
+    /// Copies of members at displacements, one by one.
+    fn of(copies: &[(i64, &Naive)], pad: bool) -> Naive {
+        let marked = copies.iter().any(|(_, member)| member.marked);
+        let relevant = || copies.iter().filter(|(_, member)| member.marked == marked);
+        let lb = relevant()
+            .map(|(disp, member)| disp + member.lb)
+            .min()
+            .unwrap_or(0);
+        let mut ub = relevant()
+            .map(|(disp, member)| disp + member.ub)
+            .max()
+            .unwrap_or(0);
+        let alignment = copies
+            .iter()
+            .map(|(_, member)| member.alignment)
+            .max()
+            .unwrap_or(1);
+        if pad && !marked {
+            while (ub - lb) % alignment != 0 {
+                ub += 1;
+            }
+        }
+        let entries = copies
+            .iter()
+            .flat_map(|(disp, member)| member.entries.iter().map(move |(at, b)| (disp + at, *b)))
+            .collect();
+        Naive {
+            entries,
+            lb,
+            ub,
+            marked,
+            alignment,
+        }
+    }
+
+    fn blocks(&self, list: impl Iterator<Item = (i64, i64)>) -> Naive {
+        let copies: Vec<_> = list
+            .flat_map(|(length, disp)| (0..length).map(move |k| (disp, k)))
+            .map(|(disp, k)| (disp + k * self.extent(), self))
+            .collect();
+        Naive::of(&copies, false)
+    }
+
+    /// The displacement of every byte of the packed stream of `count` elements.
+    fn bytes(&self, count: u64) -> Vec<i64> {
+        let mut list = Vec::new();
+        for element in 0..count as i64 {
+            for &(disp, basic) in &self.entries {
+                let at = disp + element * self.extent();
+                match basic {
+                    Basic::ShortInt => list.extend([0, 1, 4, 5, 6, 7].map(|byte| at + byte)),
+                    _ => list.extend((0..basic.size()).map(|byte| at + byte)),
+                }
+            }
+        }
+        list
+    }
+}
+
+fn naive_subarray(dims: &[(i64, i64, i64)], fortran: bool, old: &Naive) -> Naive {
+    let mut order: Vec<_> = dims.to_vec();
+    if !fortran {
+        order.reverse();
+    }
+    let (mut starts, mut stride) = (vec![0], old.extent());
+    for (size, length, start) in order {
+        starts = (0..length)
+            .flat_map(|k| starts.iter().map(move |at| at + (start + k) * stride))
+            .collect();
+        stride *= size;
+    }
+    let copies: Vec<_> = starts.iter().map(|&disp| (disp, old)).collect();
+    Naive {
+        lb: 0,
+        ub: stride,
+        marked: true,
+        ..Naive::of(&copies, false)
+    }
+}
+
+fn build(recipe: &Recipe) -> (TypeRef, Naive) {
+    match recipe {
+        Recipe::Basic(handle) => {
+            let datatype = predefined(*handle).expect("a predefined handle");
+            let basic = datatype.basic().expect("a basic class");
+            let naive = Naive {
+                entries: vec![(0, basic)],
+                lb: 0,
+                ub: basic.extent(),
+                marked: false,
+                alignment: basic.alignment(),
+            };
+            (datatype, naive)
+        }
+        Recipe::Contiguous(count, old) => {
+            let (old, naive) = build(old);
+            let made = contiguous(*count, &old, FORM).expect("small");
+            (made, naive.blocks([(*count, 0)].into_iter()))
+        }
+        Recipe::Vector(count, length, stride, old) => {
+            let (old, naive) = build(old);
+            let made = vector(*count, *length, *stride, &old, FORM).expect("small");
+            let step = stride * naive.extent();
+            (made, naive.blocks((0..*count).map(|k| (*length, k * step))))
+        }
+        Recipe::Hvector(count, length, stride, old) => {
+            let (old, naive) = build(old);
+            let made = hvector(*count, *length, *stride, &old, FORM).expect("small");
+            (
+                made,
+                naive.blocks((0..*count).map(|k| (*length, k * stride))),
+            )
+        }
+        Recipe::Indexed(list, old) => {
+            let (old, naive) = build(old);
+            let (lengths, disps): (Vec<_>, Vec<_>) = list.iter().copied().unzip();
+            let made = indexed(&lengths, &disps, &old, FORM).expect("small");
+            let extent = naive.extent();
+            (
+                made,
+                naive.blocks(list.iter().map(|(length, disp)| (*length, disp * extent))),
+            )
+        }
+        Recipe::Hindexed(list, old) => {
+            let (old, naive) = build(old);
+            let (lengths, disps): (Vec<_>, Vec<_>) = list.iter().copied().unzip();
+            let made = hindexed(&lengths, &disps, &old, FORM).expect("small");
+            (made, naive.blocks(list.iter().copied()))
+        }
+        Recipe::Block(length, disps, old) => {
+            let (old, naive) = build(old);
+            let made = indexed_block(*length, disps, &old, FORM).expect("small");
+            let extent = naive.extent();
+            (
+                made,
+                naive.blocks(disps.iter().map(|disp| (*length, disp * extent))),
+            )
+        }
+        Recipe::Struct(members) => build_struct(members),
+        Recipe::Subarray(dims, fortran, old) => {
+            let (old, naive) = build(old);
+            let column =
+                |pick: fn(&(i64, i64, i64)) -> i64| dims.iter().map(pick).collect::<Vec<_>>();
+            let order = if *fortran {
+                ArrayOrder::Fortran
+            } else {
+                ArrayOrder::C
+            };
+            let (sizes, lengths, starts) = (
+                column(|dim| dim.0),
+                column(|dim| dim.1),
+                column(|dim| dim.2),
+            );
+            let made = subarray(&sizes, &lengths, &starts, order, &old, FORM).expect("small");
+            (made, naive_subarray(dims, *fortran, &naive))
+        }
+        Recipe::Resized(lb, extent, old) => {
+            let (old, naive) = build(old);
+            let made = resized(&old, *lb, *extent, FORM).expect("small");
+            (
+                made,
+                Naive {
+                    lb: *lb,
+                    ub: lb + extent,
+                    marked: true,
+                    ..naive
+                },
+            )
+        }
+        Recipe::Dup(old) => {
+            let (old, naive) = build(old);
+            (dup(&old), naive)
+        }
+    }
+}
+
+fn build_struct(members: &[(i64, i64, Recipe)]) -> (TypeRef, Naive) {
+    let built: Vec<_> = members.iter().map(|(_, _, member)| build(member)).collect();
+    let lengths: Vec<_> = members.iter().map(|member| member.0).collect();
+    let disps: Vec<_> = members.iter().map(|member| member.1).collect();
+    let types: Vec<_> = built.iter().map(|(datatype, _)| datatype.clone()).collect();
+    let mut copies = Vec::new();
+    for ((length, disp, _), (_, naive)) in members.iter().zip(&built) {
+        copies.extend((0..*length).map(|k| (disp + k * naive.extent(), naive)));
+    }
+    (
+        struct_(&lengths, &disps, &types, FORM).expect("small"),
+        Naive::of(&copies, true),
+    )
+}
+
+fn recipes() -> impl Strategy<Value = Recipe> {
+    // char, short, int, double, complex double, long double + int, short + int
+    let handles = [0x243, 0x208, 0x209, 0x214, 0x216, 0x22d, 0x22c];
+    let leaf = prop::sample::select(handles.to_vec()).prop_map(Recipe::Basic);
+    leaf.prop_recursive(4, 12, 3, |inner| {
+        let pairs = prop::collection::vec((0..4_i64, -6..12_i64), 0..20);
+        let byte_pairs = prop::collection::vec((0..4_i64, -60..200_i64), 0..20);
+        let members = prop::collection::vec((0..3_i64, -40..100_i64, inner.clone()), 0..4);
+        let dimension = (1..5_i64, 1..5_i64, 0..4_i64)
+            .prop_map(|(length, spare, start)| (length + spare, length, start.min(spare)));
+        let dims = prop::collection::vec(dimension, 1..4);
+        let boxed = inner.prop_map(Box::new).boxed();
+        prop_oneof![
+            (0..6_i64, boxed.clone()).prop_map(|(n, old)| Recipe::Contiguous(n, old)),
+            (0..6_i64, 0..4_i64, -5..8_i64, boxed.clone())
+                .prop_map(|(n, length, stride, old)| Recipe::Vector(n, length, stride, old)),
+            (0..6_i64, 0..4_i64, -50..90_i64, boxed.clone())
+                .prop_map(|(n, length, stride, old)| Recipe::Hvector(n, length, stride, old)),
+            (pairs, boxed.clone()).prop_map(|(list, old)| Recipe::Indexed(list, old)),
+            (byte_pairs, boxed.clone()).prop_map(|(list, old)| Recipe::Hindexed(list, old)),
+            (
+                0..4_i64,
+                prop::collection::vec(-6..12_i64, 0..20),
+                boxed.clone()
+            )
+                .prop_map(|(length, list, old)| Recipe::Block(length, list, old)),
+            members.prop_map(Recipe::Struct),
+            (dims, any::<bool>(), boxed.clone())
+                .prop_map(|(dims, fortran, old)| Recipe::Subarray(dims, fortran, old)),
+            (-30..30_i64, 0..200_i64, boxed.clone())
+                .prop_map(|(lb, extent, old)| Recipe::Resized(lb, extent, old)),
+            boxed.prop_map(Recipe::Dup),
+        ]
+    })
+    .prop_filter("not too large", |recipe| {
+        build(recipe).1.entries.len() < 3000
+    })
+}
+
+/// Memory that holds every byte a layout touches.
+struct Memory {
+    bytes: Vec<u8>,
+    origin: i64,
+}
+
+impl Memory {
+    fn around(touched: &[i64], fill: impl Fn(usize) -> u8) -> Self {
+        let low = touched.iter().copied().min().unwrap_or(0);
+        let high = touched.iter().copied().max().unwrap_or(0);
+        let bytes = (0..(high - low + 1) as usize).map(fill).collect();
+        Self { bytes, origin: low }
+    }
+
+    /// The buffer address for which displacement `origin` is the first byte.
+    fn base(&mut self) -> *mut u8 {
+        self.bytes
+            .as_mut_ptr()
+            .wrapping_offset(-self.origin as isize)
+    }
+
+    fn at(&self, disp: i64) -> u8 {
+        self.bytes[(disp - self.origin) as usize]
+    }
+
+    fn set(&mut self, disp: i64, value: u8) {
+        self.bytes[(disp - self.origin) as usize] = value;
+    }
+}
+
+fn noise(index: usize) -> u8 {
+    (index.wrapping_mul(2_654_435_761) >> 11) as u8
+}
+
+/// Two fractions of a length as a range.
+fn range(length: usize, from: f64, to: f64) -> (u64, u64) {
+    let (from, to) = ((length as f64 * from) as u64, (length as f64 * to) as u64);
+    (from.min(to), from.max(to))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn bounds_and_signature_match_the_type_map(recipe in recipes()) {
+        let (made, naive) = build(&recipe);
+        let touched = naive.bytes(1);
+        prop_assert_eq!(made.size(), touched.len() as i64);
+        prop_assert_eq!((made.lb(), made.ub()), (naive.lb, naive.ub));
+        let true_lb = touched.iter().copied().min().unwrap_or(0);
+        let true_ub = touched.iter().copied().max().map_or(0, |last| last + 1);
+        prop_assert_eq!((made.true_lb(), made.true_extent()), (true_lb, true_ub - true_lb));
+        let mut basics = Vec::new();
+        made.signature().for_each_run(&mut |basic, count| basics.extend((0..count).map(|_| basic)));
+        let expected: Vec<_> = naive.entries.iter().map(|(_, basic)| *basic).collect();
+        prop_assert_eq!(basics, expected);
+        if made.is_dense() {
+            prop_assert!(naive.bytes(3).iter().copied().eq(0..3 * made.size()));
+        }
+    }
+
+    #[test]
+    fn pack_and_unpack_any_range(
+        recipe in recipes(), count in 0..5_u64, from in 0.0..=1.0, to in 0.0..=1.0,
+    ) {
+        let (made, naive) = build(&recipe);
+        let touched = naive.bytes(count);
+        let (from, to) = range(touched.len(), from, to);
+        let wanted = &touched[from as usize..to as usize];
+        let mut memory = Memory::around(&touched, noise);
+        let layout = Layout::new(memory.base(), count, &made);
+        prop_assert_eq!(layout.bytes(), touched.len() as u64);
+
+        let mut packed = vec![0; wanted.len()];
+        // SAFETY: the memory holds all bytes of the layout.
+        let done = unsafe { pack(layout, from, packed.as_mut_ptr(), to - from) };
+        prop_assert_eq!(done, to - from);
+        let expected: Vec<_> = wanted.iter().map(|&disp| memory.at(disp)).collect();
+        prop_assert_eq!(&packed, &expected);
+
+        let stream: Vec<_> = (0..wanted.len()).map(|index| noise(index + 77)).collect();
+        let mut reference = Memory::around(&touched, noise);
+        for (&disp, &byte) in wanted.iter().zip(&stream) {
+            reference.set(disp, byte);
+        }
+        // SAFETY: as above.
+        let done = unsafe { unpack(layout, from, stream.as_ptr(), to - from) };
+        prop_assert_eq!(done, to - from);
+        prop_assert_eq!(&memory.bytes, &reference.bytes);
+    }
+
+    #[test]
+    fn copy_between_any_two_layouts(
+        source in recipes(), destination in recipes(),
+        counts in (0..4_u64, 0..4_u64), from in 0.0..=1.0, to in 0.0..=1.0,
+    ) {
+        let ((source, source_map), (destination, destination_map)) =
+            (build(&source), build(&destination));
+        let (read, written) = (source_map.bytes(counts.0), destination_map.bytes(counts.1));
+        let (from, to) = range(read.len().min(written.len()), from, to);
+        let mut source_memory = Memory::around(&read, noise);
+        let mut memory = Memory::around(&written, |_| 0);
+        let mut reference = Memory::around(&written, |_| 0);
+        for index in from as usize..to as usize {
+            reference.set(written[index], source_memory.at(read[index]));
+        }
+        let source = Layout::new(source_memory.base(), counts.0, &source);
+        let destination = Layout::new(memory.base(), counts.1, &destination);
+        // SAFETY: both memories hold all bytes of their layouts.
+        let done = unsafe { copy(destination, source, from, to) };
+        prop_assert_eq!(done, to - from);
+        prop_assert_eq!(memory.bytes, reference.bytes);
+    }
+
+    #[test]
+    fn elements_in_a_part_of_a_stream(recipe in recipes(), bytes in 0..400_i64) {
+        let (made, naive) = build(&recipe);
+        prop_assume!(made.size() > 0);
+        let mut ends = vec![0];
+        while *ends.last().expect("never empty") < bytes {
+            for (_, basic) in &naive.entries {
+                let (first, second) = basic.pair().unwrap_or((*basic, *basic));
+                ends.push(ends.last().expect("never empty") + first.size());
+                if basic.pair().is_some() {
+                    ends.push(ends.last().expect("never empty") + second.size());
+                }
+            }
+        }
+        let expected = ends.iter().position(|&end| end == bytes).map(|index| index as i64);
+        prop_assert_eq!(made.elements_in(bytes), expected);
+    }
+}
+
+fn int() -> TypeRef {
+    predefined(0x209).expect("MPI_INT")
+}
+
+fn double() -> TypeRef {
+    predefined(0x214).expect("MPI_DOUBLE")
+}
+
+#[test]
+fn predefined_types_have_the_c_layout() {
+    for datatype in predefined_all() {
+        let basic = datatype.basic().expect("a basic class");
+        assert_eq!(datatype.size(), basic.size(), "{}", datatype.name());
+        assert_eq!(datatype.extent(), basic.extent(), "{}", datatype.name());
+        assert_eq!(
+            datatype.extent() % basic.alignment(),
+            0,
+            "{}",
+            datatype.name()
+        );
+        let found = predefined(datatype.handle()).expect("its own handle");
+        assert!(found.same(&datatype));
+    }
+    assert!(predefined(0x200).is_none(), "MPI_DATATYPE_NULL is no type");
+    assert!(predefined(0x101).is_none() && predefined(0x2ff).is_none());
+    let short_int = predefined(0x22c).expect("MPI_SHORT_INT");
+    assert_eq!(
+        (
+            short_int.size(),
+            short_int.extent(),
+            short_int.true_extent()
+        ),
+        (6, 8, 8)
+    );
+}
+
+#[test]
+fn too_large_types_are_refused() {
+    let half = contiguous(i64::MAX / 8, &double(), FORM).expect("just fits");
+    assert_eq!(contiguous(2, &half, FORM).err(), Some(TypeError::Overflow));
+    assert_eq!(
+        contiguous(-1, &int(), FORM).err(),
+        Some(TypeError::NegativeCount { value: -1 })
+    );
+    let far = vector(2, 1, i64::MAX / 4, &double(), CountForm::Large);
+    assert_eq!(far.err(), Some(TypeError::Overflow));
+    assert_eq!(
+        resized(&int(), i64::MAX, 1, FORM).err(),
+        Some(TypeError::Overflow)
+    );
+    let apart = hindexed(&[1, 1], &[i64::MIN, i64::MAX - 8], &int(), FORM);
+    assert_eq!(apart.err(), Some(TypeError::Overflow));
+}
+
+#[test]
+fn regular_types_compile_to_one_loop() {
+    use super::program::Kind;
+    let column = vector(100, 1, 100, &double(), FORM).expect("small");
+    assert!(matches!(
+        column.placed.node.kind,
+        Kind::Vector {
+            count: 100,
+            stride: 800,
+            block: 8
+        }
+    ));
+    let disps: Vec<_> = (0..50).map(|k| 3 * k).collect();
+    let every_third = indexed_block(1, &disps, &int(), FORM).expect("small");
+    assert!(matches!(
+        every_third.placed.node.kind,
+        Kind::Vector {
+            count: 50,
+            stride: 12,
+            block: 4
+        }
+    ));
+    let rows = subarray(&[10, 8], &[4, 8], &[2, 0], ArrayOrder::C, &int(), FORM).expect("inside");
+    assert!(rows.placed.node.is_run());
+    let adjacent = indexed(&[2, 3, 1], &[4, 6, 9], &int(), FORM).expect("small");
+    assert!(adjacent.placed.node.is_run() && !adjacent.is_dense());
+}
+
+#[test]
+fn contents_report_the_call() {
+    let made = indexed(&[2, 1], &[0, 5], &int(), CountForm::Int).expect("small");
+    let contents = made.contents();
+    assert_eq!(contents.combiner, Combiner::Indexed);
+    assert_eq!(contents.integers, [2, 2, 1, 0, 5]);
+    assert!(contents.addresses.is_empty() && contents.counts.is_empty());
+    assert!(contents.types[0].same(&int()));
+
+    let made = hindexed(&[2, 1], &[0, 20], &int(), CountForm::Large).expect("small");
+    assert!(made.contents().integers.is_empty() && made.contents().addresses.is_empty());
+    assert_eq!(made.contents().counts, [2, 2, 1, 0, 20]);
+
+    let made = subarray(
+        &[4, 6],
+        &[2, 3],
+        &[1, 2],
+        ArrayOrder::Fortran,
+        &int(),
+        CountForm::Int,
+    );
+    assert_eq!(
+        made.expect("inside").contents().integers,
+        [2, 4, 6, 2, 3, 1, 2, 15]
+    );
+    let made = resized(&int(), -4, 16, CountForm::Int).expect("small");
+    assert_eq!(made.contents().addresses, [-4, 16]);
+}
+
+#[test]
+fn darray_pieces_tile_the_array() {
+    let cases = [
+        [Distribution::Block(None), Distribution::Cyclic(Some(2))],
+        [Distribution::Cyclic(None), Distribution::Block(Some(5))],
+        [Distribution::Cyclic(Some(3)), Distribution::Cyclic(None)],
+    ];
+    for (distributions, order) in cases
+        .iter()
+        .flat_map(|case| [(case, ArrayOrder::C), (case, ArrayOrder::Fortran)])
+    {
+        let (sizes, grid) = ([7, 9], [3, 2]);
+        let mut owners = vec![0; 63 * 4];
+        for rank in 0..6 {
+            let piece =
+                darray(6, rank, &sizes, distributions, &grid, order, &int(), FORM).expect("valid");
+            assert_eq!((piece.lb(), piece.extent()), (0, 63 * 4));
+            let mark = vec![1_u8 + rank as u8; piece.size() as usize];
+            let layout = Layout::new(owners.as_mut_ptr(), 1, &piece);
+            // SAFETY: the array holds the whole extent.
+            let done = unsafe { unpack(layout, 0, mark.as_ptr(), mark.len() as u64) };
+            assert_eq!(done, mark.len() as u64);
+        }
+        for (index, owner) in owners.chunks(4).enumerate() {
+            let (row, column) = match order {
+                ArrayOrder::C => (index / 9, index % 9),
+                ArrayOrder::Fortran => (index % 7, index / 7),
+            };
+            let place = |distribution, size: usize, extent: usize, at: usize| match distribution {
+                Distribution::None => 0,
+                Distribution::Block(length) => {
+                    at / length.map_or(size.div_ceil(extent), |length| length as usize)
+                }
+                Distribution::Cyclic(length) => at / length.unwrap_or(1) as usize % extent,
+            };
+            let expected =
+                place(distributions[0], 7, 3, row) * 2 + place(distributions[1], 9, 2, column);
+            assert_eq!(
+                owner,
+                [1 + expected as u8; 4],
+                "{distributions:?} {order:?} {index}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bad_arrays_are_refused() {
+    let bad = |sizes: &[i64], lengths: &[i64], starts: &[i64]| {
+        subarray(sizes, lengths, starts, ArrayOrder::C, &int(), FORM).err()
+    };
+    assert_eq!(
+        bad(&[], &[], &[]),
+        Some(TypeError::BadArray { what: "ndims" })
+    );
+    assert_eq!(
+        bad(&[4], &[5], &[0]),
+        Some(TypeError::BadArray {
+            what: "array_of_subsizes"
+        })
+    );
+    assert_eq!(
+        bad(&[4], &[2], &[3]),
+        Some(TypeError::BadArray {
+            what: "array_of_starts"
+        })
+    );
+}
+
+#[test]
+fn value_index_finds_the_pair_types() {
+    let pair = value_index(&double(), &int()).expect("MPI_DOUBLE_INT");
+    assert_eq!(pair.name(), "MPI_DOUBLE_INT");
+    assert!(value_index(&int(), &double()).is_none());
+}
