@@ -138,3 +138,47 @@ pub mod futex {
         let _ = raw_wake(word, Flags::PRIVATE, count);
     }
 }
+
+/// The futex as a model: the kernel's bucket lock is a mutex, its queue a condition variable.
+///
+/// All words share one queue, so a model may sleep on one word only. Time limits do
+/// not exist: a model that needs one to end has lost a wake-up.
+#[cfg(loom)]
+pub mod futex {
+    use core::time::Duration;
+    use loom::sync::atomic::{AtomicU32, Ordering};
+    use loom::sync::{Condvar, Mutex};
+
+    loom::lazy_static! {
+        static ref LOCK: Mutex<()> = Mutex::new(());
+        static ref QUEUE: Condvar = Condvar::new();
+    }
+
+    /// Why a wait ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Wait {
+        /// Woken, or the word had another value already: look at the word again.
+        Again,
+    }
+
+    /// Sleeps while `*word == expected`.
+    pub fn wait(word: &AtomicU32, expected: u32, _limit: Option<Duration>) -> Wait {
+        if let Ok(guard) = LOCK.lock() {
+            if word.load(Ordering::SeqCst) == expected {
+                drop(QUEUE.wait(guard));
+            }
+        }
+        Wait::Again
+    }
+
+    /// Wakes at most `count` sleepers.
+    pub fn wake(_word: &AtomicU32, count: u32) {
+        if let Ok(_guard) = LOCK.lock() {
+            if count == 1 {
+                QUEUE.notify_one();
+            } else {
+                QUEUE.notify_all();
+            }
+        }
+    }
+}

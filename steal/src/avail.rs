@@ -1,0 +1,85 @@
+//! Availability: whether stealing from a rank is worth a try (Daps' `net_avail` and
+//! `shm_avail`, rule 2).
+//!
+//! Each is a **counter**, since several receives, windows and collectives may expect
+//! messages at once: whoever has reason to expect one raises it and lowers it when the
+//! reason is gone. Raised means "a message is likely", never "a message is there".
+//!
+//! The counters share a line of their own: workers of the whole node poll it, and it is written
+//! once per receive, not once per poll. All accesses are Relaxed: the answer is a hint, and
+//! what a worker then reads of the rank is ordered by the claim. A worker that is about
+//! to sleep orders its last look by the barrier of [`crate::park`].
+
+use crate::TaskKind;
+use cohort_base::sync::CacheLine;
+use cohort_base::sync::atomic::{AtomicU32, Ordering};
+
+/// What one rank expects, by kind of task.
+#[derive(Debug)]
+pub struct Availability(CacheLine<[AtomicU32; TaskKind::COUNT]>);
+
+impl Default for Availability {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Availability {
+    /// Nothing is expected.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(CacheLine([AtomicU32::new(0), AtomicU32::new(0)]))
+    }
+
+    /// Nothing is expected.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self(CacheLine([AtomicU32::new(0), AtomicU32::new(0)]))
+    }
+
+    /// One more reason to expect messages of this kind.
+    #[inline]
+    pub fn raise(&self, kind: TaskKind) {
+        self.0[kind.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One reason less. Every call undoes one [`Availability::raise`].
+    #[inline]
+    pub fn lower(&self, kind: TaskKind) {
+        let before = self.0[kind.index()].fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "{kind:?} was lowered more often than raised");
+    }
+
+    /// Whether there is any reason to expect messages of this kind.
+    #[inline]
+    #[must_use]
+    pub fn is_raised(&self, kind: TaskKind) -> bool {
+        self.0[kind.index()].load(Ordering::Relaxed) != 0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_reasons_need_two_withdrawals() {
+        let availability = Availability::new();
+        availability.raise(TaskKind::Shm);
+        availability.raise(TaskKind::Shm);
+        availability.lower(TaskKind::Shm);
+        assert!(availability.is_raised(TaskKind::Shm));
+        availability.lower(TaskKind::Shm);
+        assert!(!availability.is_raised(TaskKind::Shm));
+    }
+
+    #[test]
+    fn the_kinds_are_independent() {
+        let availability = Availability::new();
+        availability.raise(TaskKind::Net);
+        assert!(availability.is_raised(TaskKind::Net));
+        assert!(!availability.is_raised(TaskKind::Shm));
+    }
+}

@@ -1,0 +1,76 @@
+//! Who makes progress for a rank that computes: one interface, one file per answer.
+//!
+//! The engine asks a [`ProgressPolicy`] and never looks at the setting itself, so that all
+//! policies run in the same binary. To a policy, the engine is a set of [`Victims`].
+
+mod none;
+mod steal;
+mod thread;
+
+pub use steal::{Worker, steal_round, steal_step};
+
+use crate::TaskKind;
+use cohort_base::LocalRank;
+use cohort_base::settings::Progress;
+
+/// What became of one try to progress somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The claim was taken: the owner, or another worker, is at it.
+    Busy,
+    /// Nothing was there.
+    Idle,
+    /// Something moved.
+    Progressed {
+        /// Bytes of messages that were copied.
+        bytes: u64,
+    },
+}
+
+/// The ranks of a node, as far as a worker may see them. The engine implements this.
+pub trait Victims {
+    /// Ranks on this node.
+    fn count(&self) -> u32;
+
+    /// Whether `rank` expects messages of this kind (rule 2). Cheap: one shared line.
+    fn is_available(&self, rank: LocalRank, kind: TaskKind) -> bool;
+
+    /// Takes the claim of `rank` (rule 1), runs one bounded piece of its progress and gives the
+    /// claim back. Never waits and never runs a user's function.
+    fn try_progress(&self, rank: LocalRank, kind: TaskKind) -> Outcome;
+}
+
+/// The answers of one `COHORT_PROGRESS` setting. Stateless; stealable.
+pub trait ProgressPolicy: Sync {
+    /// The setting's value.
+    fn name(&self) -> &'static str;
+
+    /// Whether a waiting rank progresses others.
+    fn may_steal(&self) -> bool;
+
+    /// Whether a sender that posts a rendezvous to a busy owner wakes a sleeping worker.
+    fn wakes_worker_on_rendezvous(&self) -> bool;
+
+    /// Whether each rank has a thread that polls its progress.
+    fn has_progress_thread(&self) -> bool;
+
+    /// What a waiting rank does for others between two looks at its own work.
+    fn step(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome;
+
+    /// The last look before a waiting rank sleeps: all victims, near and remote. It may sleep
+    /// without a time limit only after [`Outcome::Idle`].
+    fn last_look(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome;
+}
+
+/// The policy of a setting.
+#[must_use]
+pub fn policy(progress: Progress) -> &'static dyn ProgressPolicy {
+    match progress {
+        Progress::Steal => &steal::Steal,
+        Progress::None => &none::None,
+        Progress::Thread => &thread::Thread,
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,129 @@
+//! Steal counters: what a rank did for others.
+//!
+//! A worker counts on its own lines only, with Relaxed additions that order nothing: the report
+//! is written when the ranks have ended, and whoever reads earlier gets a
+//! recent value of each counter, not one consistent cut.
+
+use crate::TaskKind;
+use crate::policy::Outcome;
+use cohort_base::LocalRank;
+use cohort_base::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters of one kind of task.
+#[derive(Debug, Default)]
+struct KindCounters {
+    attempts: AtomicU64,
+    hits: AtomicU64,
+    empty: AtomicU64,
+    busy: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// The counters of one worker.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct Counters<'a> {
+    kinds: [KindCounters; TaskKind::COUNT],
+    parks: AtomicU64,
+    wakes: AtomicU64,
+    victims: &'a [AtomicU64],
+}
+
+/// What [`Counters`] held of one kind of task. `attempts == hits + empty + busy` at rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindSnapshot {
+    /// Tries on a victim that announced itself.
+    pub attempts: u64,
+    /// Tries that moved something.
+    pub hits: u64,
+    /// Tries that found nothing to do.
+    pub empty: u64,
+    /// Tries that found the claim taken.
+    pub busy: u64,
+    /// Bytes of messages moved for others.
+    pub bytes: u64,
+}
+
+/// What [`Counters`] held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Network tasks.
+    pub net: KindSnapshot,
+    /// Tasks within the node.
+    pub shm: KindSnapshot,
+    /// How often this rank went to sleep.
+    pub parks: u64,
+    /// How often this rank woke another one.
+    pub wakes: u64,
+}
+
+impl<'a> Counters<'a> {
+    /// Zeros. `victims` counts the hits by victim, one element per rank of the node; victims
+    /// without an element are not told apart.
+    #[must_use]
+    pub fn new(victims: &'a [AtomicU64]) -> Self {
+        Self {
+            victims,
+            ..Self::default()
+        }
+    }
+
+    /// Counts one try.
+    pub fn count_attempt(&self, victim: LocalRank, kind: TaskKind, outcome: Outcome) {
+        let counters = &self.kinds[kind.index()];
+        add(&counters.attempts, 1);
+        match outcome {
+            Outcome::Busy => add(&counters.busy, 1),
+            Outcome::Idle => add(&counters.empty, 1),
+            Outcome::Progressed { bytes } => {
+                add(&counters.hits, 1);
+                add(&counters.bytes, bytes);
+                if let Some(hits) = self.victims.get(victim as usize) {
+                    add(hits, 1);
+                }
+            }
+        }
+    }
+
+    /// Counts one sleep.
+    pub fn count_park(&self) {
+        add(&self.parks, 1);
+    }
+
+    /// Counts one wake-up of another rank.
+    pub fn count_wake(&self) {
+        add(&self.wakes, 1);
+    }
+
+    /// Hits on one victim.
+    #[must_use]
+    pub fn hits_on(&self, victim: LocalRank) -> u64 {
+        self.victims.get(victim as usize).map_or(0, get)
+    }
+
+    /// All counters now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let [net, shm] = [&self.kinds[0], &self.kinds[1]].map(|counters| KindSnapshot {
+            attempts: get(&counters.attempts),
+            hits: get(&counters.hits),
+            empty: get(&counters.empty),
+            busy: get(&counters.busy),
+            bytes: get(&counters.bytes),
+        });
+        Snapshot {
+            net,
+            shm,
+            parks: get(&self.parks),
+            wakes: get(&self.wakes),
+        }
+    }
+}
+
+fn add(counter: &AtomicU64, amount: u64) {
+    counter.fetch_add(amount, Ordering::Relaxed);
+}
+
+fn get(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
