@@ -1,0 +1,100 @@
+//! The ABIs of MPI: a neutral core and one codec per ABI.
+//!
+//! Inside the runtime every integer constant and every predefined handle has the value
+//! of the MPI-5 ABI ([`neutral`]). Handles of objects that the program makes are `u32`
+//! from [`FIRST_DYNAMIC`] up. An [`Abi`] turns what a program passes into neutral values
+//! and back; there is no path from one ABI to another. `docs/abi.md` has the picture.
+//!
+//! This crate is **stealable**: `no_std`, no thread-local data, no libc call.
+#![no_std]
+
+mod convert;
+mod count;
+mod handle;
+mod mpi5;
+mod mpich;
+mod status;
+
+/// Files that `cohort-codegen` writes.
+mod generated {
+    pub mod callback;
+    pub mod constants;
+    pub mod mpich_handles;
+    pub mod neutral;
+    pub mod table;
+}
+
+pub use convert::{fortran, integer};
+pub use count::{Count, Integer};
+pub use generated::callback;
+pub use generated::constants::Constants;
+pub use generated::table::Table;
+pub use handle::{FIRST_DYNAMIC, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, INDEX_MAX, Kind, dynamic};
+pub use mpi5::Mpi5;
+pub use mpich::Mpich;
+pub use status::{Status, StatusLayout};
+
+/// Every constant of the standard in the runtime's own values.
+pub mod neutral {
+    pub use crate::generated::neutral::*;
+
+    /// What a codec makes of a number that its ABI does not define; no constant has this value.
+    pub const INVALID: i32 = i32::MIN;
+
+    /// First error class or code that a program can add (MPI 9.5); those of the standard are below.
+    pub const FIRST_ADDED_ERROR: i32 = ERR_LASTCODE + 1;
+}
+
+/// One ABI: its types, and through [`Constants`] its numbers.
+///
+/// All functions are pure; they may run on any task.
+pub trait Abi: Constants + Copy + Send + Sync + 'static {
+    /// `MPI_Comm`.
+    type Comm: Handle;
+    /// `MPI_Datatype`.
+    type Datatype: Handle;
+    /// `MPI_Errhandler`.
+    type Errhandler: Handle;
+    /// `MPI_File`.
+    type File: Handle;
+    /// `MPI_Group`.
+    type Group: Handle;
+    /// `MPI_Info`.
+    type Info: Handle;
+    /// `MPI_Message`.
+    type Message: Handle;
+    /// `MPI_Op`.
+    type Op: Handle;
+    /// `MPI_Request`.
+    type Request: Handle;
+    /// `MPI_Session`.
+    type Session: Handle;
+    /// `MPI_Win`.
+    type Win: Handle;
+    /// `MPI_Status`.
+    type Status: StatusLayout;
+
+    /// For messages and documentation: `MPICH`, `MPI-5`.
+    const NAME: &'static str;
+    /// What the facade passes to `NodeApi::attach`.
+    const ID: cohort_base::boot::AbiId;
+    /// What `MPI_Abi_get_version` answers: major and minor, (-1, -1) for a private ABI.
+    const VERSION: (i32, i32);
+    /// The address that stands for `MPI_COMM_DUP_FN` and its like, if this ABI uses a sentinel.
+    /// Where it does not, the facade exports a real function, which is called like a user's.
+    /// (`MPI_COMM_NULL_COPY_FN` and the null delete functions are NULL in both ABIs.)
+    const DUP_FN: Option<usize>;
+
+    /// Writes `status` to `*target` unless that is `MPI_STATUS_IGNORE`; leaves `MPI_ERROR`
+    /// alone, as single completions must (MPI 3.2.5).
+    ///
+    /// # Safety
+    /// `target` is `MPI_STATUS_IGNORE` or valid for reads and writes.
+    #[inline]
+    unsafe fn write_status(target: *mut Self::Status, status: &Status) {
+        if target as usize != Self::STATUS_IGNORE {
+            // SAFETY: not the sentinel, so the caller guarantees that it is valid.
+            unsafe { (*target).write(status) };
+        }
+    }
+}

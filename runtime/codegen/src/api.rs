@@ -1,0 +1,257 @@
+//! The standard's procedures, read from the Forum's `apis.json` and `removed.table`.
+
+use crate::ctype::{Base, Type};
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// A parameter of a C procedure.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// The standard's name.
+    pub name: String,
+    /// Its C type.
+    pub ty: Type,
+}
+
+/// One C procedure or callback type, in its small or its large-count form.
+#[derive(Clone, Debug)]
+pub struct Procedure {
+    /// C name without `MPI_`, with `_c` in the large form.
+    pub name: String,
+    /// What it returns.
+    pub returns: Base,
+    /// Its parameters in order.
+    pub parameters: Vec<Parameter>,
+    /// Whether this is the large-count form.
+    pub large: bool,
+    /// For a callback: whether its type depends on the kind of counts.
+    pub poly: bool,
+}
+
+/// Everything C programs see.
+#[derive(Debug)]
+pub struct Api {
+    /// All procedures, sorted by name.
+    pub procedures: Vec<Procedure>,
+    /// Types of user functions, sorted by name, small forms only.
+    pub callbacks: Vec<Procedure>,
+}
+
+/// C types of a kind: the small form, and the large form when it differs.
+type Kinds = HashMap<String, (String, Option<String>)>;
+
+impl Api {
+    /// Reads the interface.
+    ///
+    /// # Errors
+    /// A text that says which entry is not understood.
+    pub fn read(apis: &str, kinds: &str, removed: &str) -> Result<Self, String> {
+        let kinds = read_kinds(kinds)?;
+        let json: Value = serde_json::from_str(apis).map_err(|e| format!("apis.json: {e}"))?;
+        let entries = json.as_object().ok_or("apis.json: not an object")?;
+        let (mut procedures, mut callbacks) = (Vec::new(), Vec::new());
+        for entry in entries.values() {
+            let attributes = &entry["attributes"];
+            if attributes["c_expressible"] != true || !attributes["predefined_function"].is_null() {
+                continue;
+            }
+            if attributes["callback"] == true {
+                callbacks.push(procedure(entry, &kinds, false)?);
+                continue;
+            }
+            procedures.push(procedure(entry, &kinds, false)?);
+            if has_large_form(entry) {
+                procedures.push(procedure(entry, &kinds, true)?);
+            }
+        }
+        for line in crate::table_lines(removed) {
+            procedures.push(removed_procedure(line, &kinds)?);
+        }
+        procedures.sort_by(|a, b| a.name.cmp(&b.name));
+        callbacks.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Self {
+            procedures,
+            callbacks,
+        })
+    }
+
+    /// Whether `name` (without `_c`) exists in both forms.
+    #[must_use]
+    pub fn has_large(&self, name: &str) -> bool {
+        let large = format!("{name}_c");
+        self.procedures.iter().any(|p| p.large && p.name == large)
+    }
+}
+
+fn read_kinds(table: &str) -> Result<Kinds, String> {
+    crate::table_lines(table)
+        .map(|line| {
+            let mut words = line.split_whitespace().map(str::to_owned);
+            let (kind, small) = words
+                .next()
+                .zip(words.next())
+                .ok_or(format!("kinds: {line}"))?;
+            Ok((kind, (small, words.next())))
+        })
+        .collect()
+}
+
+fn parameters_of(entry: &Value) -> &[Value] {
+    entry["parameters"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn has_large_form(entry: &Value) -> bool {
+    parameters_of(entry)
+        .iter()
+        .any(|p| text(&p["kind"]).starts_with("POLY"))
+}
+
+fn procedure(entry: &Value, kinds: &Kinds, large: bool) -> Result<Procedure, String> {
+    let full = text(&entry["name"]);
+    let name = full
+        .strip_prefix("MPI_")
+        .ok_or(format!("{full}: not an MPI name"))?;
+    let returns = base(kinds, text(&entry["return_kind"]), "", large)
+        .ok_or(format!("{full}: unknown return kind"))?;
+    let parameters = parameters_of(entry)
+        .iter()
+        .filter(|p| !text(&p["suppress"]).contains("c_parameter"))
+        .filter(|p| large || p["large_only"] != true)
+        .map(|p| parameter(p, kinds, large).ok_or(format!("{full}: unknown kind {}", p["kind"])))
+        .collect::<Result<_, String>>()?;
+    Ok(Procedure {
+        name: format!("{name}{}", if large { "_c" } else { "" }),
+        returns,
+        parameters,
+        large,
+        poly: has_large_form(entry),
+    })
+}
+
+fn base(kinds: &Kinds, kind: &str, function: &str, large: bool) -> Option<Base> {
+    match kind {
+        "FUNCTION" | "FUNCTION_SMALL" => Some(Base::Callback {
+            name: function.to_owned(),
+            poly: false,
+            large: false,
+        }),
+        "POLYFUNCTION" => Some(Base::Callback {
+            name: function.to_owned(),
+            poly: true,
+            large,
+        }),
+        _ => {
+            let (small, other) = kinds.get(kind)?;
+            Base::parse(if large {
+                other.as_ref().unwrap_or(small)
+            } else {
+                small
+            })
+        }
+    }
+}
+
+fn parameter(p: &Value, kinds: &Kinds, large: bool) -> Option<Parameter> {
+    Some(Parameter {
+        name: text(&p["name"]).to_owned(),
+        ty: Type {
+            base: base(kinds, text(&p["kind"]), text(&p["func_type"]), large)?,
+            constant: p["constant"] == true,
+            pointers: pointers(p),
+            array: array(p),
+        },
+    })
+}
+
+/// Kinds that C passes by address whatever their direction.
+const ADDRESSES: &[&str] = &[
+    "BUFFER",
+    "C_BUFFER",
+    "C_BUFFER2",
+    "C_BUFFER3",
+    "C_BUFFER4",
+    "STRING",
+    "EXTRA_STATE",
+    "EXTRA_STATE2",
+    "ATTRIBUTE_VAL",
+    "STATUS",
+    "ATTRIBUTE_VAL_10",
+    "STRING_ARRAY",
+    "FUNCTION",
+    "FUNCTION_SMALL",
+    "POLYFUNCTION",
+    "TOOL_MPI_OBJ",
+    "F08_STATUS",
+    "F90_STATUS",
+];
+
+/// Number of `*`, by the rules of the Forum's own renderer.
+fn pointers(p: &Value) -> usize {
+    let kind = text(&p["kind"]);
+    let pointer = p["pointer"].as_bool();
+    let output = matches!(text(&p["param_direction"]), "inout" | "out");
+    match kind {
+        _ if pointer == Some(false) => 0,
+        "STRING_2DARRAY" => 2,
+        "ARGUMENT_LIST" => 3,
+        "STRING" if p["length"] == "*" && pointer != Some(true) => 0,
+        _ if ADDRESSES.contains(&kind) => 1,
+        _ if (output || pointer == Some(true)) && p["length"].is_null() => 1,
+        _ => 0,
+    }
+}
+
+/// The array suffix, by the same rules.
+fn array(p: &Value) -> String {
+    let kind = text(&p["kind"]);
+    let length = &p["length"];
+    let pointer = p["pointer"] == true;
+    if let Some(dimensions) = length.as_array() {
+        return format!("[][{}]", dimensions.get(1).map_or("", text));
+    }
+    let is_array = match kind {
+        "C_BUFFER4" => false,
+        "STRING_ARRAY" | "STRING_2DARRAY" => true,
+        "STRING" => length == "*" && !pointer,
+        _ => !length.is_null() && !pointer,
+    };
+    if is_array {
+        "[]".to_owned()
+    } else {
+        String::new()
+    }
+}
+
+fn removed_procedure(line: &str, kinds: &Kinds) -> Result<Procedure, String> {
+    let mut words = line.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let parameters = words
+        .map(|word| {
+            let fields: Vec<&str> = word.split(':').collect();
+            let (kind, function) = fields[0]
+                .strip_suffix(')')
+                .and_then(|kind| kind.split_once('('))
+                .unwrap_or((fields[0], ""));
+            let value = serde_json::json!({
+                "kind": kind,
+                "func_type": function,
+                "name": fields.get(1),
+                "param_direction": fields.get(2),
+                "length": fields.get(3),
+                "constant": fields.get(3).is_some() && fields.get(2) == Some(&"in"),
+            });
+            parameter(&value, kinds, false).ok_or(format!("removed.table: {name}: {word}"))
+        })
+        .collect::<Result<_, String>>()?;
+    Ok(Procedure {
+        name: name.to_owned(),
+        returns: Base::Int("int".to_owned()),
+        parameters,
+        large: false,
+        poly: false,
+    })
+}

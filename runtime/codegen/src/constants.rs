@@ -1,0 +1,110 @@
+//! The constants of the standard, read from `constants.table`.
+
+/// One constant.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    /// Group of constants that stand for each other's alternatives; `handle.X` for handles.
+    pub family: String,
+    /// C name without `MPI_`.
+    pub name: String,
+    /// What it is in each ABI.
+    pub value: Value,
+}
+
+/// What a constant is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Another name for an earlier constant.
+    Alias(String),
+    /// Its numbers.
+    Numbers {
+        /// In the MPI-5 ABI and in the runtime.
+        mpi5: i64,
+        /// In the MPICH ABI, if that has it.
+        mpich: Option<i64>,
+    },
+}
+
+impl Constant {
+    /// Both numbers, if the MPICH ABI has the constant and it is no alias.
+    #[must_use]
+    pub fn pair(&self) -> Option<(i64, i64)> {
+        match self.value {
+            Value::Numbers {
+                mpi5,
+                mpich: Some(mpich),
+            } => Some((mpi5, mpich)),
+            _ => None,
+        }
+    }
+
+    /// The MPI-5 number, if it is no alias.
+    #[must_use]
+    pub fn mpi5(&self) -> Option<i64> {
+        match self.value {
+            Value::Numbers { mpi5, .. } => Some(mpi5),
+            Value::Alias(_) => None,
+        }
+    }
+
+    /// The kind of handle, `comm` or `datatype`, if it is one.
+    #[must_use]
+    pub fn handle(&self) -> Option<&str> {
+        self.family.strip_prefix("handle.")
+    }
+
+    /// The name as a Rust constant: a digit in front is spelled out.
+    #[must_use]
+    pub fn rust_name(&self) -> String {
+        rust_name(&self.name)
+    }
+}
+
+/// `2INT` becomes `TWO_INT`; other names stay.
+#[must_use]
+pub fn rust_name(name: &str) -> String {
+    name.strip_prefix('2')
+        .map_or_else(|| name.to_owned(), |rest| format!("TWO_{rest}"))
+}
+
+/// Reads the table.
+///
+/// # Errors
+/// The line that is not understood.
+pub fn read(table: &str) -> Result<Vec<Constant>, String> {
+    crate::table_lines(table)
+        .map(|line| read_line(line).ok_or(format!("constants.table: {line}")))
+        .collect()
+}
+
+fn read_line(line: &str) -> Option<Constant> {
+    let mut words = line.split_whitespace();
+    let (family, name, mpi5) = (words.next()?, words.next()?, words.next()?);
+    let value = match mpi5.strip_prefix('=') {
+        Some(other) => Value::Alias(other.to_owned()),
+        None => {
+            let mpich = words.next()?;
+            let mpich = if mpich == "-" {
+                None
+            } else {
+                Some(number(mpich)?)
+            };
+            Value::Numbers {
+                mpi5: number(mpi5)?,
+                mpich,
+            }
+        }
+    };
+    Some(Constant {
+        family: family.to_owned(),
+        name: name.to_owned(),
+        value,
+    })
+}
+
+fn number(text: &str) -> Option<i64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}

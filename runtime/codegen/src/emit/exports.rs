@@ -1,0 +1,30 @@
+//! `runtime/abi-*/src/generated/exports.rs`: the C symbols of a facade.
+
+use super::{rust_arguments, rust_parameters, rust_return};
+use crate::api::Api;
+use std::fmt::Write;
+
+/// An `MPI_` and a `PMPI_` function for every procedure, both calling the table.
+#[must_use]
+pub fn exports(api: &Api, abi: &str) -> String {
+    let mut out = format!(
+        "//! The C functions of this facade: each calls its entry of the table.\n\
+         #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\n\n\
+         use cohort_abi::{{Abi, {abi} as A, callback}};\n\
+         use cohort_facade::forward;\n\
+         use core::ffi::{{c_char, c_int, c_void}};\n"
+    );
+    for procedure in &api.procedures {
+        let (parameters, arguments) = (rust_parameters(procedure), rust_arguments(procedure));
+        for prefix in ["MPI", "PMPI"] {
+            let _ = writeln!(
+                out,
+                "\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}_{0}({parameters}){1} {{\n\
+                 forward!({0}({arguments}))\n}}",
+                procedure.name,
+                rust_return(procedure),
+            );
+        }
+    }
+    out
+}

@@ -1,0 +1,110 @@
+//! `runtime/binding/src/generated/wiring.rs`, from `runtime/binding/functions.table`.
+
+use super::rust_return;
+use crate::api::{Api, Procedure};
+use crate::ctype::Base;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Which Rust function implements which C procedure.
+#[derive(Debug)]
+pub struct Wiring {
+    /// By C name without `MPI_`: the expression for the table.
+    functions: BTreeMap<String, String>,
+}
+
+impl Wiring {
+    /// Reads `functions.table`.
+    ///
+    /// # Errors
+    /// A line that is not understood, or that names no procedure of the standard.
+    pub fn read(table: &str, api: &Api) -> Result<Self, String> {
+        let mut functions = BTreeMap::new();
+        for line in crate::table_lines(table) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (name, path, counts) = match words.as_slice() {
+                [name, path] => (*name, *path, false),
+                [name, path, "count"] => (*name, *path, true),
+                _ => return Err(format!("functions.table: {line}")),
+            };
+            let path = match path.strip_prefix("abi::") {
+                Some(rest) => format!("cohort_abi::{rest}"),
+                None => format!("crate::{path}"),
+            };
+            let mut entries = vec![];
+            if counts {
+                if !api.has_large(name) {
+                    return Err(format!("functions.table: {name} has no large-count form"));
+                }
+                entries.push((name.to_owned(), format!("{path}::<A, c_int>")));
+                entries.push((format!("{name}_c"), format!("{path}::<A, i64>")));
+            } else {
+                entries.push((name.to_owned(), format!("{path}::<A>")));
+            }
+            for (name, path) in entries {
+                if !api.procedures.iter().any(|p| p.name == name) {
+                    return Err(format!("functions.table: no procedure MPI_{name}"));
+                }
+                if functions.insert(name.clone(), path).is_some() {
+                    return Err(format!("functions.table: {name} twice"));
+                }
+            }
+        }
+        Ok(Self { functions })
+    }
+
+    /// Whether `name` has an implementation.
+    #[must_use]
+    pub fn implements(&self, name: &str) -> bool {
+        self.functions.contains_key(name)
+    }
+
+    /// The table's initialiser and the functions that report what is missing.
+    ///
+    /// # Errors
+    /// A procedure that returns no error code and has no implementation.
+    pub fn rust(&self, api: &Api) -> Result<String, String> {
+        let mut out = String::from(
+            "//! The function table of an ABI.\n\n\
+             use cohort_abi::{Abi, Table};\nuse core::ffi::c_int;\n\n\
+             /// The functions that stand behind the C names of ABI `A`.\n\
+             #[must_use]\npub const fn table<A: Abi>() -> Table<A> {\nTable {\n",
+        );
+        for procedure in &api.procedures {
+            let name = &procedure.name;
+            let path = match self.functions.get(name) {
+                Some(path) => path.clone(),
+                None => format!("unsupported::{name}::<A>"),
+            };
+            let _ = writeln!(out, "{name}: {path},");
+        }
+        out += "}\n}\n\n/// What is not implemented: one function per name, which reads no argument.\n\
+             #[allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\nmod unsupported {\n\
+             use cohort_abi::{Abi, callback};\nuse core::ffi::{c_char, c_int, c_void};\n";
+        for procedure in api.procedures.iter().filter(|p| !self.implements(&p.name)) {
+            out += &stub(procedure)?;
+        }
+        Ok(out + "}\n")
+    }
+}
+
+fn stub(procedure: &Procedure) -> Result<String, String> {
+    let name = &procedure.name;
+    if procedure.returns != Base::Int("int".to_owned()) {
+        return Err(format!(
+            "functions.table lacks MPI_{name}, which returns no error code"
+        ));
+    }
+    let parameters: String = procedure
+        .parameters
+        .iter()
+        .filter(|p| p.ty.base != Base::Varargs)
+        .map(|p| format!(", _{}: {}", p.name, p.ty.rust()))
+        .collect();
+    Ok(format!(
+        "\npub unsafe extern \"C\" fn {name}<A: Abi>(caller: *const c_void{parameters}){} {{\n\
+         // SAFETY: `caller` is the calling rank, by the contract of the table.\n\
+         unsafe {{ crate::unsupported::<A>(caller, \"MPI_{name}\") }}\n}}\n",
+        rust_return(procedure),
+    ))
+}
