@@ -1,0 +1,9 @@
+//! `pip-exec`: starts N ranks in one address space. See `pip-exec --help`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let status = pip_loader::launch::run(std::env::args_os().skip(1).collect());
+    // Statuses beyond a byte do not exist: the kernel keeps the low one.
+    ExitCode::from(status as u8)
+}

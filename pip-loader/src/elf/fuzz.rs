@@ -1,0 +1,88 @@
+//! A bounded fuzz of the parser: mutations of a real file, and plain noise.
+
+use super::{PAGE, parse};
+use proptest::prelude::*;
+
+/// The head of this test's own executable: a valid position-independent file whose
+/// dynamic section and string table lie in the first megabytes.
+fn valid() -> Vec<u8> {
+    std::fs::read("/proc/self/exe").expect("the test's own executable is readable")
+}
+
+/// What every accepted plan promises to the code that maps it.
+fn check(file: &[u8]) {
+    let Ok(plan) = parse(file) else { return };
+    assert!(!plan.segments.is_empty());
+    let mut end = plan.span.start;
+    for segment in &plan.segments {
+        assert!(segment.address / PAGE * PAGE >= end);
+        assert!(segment.file_len <= segment.memory_len);
+        assert!(segment.file_offset + segment.file_len <= file.len() as u64);
+        end = (segment.address + segment.memory_len).next_multiple_of(PAGE);
+    }
+    assert_eq!(end, plan.span.end);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn noise_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
+        check(&bytes);
+    }
+
+    #[test]
+    fn noise_after_a_valid_identification_never_panics(
+        bytes in proptest::collection::vec(any::<u8>(), 0..1024),
+    ) {
+        let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0".to_vec();
+        file.extend(bytes);
+        check(&file);
+    }
+}
+
+#[test]
+fn mutations_of_a_valid_file_never_panic() {
+    use proptest::test_runner::{Config, TestRunner};
+    let mut file = valid();
+    parse(&file).expect("an unmodified executable is valid");
+    let dynamic = goblin::elf::Elf::parse(&file)
+        .ok()
+        .and_then(|elf| {
+            elf.program_headers
+                .iter()
+                .find(|h| h.p_type == super::PT_DYNAMIC)
+                .cloned()
+        })
+        .map(|header| header.p_offset as usize)
+        .expect("a test executable is dynamic");
+    let places = prop_oneof![0..64_usize, 64..1024_usize, dynamic..dynamic + 512];
+    let mutation = (
+        proptest::collection::vec((places, any::<u8>()), 1..8),
+        any::<u64>(),
+        0..4_u8,
+    );
+    let config = Config {
+        cases: 4000,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let original = file.clone();
+    TestRunner::new(config)
+        .run(&mutation, |(edits, cut, how)| {
+            for &(at, value) in &edits {
+                file[at] = value;
+            }
+            let len = if how == 0 {
+                cut as usize % file.len()
+            } else {
+                file.len()
+            };
+            check(&file[..len]);
+            for &(at, _) in &edits {
+                file[at] = original[at];
+            }
+            Ok(())
+        })
+        .expect("no mutation panics");
+}

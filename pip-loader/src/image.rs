@@ -1,0 +1,232 @@
+//! Maps an ELF file that was read into a [`LoadPlan`], as often as there are ranks.
+
+use crate::elf::{self, ElfError, LoadPlan, PAGE, Segment};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+/// A file ready to be mapped.
+#[derive(Debug)]
+pub struct Template {
+    file: File,
+    plan: LoadPlan,
+    path: PathBuf,
+}
+
+/// One mapping of a [`Template`]. It has no destructor: the task that runs in it may
+/// outlive every value of the root, so it stays mapped until the address space ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Image {
+    /// What was added to every address of the file.
+    pub base: usize,
+    /// First mapped byte.
+    pub start: usize,
+    /// One past the last mapped byte.
+    pub end: usize,
+    /// Address of the first instruction.
+    pub entry: usize,
+    /// Address of the program headers.
+    pub headers: usize,
+    /// Number of program headers.
+    pub headers_count: usize,
+}
+
+/// Why a file did not become a [`Template`].
+#[derive(Debug)]
+pub enum OpenError {
+    /// It could not be opened or read.
+    Io(io::Error),
+    /// Its content cannot be loaded.
+    Elf(ElfError),
+}
+
+/// The bytes of a regular file, mapped read-only; an empty file has none.
+///
+/// # Errors
+/// Opening or mapping fails.
+pub fn file_bytes(file: &File) -> io::Result<Option<memmap2::Mmap>> {
+    if file.metadata()?.len() == 0 {
+        return Ok(None);
+    }
+    // SAFETY: the mapping is private and only read. A file truncated by somebody else
+    // meanwhile raises SIGBUS, as it does for every program that is executed.
+    unsafe { memmap2::Mmap::map(file) }.map(Some)
+}
+
+impl Template {
+    /// Opens and reads `path`.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let file = File::open(path).map_err(OpenError::Io)?;
+        let bytes = file_bytes(&file).map_err(OpenError::Io)?;
+        let plan = elf::parse(bytes.as_deref().unwrap_or_default()).map_err(OpenError::Elf)?;
+        Ok(Self {
+            file,
+            plan,
+            path: path.to_owned(),
+        })
+    }
+
+    /// What the file asks for.
+    #[must_use]
+    pub fn plan(&self) -> &LoadPlan {
+        &self.plan
+    }
+
+    /// Where it was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The address, relative to the base, of a symbol that the file exports.
+    #[must_use]
+    pub fn exported_symbol(&self, name: &str) -> Option<u64> {
+        elf::exported_symbol(&file_bytes(&self.file).ok()??, name)
+    }
+
+    /// Maps the file once more, at an address that the kernel chooses: one reservation
+    /// for the whole span, then one mapping per segment over it.
+    ///
+    /// # Errors
+    /// The system call that failed.
+    pub fn map(&self) -> io::Result<Image> {
+        let span = (self.plan.span.end - self.plan.span.start) as usize;
+        let start = map_at(ptr::null_mut(), span, libc::PROT_NONE, ANONYMOUS, -1, 0)?;
+        let base = (start as usize).wrapping_sub(self.plan.span.start as usize);
+        for segment in &self.plan.segments {
+            // SAFETY: `parse` promises that segments are disjoint and inside the span,
+            // which was reserved above and is referenced by nobody yet.
+            unsafe { self.map_segment(base, segment)? };
+        }
+        Ok(Image {
+            base,
+            start: start as usize,
+            end: start as usize + span,
+            entry: base.wrapping_add(self.plan.entry as usize),
+            headers: base.wrapping_add(self.plan.headers as usize),
+            headers_count: usize::from(self.plan.headers_count),
+        })
+    }
+
+    /// Maps one segment's file pages and its zero-filled rest.
+    ///
+    /// # Safety
+    /// The segment's pages at `base` are reserved and unused.
+    unsafe fn map_segment(&self, base: usize, segment: &Segment) -> io::Result<()> {
+        let page = PAGE as usize;
+        let begin = base.wrapping_add(segment.address as usize);
+        let file_end = begin + segment.file_len as usize;
+        let memory_end = (begin + segment.memory_len as usize).next_multiple_of(page);
+        let first_page = begin / page * page;
+        let protection = protection(segment);
+        let file_pages_end = file_end.next_multiple_of(page);
+        if segment.file_len > 0 {
+            let offset = segment.file_offset / PAGE * PAGE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
+            let len = file_pages_end - first_page;
+            let fd = self.file.as_raw_fd();
+            map_at(first_page as *mut _, len, protection, flags, fd, offset)?;
+            if segment.write && segment.memory_len > segment.file_len {
+                // SAFETY: the bytes between the file's end and its last page's end were
+                // mapped writable just now and belong to this segment.
+                unsafe { ptr::write_bytes(file_end as *mut u8, 0, file_pages_end - file_end) };
+            }
+        }
+        let zero_begin = if segment.file_len > 0 {
+            file_pages_end
+        } else {
+            first_page
+        };
+        if memory_end > zero_begin {
+            let flags = ANONYMOUS | libc::MAP_FIXED;
+            map_at(
+                zero_begin as *mut _,
+                memory_end - zero_begin,
+                protection,
+                flags,
+                -1,
+                0,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+const ANONYMOUS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+
+fn protection(segment: &Segment) -> i32 {
+    let bit = |set, bit| if set { bit } else { 0 };
+    bit(segment.read, libc::PROT_READ)
+        | bit(segment.write, libc::PROT_WRITE)
+        | bit(segment.execute, libc::PROT_EXEC)
+}
+
+/// `mmap` with an error instead of `MAP_FAILED`. Mapping is not unsafe in itself: only
+/// `MAP_FIXED` replaces memory, and its callers here replace what they reserved.
+pub(crate) fn map_at(
+    address: *mut libc::c_void,
+    len: usize,
+    protection: i32,
+    flags: i32,
+    fd: i32,
+    offset: u64,
+) -> io::Result<*mut u8> {
+    // SAFETY: see above.
+    let mapped = unsafe { libc::mmap(address, len, protection, flags, fd, offset as libc::off_t) };
+    if mapped == libc::MAP_FAILED {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(mapped.cast())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn linker() -> Template {
+        let own = Template::open(Path::new("/proc/self/exe")).expect("own executable");
+        let path = own.plan().interpreter.clone().expect("dynamic");
+        Template::open(Path::new(&path)).expect("ld.so")
+    }
+
+    #[test]
+    fn two_mappings_of_one_file_are_disjoint_and_alike() {
+        let template = linker();
+        let (one, two) = (template.map().expect("maps"), template.map().expect("maps"));
+        assert!(one.end <= two.start || two.end <= one.start);
+        assert_eq!(one.entry - one.base, two.entry - two.base);
+        let code = |image: Image| {
+            // SAFETY: the entry lies in a mapped, readable segment of more than 16 bytes.
+            unsafe { std::slice::from_raw_parts(image.entry as *const u8, 16) }
+        };
+        assert_eq!(code(one), code(two));
+    }
+
+    #[test]
+    fn the_rest_of_the_last_segment_is_zero() {
+        let template = linker();
+        let image = template.map().expect("maps");
+        let last = template.plan().segments.last().expect("has segments");
+        let begin = image.base + (last.address + last.file_len) as usize;
+        let len = (last.memory_len - last.file_len) as usize;
+        // SAFETY: `map` mapped these bytes readable.
+        let bytes = unsafe { std::slice::from_raw_parts(begin as *const u8, len) };
+        assert!(bytes.iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn a_file_that_is_no_program_is_refused() {
+        let error = Template::open(Path::new("/proc/version")).expect_err("text");
+        assert!(matches!(error, OpenError::Elf(ElfError::NotElf)));
+        assert!(matches!(
+            Template::open(Path::new("/nonexistent")),
+            Err(OpenError::Io(_))
+        ));
+    }
+}

@@ -1,0 +1,74 @@
+//! `pip-exec`: from a command line to the end of a job.
+//!
+//! Everything that can be refused is refused by [`prepare`], before the first task
+//! exists; [`job::Job`] then starts the ranks and waits for their end.
+
+mod binding;
+mod boot;
+mod fault;
+mod job;
+mod libraries;
+mod limits;
+mod options;
+mod output;
+mod prepare;
+mod program;
+mod python;
+mod spawn;
+mod text;
+mod topology;
+
+pub use options::{Options, Request, Section};
+
+use std::ffi::OsString;
+use std::fmt;
+
+/// Exit status for a command line or a program that was refused.
+pub const REFUSED: i32 = 2;
+
+/// Exit status of a job that ran out of time, as `timeout(1)` has it.
+pub const TIMED_OUT: i32 = 124;
+
+/// Why a job did not start; `Display` is the message for the user.
+#[derive(Debug)]
+pub struct Refusal(String);
+
+impl Refusal {
+    fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Runs `pip-exec` with these arguments (without the program's own name) and returns
+/// its exit status.
+#[must_use]
+pub fn run(arguments: Vec<OsString>) -> i32 {
+    let request = match options::parse(arguments) {
+        Ok(request) => request,
+        Err(refusal) => return refuse(&refusal),
+    };
+    let options = match request {
+        Request::Print(text) => {
+            print!("{text}");
+            return 0;
+        }
+        Request::Run(options) => options,
+    };
+    match prepare::prepare(&options).and_then(job::Job::start) {
+        Ok(job) => job.wait(),
+        Err(refusal) => refuse(&refusal),
+    }
+}
+
+fn refuse(refusal: &Refusal) -> i32 {
+    eprintln!("pip-exec: {refusal}");
+    REFUSED
+}

@@ -1,0 +1,173 @@
+//! The boot records and the node image.
+
+use super::Refusal;
+use super::topology::Topology;
+use cohort_base::boot::{
+    MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, VERSION,
+};
+use std::ffi::{CStr, CString, OsStr, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+/// Where the libraries lie relative to the folder of pip-exec.
+const FOLDERS: [&str; 2] = ["", "../lib/cohort"];
+
+/// The folder with the node image and the MPI libraries.
+///
+/// # Errors
+/// There is none; the message says where it was looked for.
+pub fn library_folder(own: &Path) -> Result<PathBuf, Refusal> {
+    let folders = FOLDERS.map(|folder| own.join(folder));
+    let found = folders
+        .iter()
+        .find(|folder| folder.join(NODE_IMAGE).is_file());
+    found
+        .and_then(|folder| folder.canonicalize().ok())
+        .ok_or_else(|| {
+            Refusal::new(format!(
+                "{} is missing, as is {}: the installation is incomplete \
+             (--no-mpi runs programs that use no MPI)",
+                folders[0].join(NODE_IMAGE).display(),
+                folders[1].join(NODE_IMAGE).display(),
+            ))
+        })
+}
+
+/// What one rank's record says.
+#[derive(Clone, Copy, Debug)]
+pub struct RankFacts {
+    /// Number of its program on the command line.
+    pub app_number: u32,
+    /// CPU it is bound to, or -1.
+    pub cpu: i32,
+}
+
+/// The records, and the node image if there is one. Never freed: ranks and node image
+/// keep pointers into it.
+pub struct Node {
+    /// One record per rank.
+    pub ranks: &'static [RankBoot],
+    api: Option<&'static NodeApi>,
+    node: *mut c_void,
+}
+
+impl Node {
+    /// Makes the records and, with a folder, loads the node image from it and opens it.
+    /// Call before the first rank starts; `environment` holds `KEY=VALUE` entries.
+    ///
+    /// # Errors
+    /// The image cannot be loaded or refuses the records.
+    pub fn open(
+        folder: Option<&Path>,
+        facts: &[RankFacts],
+        environment: Vec<CString>,
+        topology: &Topology,
+    ) -> Result<Self, Refusal> {
+        let count = facts.len() as u32;
+        let record = |(rank, facts): (usize, &RankFacts)| RankBoot {
+            magic: MAGIC,
+            version: VERSION,
+            local_rank: rank as u32,
+            world_rank: rank as u32,
+            app_number: facts.app_number,
+            cpu: facts.cpu,
+            lifecycle: AtomicU32::new(0),
+            abort: AtomicU64::new(0),
+            pid: AtomicI32::new(0),
+            reserved: 0,
+            api: ptr::null(),
+            node: ptr::null_mut(),
+        };
+        let ranks: &'static mut [RankBoot] =
+            Box::leak(facts.iter().enumerate().map(record).collect());
+        let records = ranks.as_mut_ptr();
+        let mut this = Self {
+            ranks: &[],
+            api: None,
+            node: ptr::null_mut(),
+        };
+        if let Some(folder) = folder {
+            let places: Vec<_> = topology.cpus.iter().map(|cpu| cpu.place).collect();
+            let places: &'static [_] = places.leak();
+            let environment: &'static [CString] = environment.leak();
+            let mut list: Vec<_> = environment.iter().map(|entry| entry.as_ptr()).collect();
+            list.push(ptr::null());
+            let boot = Box::leak(Box::new(NodeBoot {
+                magic: MAGIC,
+                version: VERSION,
+                node_ranks: count,
+                world_ranks: count,
+                cpus: topology.capacity,
+                environment: list.leak().as_ptr(),
+                ranks: records,
+                places: places.as_ptr(),
+                places_len: places.len() as u32,
+                report_fd: libc::STDERR_FILENO,
+            }));
+            this.open_image(&folder.join(NODE_IMAGE), boot)?;
+        }
+        for index in 0..facts.len() {
+            // SAFETY: `records` is the leaked slice; no rank runs yet, and the node image
+            // reads these two fields from a rank's own calls only.
+            unsafe {
+                (*records.add(index)).api = this.api.map_or(ptr::null(), ptr::from_ref);
+                (*records.add(index)).node = this.node;
+            }
+        }
+        // SAFETY: as above; from here on only the atomics change.
+        this.ranks = unsafe { std::slice::from_raw_parts(records, facts.len()) };
+        Ok(this)
+    }
+
+    fn open_image(&mut self, path: &Path, boot: &'static NodeBoot) -> Result<(), Refusal> {
+        let name = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| Refusal::new("the path of the node image holds a NUL byte"))?;
+        // SAFETY: the node image has no initialisers beyond those of a Rust library
+        // without std; the name is a C string.
+        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if library.is_null() {
+            // SAFETY: after a failed dlopen, dlerror returns a string.
+            let reason = unsafe { CStr::from_ptr(libc::dlerror()) };
+            let reason = OsStr::from_bytes(reason.to_bytes())
+                .to_string_lossy()
+                .into_owned();
+            return Err(Refusal::new(format!(
+                "cannot load the node image: {reason}"
+            )));
+        }
+        let symbol = CString::new(NODE_OPEN).unwrap_or_default();
+        // SAFETY: a valid handle and a C string.
+        let open = unsafe { libc::dlsym(library, symbol.as_ptr()) };
+        let stale = || {
+            Refusal::new(format!(
+                "{} does not belong to this pip-exec (boot record version {VERSION})",
+                path.display()
+            ))
+        };
+        if open.is_null() {
+            return Err(stale());
+        }
+        // SAFETY: the image exports this name with this type.
+        let open: NodeOpen = unsafe { std::mem::transmute(open) };
+        // SAFETY: the records are complete and never freed.
+        let api = unsafe { open(boot, &raw mut self.node) };
+        // SAFETY: NULL, or a static of the image, which is never unloaded.
+        match unsafe { api.as_ref() } {
+            Some(api) if api.version == VERSION => {
+                self.api = Some(api);
+                Ok(())
+            }
+            _ => Err(stale()),
+        }
+    }
+
+    /// Lets the node image write its report. Call after the last rank has ended.
+    pub fn report(&self) {
+        if let Some(api) = self.api {
+            // SAFETY: `node` came from the same image's open.
+            unsafe { (api.report)(self.node) };
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Whose memory an address is. Ranks share the root's address space, and their memory
+//! stays mapped after they died, so the root can look at what they left.
+
+use crate::image::Image;
+use crate::task::stack::StackArea;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::IoSliceMut;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
+
+/// What the root knows of a rank's memory from having made it.
+#[derive(Clone, Copy, Debug)]
+pub struct RankMemory {
+    /// Its dynamic linker.
+    pub linker: Image,
+    /// Offset of `_r_debug` from the linker's base, where glibc lists loaded objects.
+    pub debug: Option<u64>,
+}
+
+/// All ranks' memory.
+#[derive(Debug)]
+pub struct MemoryMap<'a> {
+    /// Per rank.
+    pub ranks: &'a [RankMemory],
+    /// Their stacks.
+    pub stacks: &'a StackArea,
+}
+
+/// Most objects of one rank that are followed, should a list be damaged.
+const OBJECTS_MAX: usize = 4096;
+
+impl MemoryMap<'_> {
+    /// Says whose memory `address` is.
+    #[must_use]
+    pub fn describe(&self, address: usize) -> String {
+        if let Some(text) = self.stack(address) {
+            return text;
+        }
+        let Some(mapping) = mapping_of(address) else {
+            return "unmapped".to_owned();
+        };
+        if let Some(text) = self.object(address) {
+            return text;
+        }
+        match mapping.name.as_str() {
+            "" => self.heap(address, &mapping),
+            "[heap]" | "[stack]" => "pip-exec".to_owned(),
+            name => name.to_owned(),
+        }
+    }
+
+    fn stack(&self, address: usize) -> Option<String> {
+        (0..self.ranks.len()).find_map(|rank| {
+            if self.stacks.range(rank).contains(&address) {
+                Some(format!("rank {rank}'s stack"))
+            } else if self.stacks.guard(rank).contains(&address) {
+                Some(format!("rank {rank}'s stack guard (stack overflow)"))
+            } else {
+                None
+            }
+        })
+    }
+
+    fn object(&self, address: usize) -> Option<String> {
+        self.ranks.iter().enumerate().find_map(|(rank, memory)| {
+            if (memory.linker.start..memory.linker.end).contains(&address) {
+                return Some(format!("rank {rank}'s dynamic linker"));
+            }
+            let objects = objects(memory);
+            let index = objects
+                .iter()
+                .position(|object| object.range.contains(&address))?;
+            Some(match index {
+                0 => format!("rank {rank}'s program"),
+                _ => format!("rank {rank}'s library {}", objects[index].name),
+            })
+        })
+    }
+
+    /// Attributes anonymous memory to the rank whose libc holds the nearest pointer into
+    /// the same mapping: an allocator's bins point into its own heap.
+    fn heap(&self, address: usize, mapping: &Mapping) -> String {
+        let mut nearest: Option<(usize, usize)> = None;
+        for (rank, memory) in self.ranks.iter().enumerate() {
+            for object in objects(memory)
+                .iter()
+                .filter(|object| object.name.starts_with("libc.so"))
+            {
+                for pointer in words(object.data.clone()) {
+                    let distance = address.abs_diff(pointer);
+                    if mapping.range.contains(&pointer) && nearest.is_none_or(|(d, _)| distance < d)
+                    {
+                        nearest = Some((distance, rank));
+                    }
+                }
+            }
+        }
+        match nearest {
+            Some((_, rank)) => format!("rank {rank}'s heap"),
+            None => "a heap or thread stack (anonymous memory)".to_owned(),
+        }
+    }
+}
+
+struct Mapping {
+    range: Range<usize>,
+    name: String,
+}
+
+fn mapping_of(address: usize) -> Option<Mapping> {
+    let maps = fs::read("/proc/self/maps").ok()?;
+    maps.split(|&byte| byte == b'\n')
+        .filter_map(parse_mapping)
+        .find(|m| m.range.contains(&address))
+}
+
+/// One accessible line of `/proc/self/maps`.
+fn parse_mapping(line: &[u8]) -> Option<Mapping> {
+    let line = String::from_utf8_lossy(line);
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let range = usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?;
+    let accessible = !fields.next()?.starts_with("---");
+    let name = fields.nth(3).unwrap_or_default().trim().to_owned();
+    accessible.then_some(Mapping { range, name })
+}
+
+/// A shared object of a rank.
+struct Object {
+    range: Range<usize>,
+    /// Its last segment: data.
+    data: Range<usize>,
+    /// File name without folders.
+    name: String,
+}
+
+/// Reads glibc's list of a rank's loaded objects, the program first. The rank may have
+/// died while changing it, so nothing is dereferenced: the kernel copies, or refuses.
+fn objects(memory: &RankMemory) -> Vec<Object> {
+    let mut objects = Vec::new();
+    let Some(debug) = memory.debug else {
+        return objects;
+    };
+    // struct r_debug { int version; struct link_map *map; ... }
+    let mut next = read_words::<2>(memory.linker.base + debug as usize).map_or(0, |words| words[1]);
+    while next != 0 && objects.len() < OBJECTS_MAX {
+        // struct link_map { l_addr; char *l_name; l_ld; l_next; ... }
+        let Some([base, name, _, following]) = read_words::<4>(next) else {
+            break;
+        };
+        next = following;
+        let Some((range, data)) = extent(base) else {
+            continue;
+        };
+        let name = read_text(name);
+        let name = name.rsplit('/').next().unwrap_or_default().to_owned();
+        objects.push(Object { range, data, name });
+    }
+    objects
+}
+
+/// The addresses of the object whose ELF header is at `base`, and those of its last
+/// segment.
+fn extent(base: usize) -> Option<(Range<usize>, Range<usize>)> {
+    let header = read_words::<8>(base)?;
+    if header[0] as u32 != u32::from_le_bytes(*b"\x7fELF") {
+        return None;
+    }
+    // e_phoff is word 4, e_phnum the half word at byte 56.
+    let (table, count) = (base.checked_add(header[4])?, header[7] & 0xffff);
+    let mut last = None;
+    for index in 0..count.min(64) {
+        // p_type and p_flags share word 0; p_vaddr is word 2, p_memsz word 5.
+        let entry = read_words::<7>(table.checked_add(index * 56)?)?;
+        if entry[0] as u32 == goblin::elf::program_header::PT_LOAD {
+            let start = base.checked_add(entry[2])?;
+            last = Some(start..start.checked_add(entry[5])?);
+        }
+    }
+    let last = last?;
+    Some((base..last.end, last))
+}
+
+fn words(range: Range<usize>) -> Vec<usize> {
+    let mut bytes = vec![0; range.len().min(1 << 20) / 8 * 8];
+    if !read_bytes(range.start.next_multiple_of(8), &mut bytes) {
+        return Vec::new();
+    }
+    bytes
+        .chunks_exact(8)
+        .filter_map(|word| word.try_into().ok().map(usize::from_ne_bytes))
+        .collect()
+}
+
+fn read_words<const N: usize>(address: usize) -> Option<[usize; N]> {
+    let mut bytes = vec![0; N * 8];
+    read_bytes(address, &mut bytes).then(|| {
+        std::array::from_fn(|index| {
+            bytes[index * 8..][..8]
+                .try_into()
+                .map_or(0, usize::from_ne_bytes)
+        })
+    })
+}
+
+fn read_text(address: usize) -> String {
+    let mut text = Vec::new();
+    while text.len() < 4096 {
+        let mut byte = [0];
+        if !read_bytes(address + text.len(), &mut byte) || byte[0] == 0 {
+            break;
+        }
+        text.push(byte[0]);
+    }
+    OsStr::from_bytes(&text).to_string_lossy().into_owned()
+}
+
+/// Copies from an address that may be anything; `false` unless all of it is readable.
+fn read_bytes(address: usize, bytes: &mut [u8]) -> bool {
+    let len = bytes.len();
+    let remote = [RemoteIoVec { base: address, len }];
+    process_vm_readv(Pid::this(), &mut [IoSliceMut::new(bytes)], &remote) == Ok(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps() {
+        let line = b"7f00-7f10 r-xp 00000000 08:01 123     /usr/lib/lib x.so";
+        let mapping = parse_mapping(line).expect("accessible");
+        assert_eq!(mapping.range, 0x7f00..0x7f10);
+        assert_eq!(mapping.name, "/usr/lib/lib x.so");
+        assert_eq!(
+            parse_mapping(b"1000-2000 rw-p 00000000 00:00 0").map(|m| m.name),
+            Some(String::new())
+        );
+        assert!(parse_mapping(b"1000-2000 ---p 00000000 00:00 0").is_none());
+        assert!(parse_mapping(b"").is_none());
+    }
+
+    #[test]
+    fn any_address_may_be_read() {
+        assert_eq!(read_words::<1>(0), None);
+        assert_eq!(read_words::<1>(usize::MAX - 3), None);
+        let word = 42_usize;
+        assert_eq!(read_words::<1>(&raw const word as usize), Some([42]));
+        assert_eq!(read_text(c"text".as_ptr() as usize), "text");
+    }
+
+    #[test]
+    fn stacks_and_holes_are_told_apart() {
+        let stacks = StackArea::reserve(1, 1 << 16).expect("room");
+        let image = Image {
+            base: 0,
+            start: 0,
+            end: 0,
+            entry: 0,
+            headers: 0,
+            headers_count: 0,
+        };
+        let ranks = [RankMemory {
+            linker: image,
+            debug: None,
+        }];
+        let map = MemoryMap {
+            ranks: &ranks,
+            stacks: &stacks,
+        };
+        assert_eq!(map.describe(stacks.range(0).start), "rank 0's stack");
+        assert!(
+            map.describe(stacks.guard(0).start)
+                .contains("stack overflow")
+        );
+        assert_eq!(map.describe(16), "unmapped");
+        let own = &raw const map as usize;
+        assert!(map.describe(own).contains("anonymous") || map.describe(own) == "pip-exec");
+    }
+}

@@ -1,0 +1,355 @@
+//! A running job: waits for its ranks, and ends them all when one fails.
+
+use super::fault::MemoryMap;
+use super::prepare::{Prepared, PreparedProgram};
+use super::spawn::{Spawner, StartedRank};
+use super::{Refusal, TIMED_OUT};
+use crate::task::start::SETUP_FAILED;
+use cohort_base::boot::{Lifecycle, RankBoot};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long ranks may take to end by themselves after SIGTERM.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// A job whose ranks have been started.
+pub struct Job {
+    spawner: Spawner,
+    programs: Vec<PreparedProgram>,
+    ranks: Vec<StartedRank>,
+    /// Rank of each task that has not ended.
+    alive: HashMap<i32, usize>,
+    signals: SignalFd,
+    deadline: Option<Instant>,
+    timeout: Option<Duration>,
+    ending: Option<Ending>,
+}
+
+/// The job is being ended before its time.
+#[derive(Debug)]
+struct Ending {
+    status: i32,
+    kill_at: Instant,
+}
+
+impl Job {
+    /// Starts all ranks.
+    ///
+    /// # Errors
+    /// A resource is short; ranks that were started already have been ended again.
+    pub fn start(mut job: Prepared) -> Result<Self, Refusal> {
+        let system = |what: &str, error: Errno| Refusal::new(format!("{what}: {error}"));
+        let mut original = SigSet::empty();
+        sigprocmask(
+            SigmaskHow::SIG_SETMASK,
+            Some(&SigSet::all()),
+            Some(&mut original),
+        )
+        .map_err(|error| system("cannot block signals", error))?;
+        let handled = [
+            Signal::SIGCHLD,
+            Signal::SIGINT,
+            Signal::SIGTERM,
+            Signal::SIGHUP,
+        ];
+        let handled = SigSet::from_iter(handled);
+        let signals =
+            SignalFd::with_flags(&handled, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+                .map_err(|error| system("cannot wait for signals", error))?;
+        // Processes that outlive the rank that forked them become the root's children, so
+        // that a job that is ended leaves none. An old kernel would leave them to init.
+        let _ = nix::sys::prctl::set_child_subreaper(true);
+        let timeout = job.timeout;
+        let spawner = Spawner::new(&mut job, &original)?;
+        let mut this = Self {
+            spawner,
+            programs: job.programs,
+            ranks: Vec::new(),
+            alive: HashMap::new(),
+            signals,
+            deadline: timeout.map(|limit| Instant::now() + limit),
+            timeout,
+            ending: None,
+        };
+        if let Err(error) = this.start_all() {
+            let rank = this.ranks.len();
+            this.kill_alive(Signal::SIGKILL);
+            this.begin_ending(super::REFUSED);
+            let _refused_anyway = this.wait();
+            return Err(Refusal::new(format!("cannot start rank {rank}: {error}")));
+        }
+        // What kills a process by default is left to do so again; it takes the ranks along.
+        let mut others = SigSet::all();
+        for signal in &handled {
+            others.remove(signal);
+        }
+        sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&others), None)
+            .map_err(|error| system("cannot unblock signals", error))?;
+        Ok(this)
+    }
+
+    fn start_all(&mut self) -> std::io::Result<()> {
+        for program in &self.programs {
+            for _ in 0..program.ranks {
+                let rank = self.spawner.start(program)?;
+                self.alive.insert(rank.pid, self.ranks.len());
+                self.ranks.push(rank);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of the job and returns its exit status.
+    #[must_use]
+    pub fn wait(mut self) -> i32 {
+        while !self.alive.is_empty() {
+            self.sleep();
+            self.take_signals();
+            if let Some(pump) = &mut self.spawner.pump {
+                pump.pass();
+            }
+            self.reap();
+            self.check_time();
+        }
+        if let Some(pump) = &mut self.spawner.pump {
+            pump.finish();
+        }
+        if self.ending.is_some() {
+            kill_orphans();
+        }
+        self.spawner.node.report();
+        self.ending.map_or(0, |ending| ending.status)
+    }
+
+    /// Sleeps until a signal, output or a deadline.
+    fn sleep(&self) {
+        let next = match &self.ending {
+            Some(ending) => Some(ending.kill_at),
+            None => self.deadline,
+        };
+        let left = next.map(|at| at.saturating_duration_since(Instant::now()));
+        // Rounded up, so that the deadline has passed when the time is over.
+        let left = left.map(|left| left.as_millis() as u64 + 1);
+        let limit = left.map_or(PollTimeout::NONE, |left| {
+            PollTimeout::try_from(left.min(i32::MAX as u64)).unwrap_or(PollTimeout::MAX)
+        });
+        let mut sources = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        if let Some(pump) = &self.spawner.pump {
+            // SAFETY: the pump owns the descriptor and outlives the call.
+            let pump = unsafe { BorrowedFd::borrow_raw(pump.descriptor()) };
+            sources.push(PollFd::new(pump, PollFlags::POLLIN));
+        }
+        // An interrupted wait is followed by another round of looking.
+        let _ = poll(&mut sources, limit);
+    }
+
+    fn take_signals(&mut self) {
+        while let Ok(Some(info)) = self.signals.read_signal() {
+            let signal = info.ssi_signo as i32;
+            if signal == libc::SIGCHLD {
+                continue;
+            }
+            if self.ending.is_some() {
+                self.kill_alive(Signal::SIGKILL);
+            }
+            self.begin_ending(128 + signal);
+        }
+    }
+
+    fn reap(&mut self) {
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, code)) => self.on_end(pid, End::Exited(code)),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => self.on_end(pid, End::Killed(signal)),
+                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return,
+                Ok(_) | Err(Errno::EINTR) => {}
+                // A real-time signal's number is none of `Signal`; the rank is found below.
+                Err(_) => self.reap_lost(),
+            }
+        }
+    }
+
+    /// Drops tasks that no longer exist.
+    fn reap_lost(&mut self) {
+        let gone = |pid: &i32| kill(Pid::from_raw(*pid), None) == Err(Errno::ESRCH);
+        let lost: Vec<i32> = self.alive.keys().copied().filter(gone).collect();
+        for pid in lost {
+            self.alive.remove(&pid);
+            self.begin_ending(128);
+        }
+    }
+
+    fn on_end(&mut self, pid: Pid, end: End) {
+        let Some(rank) = self.alive.remove(&pid.as_raw()) else {
+            return;
+        };
+        if self.ending.is_some() {
+            return;
+        }
+        if let Some(code) = self.abort_code() {
+            // The rank itself has said why.
+            return self.begin_ending(exit_status(code));
+        }
+        let who = format!("rank {rank} (pid {pid})");
+        let lifecycle = self.spawner.node.ranks[rank]
+            .lifecycle
+            .load(Ordering::Acquire);
+        match end {
+            End::Exited(0) if lifecycle == Lifecycle::Initialized as u32 => {
+                eprintln!("pip-exec: {who} ended without calling MPI_Finalize");
+                self.begin_ending(1);
+            }
+            End::Exited(0) => {}
+            End::Exited(code) => {
+                match self.ranks[rank].plan.failure() {
+                    Some((step, error)) if code == SETUP_FAILED => {
+                        eprintln!("pip-exec: {who} could not start: {step}: {error}");
+                    }
+                    _ => eprintln!("pip-exec: {who} ended with status {code}"),
+                }
+                self.begin_ending(code);
+            }
+            End::Killed(signal) => {
+                eprintln!("pip-exec: {who} killed by {}", self.describe(rank, signal));
+                self.begin_ending(128 + signal as i32);
+            }
+        }
+    }
+
+    /// The code of a rank that called `MPI_Abort`.
+    fn abort_code(&self) -> Option<i32> {
+        let words = self
+            .spawner
+            .node
+            .ranks
+            .iter()
+            .map(|rank| rank.abort.load(Ordering::Acquire));
+        words.into_iter().find_map(RankBoot::decode_abort)
+    }
+
+    /// A fatal signal in words.
+    fn describe(&mut self, rank: usize, signal: Signal) -> String {
+        let name = format!("signal {} ({signal})", signal as i32);
+        let crash = self.ranks[rank]
+            .crash
+            .crash()
+            .filter(|crash| crash.signal == signal as i32);
+        let Some(crash) = crash else { return name };
+        if crash.code <= 0 {
+            return format!("{name}, sent by process {}", crash.address);
+        }
+        if crash.code == libc::SI_KERNEL {
+            return format!("{name}, at an address that no pointer can have");
+        }
+        let programs = self
+            .programs
+            .iter()
+            .flat_map(|p| std::iter::repeat_n(p, p.ranks));
+        for (memory, program) in self.spawner.memory.iter_mut().zip(programs) {
+            memory.debug = program.linker.exported_symbol("_r_debug");
+        }
+        let map = MemoryMap {
+            ranks: &self.spawner.memory,
+            stacks: &self.spawner.stacks,
+        };
+        let place = map.describe(crash.address as usize);
+        format!(
+            "{name}, address {:#x}, in memory of: {place}",
+            crash.address
+        )
+    }
+
+    fn check_time(&mut self) {
+        let now = Instant::now();
+        if self
+            .ending
+            .as_ref()
+            .is_some_and(|ending| now >= ending.kill_at)
+        {
+            self.kill_alive(Signal::SIGKILL);
+            if let Some(ending) = &mut self.ending {
+                ending.kill_at = now + GRACE;
+            }
+        } else if self.ending.is_none() && self.deadline.is_some_and(|at| now >= at) {
+            let limit = self.timeout.unwrap_or_default();
+            eprintln!(
+                "pip-exec: the job was ended after {} seconds",
+                limit.as_secs_f64()
+            );
+            self.begin_ending(TIMED_OUT);
+        }
+    }
+
+    /// Begins to end the job; the first reason sets its status.
+    fn begin_ending(&mut self, status: i32) {
+        if self.ending.is_none() {
+            self.kill_alive(Signal::SIGTERM);
+            self.ending = Some(Ending {
+                status,
+                kill_at: Instant::now() + GRACE,
+            });
+        }
+    }
+
+    fn kill_alive(&self, signal: Signal) {
+        for &pid in self.alive.keys() {
+            // The pid is still this rank's, since nobody else reaps it.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+    }
+}
+
+/// How a rank ended.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Exited(i32),
+    Killed(Signal),
+}
+
+/// The exit status for an abort code: its low byte, unless that made a failure look
+/// like success.
+fn exit_status(code: i32) -> i32 {
+    match code & 0xff {
+        0 if code != 0 => 1,
+        status => status,
+    }
+}
+
+/// Kills what the ranks' forked processes left behind.
+fn kill_orphans() {
+    for _ in 0..100 {
+        let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+        let children: Vec<i32> = children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect();
+        if children.is_empty() {
+            return;
+        }
+        for pid in children {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            let _ = waitpid(Pid::from_raw(pid), None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exit_status;
+
+    #[test]
+    fn abort_codes_stay_failures() {
+        assert_eq!(exit_status(0), 0);
+        assert_eq!(exit_status(3), 3);
+        assert_eq!(exit_status(256), 1);
+        assert_eq!(exit_status(-1), 255);
+    }
+}

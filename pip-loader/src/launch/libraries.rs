@@ -1,0 +1,148 @@
+//! Which libraries a program will load: to find the MPI it was linked with, and to
+//! estimate how many map entries a rank takes.
+//!
+//! This follows the dynamic linker's search order closely enough for both purposes; the
+//! linker itself decides what is loaded.
+
+use crate::elf::{self, LoadPlan};
+use crate::image;
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Names under which Cohort's own MPI libraries are asked for.
+pub const FACES: [&str; 3] = ["libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1"];
+
+/// What following a program's dependencies found.
+#[derive(Debug, Default)]
+pub struct Dependencies {
+    /// Shared objects, the program and the dynamic linker not counted.
+    pub objects: usize,
+    /// The first of [`FACES`] that one of them needs.
+    pub face: Option<&'static str>,
+    /// An object that needs the face has a `DT_RPATH`, which is searched before
+    /// `--library-path`.
+    pub rpath_first: bool,
+}
+
+/// Follows the dependencies of the program `file`.
+#[must_use]
+pub fn follow(file: &Path, plan: &LoadPlan, first: &Path, library_path: &OsStr) -> Dependencies {
+    let mut found = Dependencies::default();
+    let mut seen = HashSet::new();
+    let mut queue = vec![(file.to_owned(), plan.clone())];
+    let system = system_folders(plan);
+    while let Some((object, plan)) = queue.pop() {
+        let origin = object.parent().unwrap_or(Path::new("/"));
+        let rpath = expand(plan.rpath.as_deref().unwrap_or_default(), origin);
+        let runpath = expand(plan.runpath.as_deref().unwrap_or_default(), origin);
+        for name in plan.needed {
+            if let Some(face) = FACES.into_iter().find(|face| *face == name) {
+                found.face = found.face.or(Some(face));
+                found.rpath_first |= !rpath.is_empty() && runpath.is_empty();
+            }
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            found.objects += 1;
+            let before = rpath.iter().filter(|_| runpath.is_empty()).cloned();
+            let folders = before
+                .chain([first.to_owned()])
+                .chain(std::env::split_paths(library_path))
+                .chain(runpath.iter().cloned())
+                .chain(system.iter().cloned());
+            let read = |path: PathBuf| Some((path.clone(), read_plan(&path)?));
+            queue.extend(folders.map(|folder| folder.join(&name)).find_map(read));
+        }
+    }
+    found
+}
+
+fn read_plan(path: &Path) -> Option<LoadPlan> {
+    let file = File::open(path).ok()?;
+    elf::parse(&image::file_bytes(&file).ok()??).ok()
+}
+
+fn expand(list: &str, origin: &Path) -> Vec<PathBuf> {
+    let origin = origin.to_string_lossy();
+    list.split(':')
+        .filter(|part| !part.is_empty())
+        .map(|part| {
+            part.replace("${ORIGIN}", &origin)
+                .replace("$ORIGIN", &origin)
+                .into()
+        })
+        .collect()
+}
+
+/// The linker's default folders; its own is the one of the distribution's libraries.
+fn system_folders(plan: &LoadPlan) -> Vec<PathBuf> {
+    let linker = plan
+        .interpreter
+        .as_ref()
+        .and_then(|path| Path::new(path).canonicalize().ok());
+    let own = linker.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let fixed = [
+        "/lib/x86_64-linux-gnu",
+        "/usr/lib/x86_64-linux-gnu",
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    ];
+    own.into_iter().chain(fixed.map(PathBuf::from)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_test_needs_libc_and_no_mpi() {
+        let exe = std::env::current_exe().expect("has a path");
+        let plan = read_plan(&exe).expect("is a PIE");
+        let found = follow(&exe, &plan, Path::new("/nonexistent"), OsStr::new(""));
+        assert!((1..20).contains(&found.objects), "{found:?}");
+        assert_eq!(found.face, None);
+    }
+
+    #[test]
+    fn an_mpi_program_with_rpath_is_recognised() {
+        let needed = vec!["libmpich.so.12".to_owned()];
+        let rpath = Some("/opt/mpi/lib".to_owned());
+        let plan = LoadPlan {
+            needed,
+            rpath,
+            ..LoadPlan::default()
+        };
+        let found = follow(
+            Path::new("/x/app"),
+            &plan,
+            Path::new("/nonexistent"),
+            OsStr::new(""),
+        );
+        assert_eq!(found.face, Some("libmpich.so.12"));
+        assert!(found.rpath_first);
+        let plan = LoadPlan {
+            runpath: Some("$ORIGIN".to_owned()),
+            ..plan
+        };
+        let found = follow(
+            Path::new("/x/app"),
+            &plan,
+            Path::new("/nonexistent"),
+            OsStr::new(""),
+        );
+        assert!(
+            !found.rpath_first,
+            "DT_RUNPATH makes the linker ignore DT_RPATH"
+        );
+    }
+
+    #[test]
+    fn origin_is_expanded() {
+        let folders = expand("$ORIGIN/../lib:${ORIGIN}:/abs", Path::new("/a/b"));
+        assert_eq!(folders, ["/a/b/../lib", "/a/b", "/abs"].map(PathBuf::from));
+    }
+}

@@ -1,0 +1,157 @@
+//! Limits of the system that a job must not meet halfway.
+
+use super::Refusal;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+/// Map entries of one shared object: four or five segments and its zero-filled data.
+const PER_OBJECT: usize = 5;
+
+/// Map entries of a rank besides objects: stack, guard, thread-local block, heap.
+const PER_RANK: usize = 8;
+
+/// Map entries that a rank needs which loads `objects` shared objects (program and
+/// dynamic linker included).
+#[must_use]
+pub fn map_entries(objects: usize) -> usize {
+    objects * PER_OBJECT + PER_RANK
+}
+
+/// Refuses a job whose ranks need more map entries than the address space may have.
+///
+/// # Errors
+/// The message names the setting.
+pub fn check_map_count(ranks: usize, needed: usize) -> Result<(), Refusal> {
+    let limit = fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+    let limit = limit
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(65530_usize);
+    let used = fs::read_to_string("/proc/self/maps").map_or(100, |maps| maps.lines().count());
+    if used + needed <= limit {
+        return Ok(());
+    }
+    Err(Refusal::new(format!(
+        "{ranks} ranks need about {needed} memory map entries, but vm.max_map_count is {limit}; \
+         run fewer ranks, or raise it: sudo sysctl vm.max_map_count={}",
+        (needed * 5 / 4).next_multiple_of(1000)
+    )))
+}
+
+/// Refuses a job with more ranks than the user may have tasks.
+///
+/// # Errors
+/// The message names the limit.
+pub fn check_task_count(ranks: usize) -> Result<(), Refusal> {
+    let user = nix::unistd::geteuid();
+    let limit = match getrlimit(Resource::RLIMIT_NPROC) {
+        Ok((soft, _)) if soft != RLIM_INFINITY && !user.is_root() => soft,
+        _ => return Ok(()),
+    };
+    let running = tasks_of(user.as_raw());
+    if running + ranks as u64 <= limit {
+        return Ok(());
+    }
+    Err(Refusal::new(format!(
+        "{ranks} ranks are more tasks than the limit RLIMIT_NPROC ({limit}, of which {running} \
+         exist) allows; run fewer ranks, or raise it with ulimit -u"
+    )))
+}
+
+/// Tasks (threads of all processes) of a user.
+fn tasks_of(user: u32) -> u64 {
+    let tasks = |entry: fs::DirEntry| {
+        let pid = entry.file_name();
+        let is_process = pid
+            .as_encoded_bytes()
+            .first()
+            .is_some_and(u8::is_ascii_digit);
+        if !is_process || entry.metadata().ok()?.uid() != user {
+            return None;
+        }
+        let status = fs::read_to_string(entry.path().join("status")).ok()?;
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("Threads:")?.trim().parse::<u64>().ok())
+    };
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(tasks)
+        .sum()
+}
+
+/// Raises the soft limit of open files to at least `needed` and returns the former
+/// limits if they were changed, for the ranks to get back.
+///
+/// # Errors
+/// The hard limit is lower.
+pub fn raise_open_files(needed: u64) -> Result<Option<(u64, u64)>, Refusal> {
+    let refuse =
+        |error: nix::Error| Refusal::new(format!("cannot read or set RLIMIT_NOFILE: {error}"));
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(refuse)?;
+    if soft >= needed {
+        return Ok(None);
+    }
+    if hard < needed {
+        return Err(Refusal::new(format!(
+            "--label needs {needed} open files for so many ranks, but the limit is {hard} (ulimit -n)"
+        )));
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, needed, hard).map_err(refuse)?;
+    Ok(Some((soft, hard)))
+}
+
+/// On kernels before 5.16 a core dump of one rank kills every task of the address space,
+/// pip-exec too, which could then not say what happened. Forbids dumps there and says so.
+pub fn avoid_core_dumps() {
+    let Ok(system) = nix::sys::utsname::uname() else {
+        return;
+    };
+    if !dumps_kill_all(&system.release().to_string_lossy()) {
+        return;
+    }
+    // SAFETY: changes one attribute of this address space, and no memory.
+    let result = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+    let wanted = getrlimit(Resource::RLIMIT_CORE).is_ok_and(|(soft, _)| soft > 0);
+    if result == 0 && wanted {
+        eprintln!(
+            "pip-exec: no core dumps: before Linux 5.16 the dump of one rank would kill all at once"
+        );
+    }
+}
+
+fn dumps_kill_all(release: &str) -> bool {
+    let mut numbers = release.split(['.', '-', '+']).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < (5, 16),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_whose_dumps_kill_all() {
+        assert!(dumps_kill_all("5.15.0-91-generic"));
+        assert!(dumps_kill_all("4.18.0"));
+        assert!(!dumps_kill_all("5.16.0"));
+        assert!(!dumps_kill_all("6.1-rc1"));
+        assert!(!dumps_kill_all("unknown"));
+    }
+
+    #[test]
+    fn too_many_map_entries_are_refused_with_the_way_out() {
+        check_map_count(4, 4 * map_entries(10)).expect("few");
+        let message = check_map_count(1 << 20, 1 << 30).unwrap_err().to_string();
+        assert!(message.contains("sysctl vm.max_map_count="), "{message}");
+    }
+
+    #[test]
+    fn this_process_is_counted() {
+        assert!(tasks_of(nix::unistd::geteuid().as_raw()) >= 1);
+    }
+}

@@ -1,0 +1,391 @@
+//! The command line, in mpiexec's manner: long options take one dash or two, a value
+//! follows as the next word or after `=`, and `:` separates programs.
+
+use super::{Refusal, text};
+use cohort_base::settings::nearest;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a command line asks for.
+#[derive(Debug)]
+pub enum Request {
+    /// Print this text and end.
+    Print(&'static str),
+    /// Run a job.
+    Run(Options),
+}
+
+/// A job.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The programs, in rank order; at least one.
+    pub sections: Vec<Section>,
+    /// `-genv`: for every program.
+    pub environment: Vec<(OsString, OsString)>,
+    /// `--label`.
+    pub label: bool,
+    /// `--bind-to`, if given.
+    pub bind: Option<Bind>,
+    /// `--map-by`, if given.
+    pub map: Option<Map>,
+    /// `-c`: the CPU whose core is the first to take.
+    pub first_cpu: Option<u32>,
+    /// `--timeout`.
+    pub timeout: Option<Duration>,
+    /// `--no-mpi`: open no node image.
+    pub no_mpi: bool,
+}
+
+/// One program of a job.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Section {
+    /// `-n`.
+    pub ranks: usize,
+    /// `-env`.
+    pub environment: Vec<(OsString, OsString)>,
+    /// `-wdir`.
+    pub directory: Option<PathBuf>,
+    /// The program's name as typed.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+}
+
+/// `--bind-to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bind {
+    /// Ranks run where the system puts them.
+    None,
+    /// Each rank stays on one core.
+    Core,
+}
+
+/// `--map-by`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Map {
+    /// Neighbouring ranks on neighbouring cores.
+    Core,
+    /// Neighbouring ranks on different sockets.
+    Socket,
+    /// Neighbouring ranks on different NUMA nodes.
+    Numa,
+}
+
+/// All options, without dashes: names to match and to suggest.
+const NAMES: [&str; 17] = [
+    "n", "np", "env", "genv", "wdir", "wd", "l", "label", "bind-to", "map-by", "c", "timeout",
+    "no-mpi", "version", "help", "V", "h",
+];
+
+/// Most ranks that are worth trying: the kernel's own limit of process ids.
+const RANKS_MAX: usize = 4 << 20;
+
+/// Reads the arguments of `pip-exec`, without its own name.
+///
+/// # Errors
+/// The message for the user.
+pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
+    let mut options = Options::default();
+    for words in arguments.split(|word| word == ":") {
+        match parse_section(words, &mut options)? {
+            Some(section) => options.sections.push(section),
+            None if options.sections.is_empty() && words.len() == arguments.len() => {
+                return match print_request(words) {
+                    Some(text) => Ok(Request::Print(text)),
+                    None => Err(Refusal::new("no program to run; see pip-exec --help")),
+                };
+            }
+            None => {
+                if let Some(text) = print_request(words) {
+                    return Ok(Request::Print(text));
+                }
+                return Err(Refusal::new("a `:` without a program on one of its sides"));
+            }
+        }
+    }
+    Ok(Request::Run(options))
+}
+
+fn print_request(words: &[OsString]) -> Option<&'static str> {
+    words
+        .iter()
+        .find_map(|word| match word.to_str()?.trim_start_matches('-') {
+            "help" | "h" => Some(text::HELP),
+            "version" | "V" => Some(text::VERSION),
+            _ => None,
+        })
+}
+
+/// Words of one section that are still to be read.
+struct Words<'a> {
+    rest: std::slice::Iter<'a, OsString>,
+    /// What followed `=` in the last option, if anything.
+    attached: Option<OsString>,
+}
+
+impl Words<'_> {
+    fn value(&mut self, option: &str) -> Result<OsString, Refusal> {
+        match self.attached.take() {
+            Some(value) => Ok(value),
+            None => self
+                .rest
+                .next()
+                .cloned()
+                .ok_or_else(|| Refusal::new(format!("option {option} needs a value"))),
+        }
+    }
+
+    fn pair(&mut self, option: &str) -> Result<(OsString, OsString), Refusal> {
+        // mpiexec knows `-env NAME VALUE`; `-env NAME=VALUE` is what people also type.
+        let name = self.value(option)?;
+        if let Some((name, value)) = split_at_equals(&name) {
+            return Ok((name, value));
+        }
+        if name.is_empty() {
+            return Err(Refusal::new(format!(
+                "option {option} needs a name and a value"
+            )));
+        }
+        let value = self
+            .rest
+            .next()
+            .cloned()
+            .ok_or_else(|| Refusal::new(format!("option {option} needs a name and a value")))?;
+        Ok((name, value))
+    }
+}
+
+/// Reads one section; `None` when it asks for nothing but help or is empty.
+fn parse_section(words: &[OsString], options: &mut Options) -> Result<Option<Section>, Refusal> {
+    let mut section = Section {
+        ranks: 1,
+        environment: Vec::new(),
+        directory: None,
+        program: OsString::new(),
+        arguments: Vec::new(),
+    };
+    let mut words = Words {
+        rest: words.iter(),
+        attached: None,
+    };
+    while let Some(word) = words.rest.next() {
+        if word == "--" || !word.as_encoded_bytes().starts_with(b"-") {
+            let program = if word == "--" {
+                words.rest.next()
+            } else {
+                Some(word)
+            };
+            let Some(program) = program else { break };
+            section.program.clone_from(program);
+            section.arguments = words.rest.cloned().collect();
+            return Ok(Some(section));
+        }
+        if !parse_option(word, &mut words, &mut section, options)? {
+            return Ok(None);
+        }
+    }
+    Ok(None)
+}
+
+/// Reads one option; `false` for those that print a text.
+fn parse_option(
+    word: &OsStr,
+    words: &mut Words<'_>,
+    section: &mut Section,
+    options: &mut Options,
+) -> Result<bool, Refusal> {
+    let (option, attached) = match split_at_equals(word) {
+        Some((option, value)) => (option, Some(value)),
+        None => (word.to_owned(), None),
+    };
+    words.attached = attached;
+    let option = option.to_string_lossy().into_owned();
+    match option.trim_start_matches('-') {
+        "n" | "np" => section.ranks = ranks(&words.value(&option)?)?,
+        "env" => section.environment.push(words.pair(&option)?),
+        "genv" => options.environment.push(words.pair(&option)?),
+        "wdir" | "wd" => section.directory = Some(words.value(&option)?.into()),
+        "l" | "label" => options.label = true,
+        "no-mpi" => options.no_mpi = true,
+        "bind-to" => {
+            let choices = [("none", Bind::None), ("core", Bind::Core)];
+            options.bind = Some(choose(&option, &words.value(&option)?, &choices)?);
+        }
+        "map-by" => {
+            let choices = [
+                ("core", Map::Core),
+                ("socket", Map::Socket),
+                ("numa", Map::Numa),
+            ];
+            options.map = Some(choose(&option, &words.value(&option)?, &choices)?);
+        }
+        "c" => options.first_cpu = Some(number(&option, &words.value(&option)?, "a CPU number")?),
+        "timeout" => options.timeout = Some(timeout(&words.value(&option)?)?),
+        "help" | "h" | "version" | "V" => return Ok(false),
+        name => return Err(unknown(&option, name)),
+    }
+    match words.attached.take() {
+        Some(_) => Err(Refusal::new(format!("option {option} takes no value"))),
+        None => Ok(true),
+    }
+}
+
+fn unknown(option: &str, name: &str) -> Refusal {
+    let hint = match nearest(name, NAMES.into_iter()) {
+        Some(near) => {
+            let dashes = if option.starts_with("--") && near.len() > 2 {
+                "--"
+            } else {
+                "-"
+            };
+            format!("; did you mean {dashes}{near}?")
+        }
+        None => "; see pip-exec --help".to_owned(),
+    };
+    Refusal::new(format!("unknown option {option}{hint}"))
+}
+
+fn split_at_equals(word: &OsStr) -> Option<(OsString, OsString)> {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = word.as_bytes();
+    let at = bytes
+        .iter()
+        .position(|&byte| byte == b'=')
+        .filter(|&at| at > 0)?;
+    Some((
+        OsStr::from_bytes(&bytes[..at]).to_owned(),
+        OsStr::from_bytes(&bytes[at + 1..]).to_owned(),
+    ))
+}
+
+fn ranks(value: &OsStr) -> Result<usize, Refusal> {
+    let ranks: usize = number("-n", value, "a number of ranks, 1 or more")?;
+    match ranks {
+        0 => Err(Refusal::new("-n 0: a program needs at least one rank")),
+        1..=RANKS_MAX => Ok(ranks),
+        _ => Err(Refusal::new(format!(
+            "-n {ranks}: more than {RANKS_MAX} ranks cannot exist"
+        ))),
+    }
+}
+
+fn timeout(value: &OsStr) -> Result<Duration, Refusal> {
+    let seconds: f64 = number("--timeout", value, "seconds")?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|limit| !limit.is_zero() && limit.as_secs() < 1 << 31)
+        .ok_or_else(|| {
+            Refusal::new(format!(
+                "--timeout {seconds}: it takes seconds, more than 0"
+            ))
+        })
+}
+
+fn number<T: std::str::FromStr>(option: &str, value: &OsStr, what: &str) -> Result<T, Refusal> {
+    let parsed = value.to_str().and_then(|text| text.parse().ok());
+    parsed.ok_or_else(|| {
+        Refusal::new(format!(
+            "option {option} takes {what}, not \"{}\"",
+            value.to_string_lossy()
+        ))
+    })
+}
+
+fn choose<T: Copy>(option: &str, value: &OsStr, choices: &[(&str, T)]) -> Result<T, Refusal> {
+    let found = choices.iter().find(|(name, _)| value == OsStr::new(name));
+    found.map(|&(_, choice)| choice).ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|&(name, _)| name).collect();
+        let names = names.join(", ");
+        Refusal::new(format!(
+            "option {option} takes {names}, not \"{}\"",
+            value.to_string_lossy()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(line: &str) -> Options {
+        match parse(line.split_whitespace().map(OsString::from).collect()) {
+            Ok(Request::Run(options)) => options,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn refusal(line: &str) -> String {
+        match parse(line.split_whitespace().map(OsString::from).collect()) {
+            Err(refusal) => refusal.to_string(),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_program_keeps_its_own_options() {
+        let options = run("-n 3 ./app -n 5 --help");
+        assert_eq!(options.sections.len(), 1);
+        assert_eq!(options.sections[0].ranks, 3);
+        assert_eq!(options.sections[0].arguments, ["-n", "5", "--help"]);
+    }
+
+    #[test]
+    fn sections_have_their_own_environment_and_share_the_global_one() {
+        let options = run("-genv A 1 -env B 2 -np 1 p : -wdir /tmp --n=2 -env C=3 -- -q");
+        assert_eq!(options.environment, [("A".into(), "1".into())]);
+        assert_eq!(options.sections[0].environment, [("B".into(), "2".into())]);
+        assert_eq!(options.sections[1].environment, [("C".into(), "3".into())]);
+        assert_eq!(options.sections[1].ranks, 2);
+        assert_eq!(options.sections[1].program, "-q");
+        assert_eq!(
+            options.sections[1].directory.as_deref(),
+            Some("/tmp".as_ref())
+        );
+    }
+
+    #[test]
+    fn long_options_take_one_dash_or_two() {
+        for line in [
+            "-bind-to core -map-by numa -timeout 1.5 -label p",
+            "--bind-to=core --map-by numa --timeout=1.5 -l p",
+        ] {
+            let options = run(line);
+            assert_eq!(options.bind, Some(Bind::Core));
+            assert_eq!(options.map, Some(Map::Numa));
+            assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
+            assert!(options.label);
+        }
+    }
+
+    #[test]
+    fn refusals_name_what_is_valid() {
+        assert!(refusal("-n 0 p").contains("at least one rank"));
+        assert!(refusal("-n x p").contains("a number of ranks"));
+        assert!(refusal("-n").contains("needs a value"));
+        assert!(refusal("--tiemout 3 p").contains("did you mean --timeout?"));
+        assert!(refusal("-gnev A 1 p").contains("did you mean -genv?"));
+        assert!(refusal("--bind-to socket p").contains("none, core"));
+        assert!(refusal("--timeout 0 p").contains("more than 0"));
+        assert!(refusal("--label=yes p").contains("takes no value"));
+        assert!(refusal("").contains("no program"));
+        assert!(refusal("p :").contains("without a program"));
+    }
+
+    #[test]
+    fn help_fits_on_a_screen() {
+        assert!(text::HELP.lines().count() <= 40);
+        assert!(text::HELP.lines().all(|line| line.len() <= 100));
+        for name in NAMES.into_iter().filter(|name| name.len() > 2) {
+            assert!(text::HELP.contains(&format!("-{name}")), "{name}");
+        }
+        assert!(matches!(
+            parse(vec!["--help".into()]),
+            Ok(Request::Print(text::HELP))
+        ));
+        assert!(matches!(
+            parse(vec!["-n".into(), "2".into(), "--version".into()]),
+            Ok(Request::Print(text::VERSION))
+        ));
+    }
+}

@@ -1,0 +1,259 @@
+//! Everything that can be found wrong before the first rank starts.
+
+use super::binding::{self, Binding};
+use super::options::{Options, Section};
+use super::program::{self, Program, Search};
+use super::topology::Topology;
+use super::{Refusal, boot, libraries, limits};
+use crate::image::{OpenError, Template};
+use cohort_base::settings::Settings;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::task::stack::Strings;
+
+/// A job that nothing stands against.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The programs; rank numbers follow their order.
+    pub programs: Vec<PreparedProgram>,
+    /// The folder of the node image; `None` with `--no-mpi`.
+    pub libraries: Option<PathBuf>,
+    /// `KEY=VALUE` entries that the node image reads its settings from.
+    pub environment: Vec<CString>,
+    /// The machine.
+    pub topology: Topology,
+    /// Each rank's CPUs, if they are bound.
+    pub bindings: Option<Vec<Binding>>,
+    /// `COHORT_STACKSIZE`, if set.
+    pub stack_size: Option<usize>,
+    /// `--label`.
+    pub label: bool,
+    /// `--timeout`.
+    pub timeout: Option<Duration>,
+}
+
+/// One program of the job.
+#[derive(Debug)]
+pub struct PreparedProgram {
+    /// How many ranks run it.
+    pub ranks: usize,
+    /// What its initial stacks hold.
+    pub strings: Strings,
+    /// Its dynamic linker.
+    pub linker: Rc<Template>,
+    /// Its working directory, if it is not the root's.
+    pub directory: Option<File>,
+    /// Its name for the system's task list.
+    pub name: OsString,
+}
+
+type Environment = BTreeMap<OsString, OsString>;
+
+/// Checks a job and reads all that it needs.
+///
+/// # Errors
+/// The message for the user.
+pub fn prepare(options: &Options) -> Result<Prepared, Refusal> {
+    let own = std::env::current_exe()
+        .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
+    let own = own.parent().unwrap_or(Path::new("/")).to_owned();
+    let mut common: Environment = std::env::vars_os().collect();
+    common.extend(options.environment.iter().cloned());
+    let mut stack_size = settings(&common)?.stack_size;
+    let libraries = match options.no_mpi {
+        true => None,
+        false => Some(boot::library_folder(&own)?),
+    };
+    let context = Context {
+        own: &own,
+        libraries: libraries.as_deref(),
+    };
+    let mut linkers = HashMap::new();
+    let (mut programs, mut map_entries) = (Vec::new(), 0);
+    for section in &options.sections {
+        let mut environment = common.clone();
+        environment.extend(section.environment.iter().cloned());
+        stack_size = stack_size.max(settings(&environment)?.stack_size);
+        let (program, entries) = context.program(section, &environment, &mut linkers)?;
+        map_entries += entries * program.ranks;
+        programs.push(program);
+    }
+    let ranks = programs.iter().map(|program| program.ranks).sum();
+    limits::check_map_count(ranks, map_entries)?;
+    limits::check_task_count(ranks)?;
+    let topology = Topology::read();
+    Ok(Prepared {
+        programs,
+        libraries,
+        environment: entries(&common)
+            .filter_map(|entry| CString::new(entry.into_vec()).ok())
+            .collect(),
+        bindings: binding::bind(options, &topology, ranks)?,
+        topology,
+        stack_size: (stack_size > 0).then_some(stack_size),
+        label: options.label,
+        timeout: options.timeout,
+    })
+}
+
+fn entries(environment: &Environment) -> impl Iterator<Item = OsString> + '_ {
+    environment.iter().map(|(name, value)| {
+        let mut entry = name.clone();
+        entry.push("=");
+        entry.push(value);
+        entry
+    })
+}
+
+fn settings(environment: &Environment) -> Result<Settings, Refusal> {
+    let entries: Vec<OsString> = entries(environment).collect();
+    Settings::from_env(entries.iter().map(|entry| entry.as_bytes()))
+        .map_err(|invalid| Refusal::new(invalid.to_string()))
+}
+
+/// What all programs share.
+struct Context<'a> {
+    own: &'a Path,
+    libraries: Option<&'a Path>,
+}
+
+impl Context<'_> {
+    /// Prepares one program; also returns the map entries that one of its ranks takes.
+    fn program(
+        &self,
+        section: &Section,
+        environment: &Environment,
+        linkers: &mut HashMap<PathBuf, Rc<Template>>,
+    ) -> Result<(PreparedProgram, usize), Refusal> {
+        let variable = |name: &str| environment.get(OsStr::new(name)).map(OsString::as_os_str);
+        let (directory, path) = working_directory(section)?;
+        let library_path = variable("LD_LIBRARY_PATH").unwrap_or_default();
+        let search = Search {
+            directory: &path,
+            path: variable("PATH").unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin")),
+            own: self.own,
+            library_path,
+        };
+        let mut program = program::resolve(&section.program, search)?;
+        let first = self.libraries.unwrap_or(Path::new("/nonexistent"));
+        let dependencies = libraries::follow(&program.file, &program.plan, first, library_path);
+        if let (Some(folder), Some(face)) = (self.libraries, dependencies.face) {
+            let face = folder.join(face);
+            if !face.is_file() {
+                return Err(program::refuse(
+                    &program.file,
+                    &format!("it needs {}, which is missing", face.display()),
+                ));
+            }
+            if dependencies.rpath_first {
+                program.preload.push(face);
+            }
+        }
+        let linker = open_linker(&program, linkers)?;
+        let entries = limits::map_entries(dependencies.objects + program.preload.len() + 2);
+        let arguments = self.arguments(&program, section, &linker, library_path);
+        let environment: Vec<OsString> = self::entries(environment).collect();
+        let strings = Strings::new(
+            arguments.iter().map(OsString::as_os_str),
+            environment.iter().map(OsString::as_os_str),
+            linker.path().as_os_str(),
+        )
+        .map_err(|_| Refusal::new("an argument or environment variable holds a NUL byte"))?;
+        let name = Path::new(&section.program)
+            .file_name()
+            .unwrap_or_default()
+            .to_owned();
+        let prepared = PreparedProgram {
+            ranks: section.ranks,
+            strings,
+            linker,
+            directory,
+            name,
+        };
+        Ok((prepared, entries))
+    }
+
+    /// The command line of the dynamic linker, which then loads the program.
+    fn arguments(
+        &self,
+        program: &Program,
+        section: &Section,
+        linker: &Template,
+        library_path: &OsStr,
+    ) -> Vec<OsString> {
+        let mut arguments = vec![linker.path().into(), "--argv0".into(), program.name.clone()];
+        let folders = self
+            .libraries
+            .map(Path::as_os_str)
+            .into_iter()
+            .chain([library_path]);
+        let folders: Vec<&OsStr> = folders.filter(|folder| !folder.is_empty()).collect();
+        if !folders.is_empty() {
+            arguments.extend(["--library-path".into(), folders.join(OsStr::new(":"))]);
+        }
+        if !program.preload.is_empty() {
+            let list: Vec<&OsStr> = program
+                .preload
+                .iter()
+                .map(|path| path.as_os_str())
+                .collect();
+            arguments.extend(["--preload".into(), list.join(OsStr::new(":"))]);
+        }
+        arguments.push(program.file.clone().into());
+        arguments.extend(program.leading.iter().cloned());
+        arguments.extend(section.arguments.iter().cloned());
+        arguments
+    }
+}
+
+/// Opens the section's working directory; also gives its path.
+fn working_directory(section: &Section) -> Result<(Option<File>, PathBuf), Refusal> {
+    let here = std::env::current_dir()
+        .map_err(|error| Refusal::new(format!("cannot find the working directory: {error}")))?;
+    let Some(wanted) = &section.directory else {
+        return Ok((None, here));
+    };
+    let path = here.join(wanted);
+    let open = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
+        .open(&path);
+    match open {
+        Ok(directory) => Ok((Some(directory), path)),
+        Err(error) => Err(Refusal::new(format!("-wdir {}: {error}", wanted.display()))),
+    }
+}
+
+fn open_linker(
+    program: &Program,
+    linkers: &mut HashMap<PathBuf, Rc<Template>>,
+) -> Result<Rc<Template>, Refusal> {
+    let path = PathBuf::from(program.plan.interpreter.as_deref().unwrap_or_default());
+    if let Some(linker) = linkers.get(&path) {
+        return Ok(Rc::clone(linker));
+    }
+    let linker = Template::open(&path).map_err(|error| {
+        let reason = match error {
+            OpenError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                "it does not exist".to_owned()
+            }
+            OpenError::Io(error) => error.to_string(),
+            OpenError::Elf(error) => error.to_string(),
+        };
+        let what = format!(
+            "its dynamic linker {} cannot be used: {reason}",
+            path.display()
+        );
+        program::refuse(&program.file, &what)
+    })?;
+    let linker = Rc::new(linker);
+    linkers.insert(path, Rc::clone(&linker));
+    Ok(linker)
+}

@@ -1,0 +1,114 @@
+//! Pythons that cannot be mapped twice, and those that hide behind a script.
+
+use super::Refusal;
+use super::program::{Program, Search, refuse};
+use crate::elf;
+use crate::image;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// File name of the position-independent start-up stub, which lies beside pip-exec.
+const STUB: &str = "pip-python";
+
+/// The version in a CPython executable's name: `python3.11` gives `3.11`.
+pub fn version(file: &Path) -> Option<&str> {
+    let version = file.file_name()?.to_str()?.strip_prefix("python")?;
+    let (major, minor) = version.split_once('.')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (major == "3" && digits(minor)).then_some(version)
+}
+
+/// The stub with the `libpython` that belongs to `file`, a Python linked to fixed
+/// addresses that was found as `found`. The stub sees the path of `found` as its own
+/// name, from which Python derives its prefix and a virtual environment.
+///
+/// # Errors
+/// The stub or the library is missing.
+pub fn stub(file: &Path, found: &Path, search: Search<'_>) -> Result<Program, Refusal> {
+    let version = version(file).unwrap_or_default();
+    let soname = format!("libpython{version}.so.1.0");
+    let Some(library) = library_folders(file, search)
+        .map(|dir| dir.join(&soname))
+        .find(|p| p.is_file())
+    else {
+        return Err(refuse(
+            found,
+            &format!(
+                "it is not position-independent, and {soname}, through which it could run \
+                 nevertheless, is not installed: apt install libpython{version}"
+            ),
+        ));
+    };
+    let stub = search.own.join(STUB);
+    let plan = File::open(&stub)
+        .and_then(|file| image::file_bytes(&file))
+        .map_err(|error| refuse(&stub, &error))
+        .and_then(|bytes| {
+            elf::parse(bytes.as_deref().unwrap_or_default()).map_err(|error| refuse(&stub, &error))
+        })?;
+    Ok(Program {
+        file: stub,
+        plan,
+        name: found.into(),
+        leading: vec![],
+        preload: vec![library],
+    })
+}
+
+/// Folders in which the library of the Python `file` may lie.
+fn library_folders<'a>(file: &'a Path, search: Search<'a>) -> impl Iterator<Item = PathBuf> + 'a {
+    let prefix = file
+        .parent()
+        .and_then(Path::parent)
+        .unwrap_or(Path::new("/usr"));
+    let user: Vec<PathBuf> = std::env::split_paths(search.library_path).collect();
+    let own = ["lib/x86_64-linux-gnu", "lib64", "lib"].map(|folder| prefix.join(folder));
+    let system = [
+        "/usr/lib/x86_64-linux-gnu",
+        "/lib/x86_64-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib",
+    ];
+    user.into_iter().chain(own).chain(system.map(PathBuf::from))
+}
+
+/// What a pyenv shim runs. Such a shim is a shell script that ends in an `exec`, and a rank that
+/// executes another program leaves the address space; so it is asked beforehand.
+pub fn pyenv_target(script: &Path) -> Option<PathBuf> {
+    let folder = script.parent()?;
+    let text = fs::read_to_string(script).ok()?;
+    if folder.file_name()? != "shims" || !text.contains("pyenv\" exec") {
+        return None;
+    }
+    let pyenv = text
+        .split('"')
+        .find(|word| word.starts_with('/') && word.ends_with("/pyenv"))?;
+    let root = OsString::from(folder.parent()?);
+    let output = Command::new(pyenv)
+        .arg("which")
+        .arg(script.file_name()?)
+        .env("PYENV_ROOT", root)
+        .output()
+        .ok()?;
+    let path = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| PathBuf::from(path.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_in_file_names() {
+        assert_eq!(version(Path::new("/usr/bin/python3.11")), Some("3.11"));
+        for name in [
+            "/usr/bin/python3",
+            "/usr/bin/python3.11-config",
+            "/usr/bin/perl5.36",
+        ] {
+            assert_eq!(version(Path::new(name)), None, "{name}");
+        }
+    }
+}

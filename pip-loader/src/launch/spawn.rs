@@ -1,0 +1,305 @@
+//! Starts the ranks of a prepared job.
+
+use super::boot::{Node, RankFacts};
+use super::fault::RankMemory;
+use super::output::{Pump, Stream};
+use super::prepare::{Prepared, PreparedProgram};
+use super::{Refusal, limits};
+use crate::task::crash::{self, CrashRecord, HANDLER_STACK};
+use crate::task::stack::{self, InheritedAuxiliary, StackArea};
+use crate::task::start::{self, StartPlan};
+use crate::{image, task};
+use cohort_base::boot::AT_COHORT;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use nix::sys::signal::SigSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::AtomicU64;
+
+/// Stack of a rank when RLIMIT_STACK sets no limit. Only touched pages cost memory.
+const UNLIMITED_STACK: usize = 1 << 30;
+
+/// Descriptors that pip-exec itself may need besides those of ranks.
+const OWN_FILES: u64 = 64;
+
+/// A rank that was started.
+#[derive(Debug)]
+pub struct StartedRank {
+    /// Its process id.
+    pub pid: i32,
+    /// What it set up first.
+    pub plan: &'static StartPlan,
+    /// Its last fault.
+    pub crash: &'static CrashRecord,
+}
+
+/// What all ranks of a job share.
+pub struct Spawner {
+    /// The boot records.
+    pub node: Node,
+    /// The stacks.
+    pub stacks: StackArea,
+    /// What the root knows of each started rank's memory.
+    pub memory: Vec<RankMemory>,
+    /// The ranks' output, with `--label`.
+    pub pump: Option<Pump>,
+    records: &'static [CrashRecord],
+    handler_stacks: usize,
+    auxiliary: InheritedAuxiliary,
+    close: &'static [(u32, u32)],
+    null: File,
+    signal_mask: u64,
+    limits: Vec<(u32, libc::rlimit64)>,
+    bindings: Option<Vec<Vec<u32>>>,
+}
+
+impl Spawner {
+    /// Sets up the address space; `original_mask` is the signal mask that ranks get.
+    ///
+    /// # Errors
+    /// A resource is short, or the node image cannot be opened.
+    pub fn new(job: &mut Prepared, original_mask: &SigSet) -> Result<Self, Refusal> {
+        let count: usize = job.programs.iter().map(|program| program.ranks).sum();
+        let close = Vec::leak(close_on_start().map_err(|e| refuse("cannot list descriptors", &e))?);
+        let mut limits = Vec::new();
+        if job.label {
+            let needed = 2 * count as u64 + OWN_FILES;
+            let former = limits::raise_open_files(needed)?;
+            limits.extend(former.map(|limit| limit_entry(libc::RLIMIT_NOFILE, limit)));
+        }
+        let stack_size = stack_size(job.stack_size, &mut limits);
+        limits::avoid_core_dumps();
+        task::freeze_break().map_err(|error| refuse("cannot freeze the program break", &error))?;
+        let facts = rank_facts(job);
+        let node = Node::open(
+            job.libraries.as_deref(),
+            &facts,
+            std::mem::take(&mut job.environment),
+            &job.topology,
+        )?;
+        let stacks = StackArea::reserve(count, stack_size).map_err(|error| {
+            refuse(
+                &format!("no room for {count} stacks of {stack_size} bytes"),
+                &error,
+            )
+        })?;
+        let records: &'static [CrashRecord] =
+            Vec::leak((0..count).map(|_| CrashRecord::default()).collect());
+        crash::publish(records);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let len = count * HANDLER_STACK;
+        let handler_stacks = image::map_at(std::ptr::null_mut(), len, protection, flags, -1, 0)
+            .map_err(|error| refuse("no room for signal stacks", &error))?;
+        Ok(Self {
+            node,
+            stacks,
+            memory: Vec::with_capacity(count),
+            pump: if job.label {
+                Some(Pump::new().map_err(|e| refuse("--label", &e))?)
+            } else {
+                None
+            },
+            records,
+            handler_stacks: handler_stacks as usize,
+            auxiliary: InheritedAuxiliary::of_this_process()
+                .map_err(|error| refuse("cannot read /proc/self/auxv", &error))?,
+            close,
+            null: File::open("/dev/null")
+                .map_err(|error| refuse("cannot open /dev/null", &error))?,
+            signal_mask: kernel_mask(original_mask),
+            limits,
+            bindings: job.bindings.take(),
+        })
+    }
+
+    /// Starts the next rank. Ranks are started in order.
+    ///
+    /// # Errors
+    /// A resource is short.
+    pub fn start(&mut self, program: &PreparedProgram) -> io::Result<StartedRank> {
+        let rank = self.memory.len();
+        let linker = program.linker.map()?;
+        let record = &self.node.ranks[rank];
+        let extra = (AT_COHORT, std::ptr::from_ref(record) as u64);
+        let range = self.stacks.open(rank)?;
+        // SAFETY: this rank's stack was opened just now.
+        let stack_pointer =
+            unsafe { stack::build(range, &program.strings, &linker, &self.auxiliary, extra)? };
+        let mut sinks: [Option<OwnedFd>; 2] = [None, None];
+        if let Some(pump) = &mut self.pump {
+            sinks = [
+                Some(pump.add(rank, Stream::Output)?),
+                Some(pump.add(rank, Stream::Error)?),
+            ];
+        }
+        let number = |sink: &Option<OwnedFd>| sink.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        let input = if rank == 0 { -1 } else { self.null.as_raw_fd() };
+        let plan: &'static StartPlan = Box::leak(Box::new(StartPlan {
+            entry: linker.entry,
+            stack_pointer,
+            root: std::process::id() as i32,
+            standard: [input, number(&sinks[0]), number(&sinks[1])],
+            close: self.close,
+            directory: program.directory.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+            affinity: self
+                .bindings
+                .as_ref()
+                .map_or_else(Vec::new, |list| mask_words(&list[rank])),
+            signal_mask: self.signal_mask,
+            limits: self.limits.clone(),
+            handler_stack: self.handler_stacks + rank * HANDLER_STACK,
+            name: task_name(program.name.as_bytes()),
+            crash: &self.records[rank],
+            pid: &record.pid,
+            failed: AtomicU64::new(0),
+        }));
+        // SAFETY: image, stack and handler stack were made for this rank and are never
+        // unmapped; the job has blocked all signals.
+        let pid = unsafe { start::start(plan)? };
+        self.memory.push(RankMemory {
+            linker,
+            debug: None,
+        });
+        Ok(StartedRank {
+            pid,
+            plan,
+            crash: &self.records[rank],
+        })
+    }
+}
+
+fn refuse(what: &str, error: &io::Error) -> Refusal {
+    Refusal::new(format!("{what}: {error}"))
+}
+
+fn rank_facts(job: &Prepared) -> Vec<RankFacts> {
+    let numbers = job.programs.iter().enumerate();
+    let numbers = numbers.flat_map(|(number, program)| std::iter::repeat_n(number, program.ranks));
+    let cpu = |rank: usize| match &job.bindings {
+        Some(list) => list[rank].first().map_or(-1, |&cpu| cpu as i32),
+        None => -1,
+    };
+    let fact = |(rank, number)| RankFacts {
+        app_number: number as u32,
+        cpu: cpu(rank),
+    };
+    numbers.enumerate().map(fact).collect()
+}
+
+/// The ranges of descriptors that `execve` would close, were it called now.
+fn close_on_start() -> io::Result<Vec<(u32, u32)>> {
+    let mut kept = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/fd")?.flatten() {
+        let Some(Ok(fd)) = entry.file_name().to_str().map(str::parse::<i32>) else {
+            continue;
+        };
+        // SAFETY: reading the flags of a descriptor, even of a closed one, is harmless.
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+        if fd > 2 && flags >= 0 && flags & libc::FD_CLOEXEC == 0 {
+            kept.push(fd as u32);
+        }
+    }
+    Ok(gaps(kept))
+}
+
+/// The ranges between the descriptors in `kept`, from 3 on.
+fn gaps(mut kept: Vec<u32>) -> Vec<(u32, u32)> {
+    kept.sort_unstable();
+    let mut gaps = Vec::new();
+    let mut first = 3;
+    for fd in kept {
+        if fd > first {
+            gaps.push((first, fd - 1));
+        }
+        first = fd + 1;
+    }
+    gaps.push((first, u32::MAX));
+    gaps
+}
+
+fn limit_entry(
+    resource: libc::__rlimit_resource_t,
+    (soft, hard): (u64, u64),
+) -> (u32, libc::rlimit64) {
+    (
+        resource,
+        libc::rlimit64 {
+            rlim_cur: soft,
+            rlim_max: hard,
+        },
+    )
+}
+
+/// The size of each stack. A size of the user's own also becomes the ranks' soft limit,
+/// from which libc derives the bounds of the main stack and the size of thread stacks.
+fn stack_size(wanted: Option<usize>, limits: &mut Vec<(u32, libc::rlimit64)>) -> usize {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_STACK).unwrap_or((8 << 20, RLIM_INFINITY));
+    if let Some(size) = wanted {
+        let soft = (size as u64).min(hard);
+        limits.push(limit_entry(libc::RLIMIT_STACK, (soft, hard)));
+        return size;
+    }
+    if soft == RLIM_INFINITY {
+        UNLIMITED_STACK
+    } else {
+        (soft as usize).clamp(1 << 16, 1 << 36)
+    }
+}
+
+/// A signal set as the kernel's word: signal n is bit n - 1.
+fn kernel_mask(set: &SigSet) -> u64 {
+    set.iter()
+        .fold(0, |mask, signal| mask | 1 << (signal as i32 - 1))
+}
+
+/// CPUs as words of a kernel mask.
+fn mask_words(cpus: &[u32]) -> Vec<u64> {
+    let last = cpus.iter().max().copied().unwrap_or(0);
+    let mut words = vec![0; last as usize / 64 + 1];
+    for &cpu in cpus {
+        words[cpu as usize / 64] |= 1 << (cpu % 64);
+    }
+    words
+}
+
+fn task_name(name: &[u8]) -> [u8; 16] {
+    let mut task = [0; 16];
+    let len = name.len().min(15);
+    task[..len].copy_from_slice(&name[..len]);
+    task
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_between_kept_ones_are_closed() {
+        assert_eq!(gaps(vec![]), [(3, u32::MAX)]);
+        assert_eq!(gaps(vec![7, 3, 4]), [(5, 6), (8, u32::MAX)]);
+    }
+
+    #[test]
+    fn masks_and_names() {
+        assert_eq!(mask_words(&[0, 65]), [1, 2]);
+        assert_eq!(
+            &task_name(b"a-very-long-program-name"),
+            b"a-very-long-pro\0"
+        );
+        let mut set = SigSet::empty();
+        set.add(nix::sys::signal::Signal::SIGHUP);
+        assert_eq!(kernel_mask(&set), 1);
+    }
+
+    #[test]
+    fn a_wanted_stack_becomes_the_limit() {
+        let mut limits = Vec::new();
+        assert_eq!(stack_size(Some(1 << 20), &mut limits), 1 << 20);
+        assert_eq!(limits[0].1.rlim_cur, 1 << 20);
+        assert!(stack_size(None, &mut limits) >= 1 << 16);
+        assert_eq!(limits.len(), 1);
+    }
+}

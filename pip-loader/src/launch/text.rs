@@ -1,0 +1,35 @@
+//! The texts of `--help` and `--version`.
+
+/// `--version`.
+pub const VERSION: &str = concat!("pip-exec (Cohort) ", env!("CARGO_PKG_VERSION"), "\n");
+
+/// `--help`: one screen.
+pub const HELP: &str = "\
+usage: pip-exec [options] -n N PROGRAM [ARG...] [: [options] -n M PROGRAM [ARG...]]...
+
+Runs N ranks of a program, or of several, in one address space.
+
+  -n, -np N            ranks of this program (default 1)
+  -env NAME VALUE      set an environment variable for this program
+  -genv NAME VALUE     the same for all programs
+  -wdir DIR            working directory of this program
+  -l, --label          begin each line of output with its rank: [3] ...
+  --bind-to none|core  bind each rank to a core (default none)
+  --map-by core|socket|numa
+                       order in which ranks take cores; binds them
+  -c CPU               bind one rank to each core, beginning with that of this CPU
+  --timeout SECONDS    end the job after this time, with status 124
+  --no-mpi             run programs that use no MPI; needs no Cohort libraries
+  --version, --help
+
+Standard input goes to rank 0. The job ends when all ranks have ended or one fails;
+the status is that of the first that failed, 128 + N if signal N killed it.
+COHORT_* environment variables tune the runtime; a wrong one is an error that
+lists the valid values. COHORT_STACKSIZE=64M sets each rank's stack.
+
+examples:
+  pip-exec -n 4 ./app input.dat
+  pip-exec -n 4 -l python3 script.py
+  pip-exec -n 1 ./master : -n 7 -wdir /tmp ./worker
+  pip-exec -n 8 --bind-to core -genv OMP_NUM_THREADS 1 --timeout 600 ./app
+";

@@ -1,0 +1,33 @@
+//! Starts a rank: its stack, its auxiliary vector, its task.
+//!
+//! A rank is a task of its own thread group that shares only the address space:
+//! `clone(CLONE_VM | SIGCHLD)`. It has its own pid, descriptors, working directory and
+//! signal dispositions. Between the clone and the jump into its dynamic linker it runs
+//! [`start`]'s code with the root's thread pointer, so that code makes raw system calls
+//! only; see the stage table in `docs/loading.md`.
+
+mod arch;
+pub mod crash;
+pub mod stack;
+pub mod start;
+
+use crate::elf::PAGE;
+use crate::image;
+use std::io;
+
+/// Keeps the kernel's heap (`brk`) from growing for as long as the address space lives,
+/// by reserving the page behind it. Every rank's libc would else believe the one heap
+/// to be its own; so each falls back to `mmap`. Call before the first rank starts.
+///
+/// # Errors
+/// Reserving fails for another reason than that the page is taken already.
+pub fn freeze_break() -> io::Result<()> {
+    // SAFETY: `sbrk(0)` only reads the break.
+    let end = unsafe { libc::sbrk(0) } as usize;
+    let page = end.next_multiple_of(PAGE as usize);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    match image::map_at(page as *mut _, PAGE as usize, libc::PROT_NONE, flags, -1, 0) {
+        Err(error) if error.raw_os_error() != Some(libc::EEXIST) => Err(error),
+        _ => Ok(()),
+    }
+}

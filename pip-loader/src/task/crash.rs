@@ -1,0 +1,152 @@
+//! What a rank was doing when a fault killed it.
+//!
+//! Each rank starts with a handler of ours for the four fault signals, on a stack of
+//! its own. It notes the signal in the rank's [`CrashRecord`] and lets the default
+//! action take its course, so the rank dies as it would have died. A program that
+//! installs its own handler replaces ours and nothing is lost but the address.
+//! The handler runs with whatever thread pointer the rank has: it makes raw system calls
+//! and touches nothing but the records.
+
+use super::arch;
+use core::ptr;
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+/// Signals that a faulting instruction raises.
+pub const FAULTS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
+
+/// Bytes of the stack on which the handler runs (the largest register state is 11 KiB).
+pub const HANDLER_STACK: usize = 32 << 10;
+
+/// The last fault of one rank.
+#[derive(Debug, Default)]
+pub struct CrashRecord {
+    /// The rank's process id; 0 until it runs.
+    pid: AtomicI32,
+    signal: AtomicI32,
+    code: AtomicI32,
+    address: AtomicU64,
+}
+
+/// A consistent copy of a [`CrashRecord`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crash {
+    /// The signal.
+    pub signal: i32,
+    /// `si_code`: above 0 when an instruction faulted, else somebody sent the signal.
+    pub code: i32,
+    /// `si_addr` of a fault, the sender's pid otherwise.
+    pub address: u64,
+}
+
+impl CrashRecord {
+    /// Ties the record to a task. Called by the task itself.
+    pub fn claim(&self, pid: i32) {
+        self.pid.store(pid, Ordering::Release);
+    }
+
+    /// The fault, if one was noted; read it after the task has ended.
+    #[must_use]
+    pub fn crash(&self) -> Option<Crash> {
+        // Acquire pairs with the handler's Release: the other fields are older.
+        let signal = self.signal.load(Ordering::Acquire);
+        (signal != 0).then(|| Crash {
+            signal,
+            code: self.code.load(Ordering::Relaxed),
+            address: self.address.load(Ordering::Relaxed),
+        })
+    }
+}
+
+static RECORDS: AtomicPtr<CrashRecord> = AtomicPtr::new(ptr::null_mut());
+static RECORDS_LEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Tells the handler where the records of all ranks are. Call once, before the first
+/// rank starts.
+pub fn publish(records: &'static [CrashRecord]) {
+    RECORDS_LEN.store(records.len(), Ordering::Relaxed);
+    // Release pairs with the handler's Acquire of the pointer.
+    RECORDS.store(records.as_ptr().cast_mut(), Ordering::Release);
+}
+
+/// The kernel's `struct sigaction` of x86-64.
+#[repr(C)]
+pub(super) struct KernelAction {
+    pub handler: usize,
+    pub flags: u64,
+    pub restorer: usize,
+    pub mask: u64,
+}
+
+impl KernelAction {
+    /// The default action.
+    pub const DEFAULT: Self = Self {
+        handler: 0,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+
+    const RESTORER: u64 = 0x0400_0000;
+
+    /// Our handler, on the alternate stack.
+    pub fn crash() -> Self {
+        Self {
+            handler: on_fault as *const () as usize,
+            flags: (libc::SA_SIGINFO | libc::SA_ONSTACK) as u64 | Self::RESTORER,
+            restorer: arch::signal_return as *const () as usize,
+            mask: !0,
+        }
+    }
+
+    /// Installs the action for `signal` in the calling task.
+    pub fn install(&self, signal: i32) -> isize {
+        let action = ptr::from_ref(self) as usize;
+        // SAFETY: the action is a valid kernel record; its handler is safe to run at
+        // any moment of the task, see the module's documentation.
+        unsafe { arch::syscall(libc::SYS_rt_sigaction, [signal as usize, action, 0, 8, 0]) }
+    }
+}
+
+/// Offsets in the kernel's `siginfo_t`.
+const SIGINFO_CODE: usize = 8;
+const SIGINFO_ADDRESS: usize = 16;
+const SIGINFO_PID: usize = 16;
+
+unsafe extern "C" fn on_fault(signal: i32, info: *const u8, _context: *const u8) {
+    // SAFETY: the kernel passes a complete siginfo_t.
+    let (code, fault, sender) = unsafe {
+        (
+            info.add(SIGINFO_CODE).cast::<i32>().read_unaligned(),
+            info.add(SIGINFO_ADDRESS).cast::<u64>().read_unaligned(),
+            info.add(SIGINFO_PID).cast::<i32>().read_unaligned(),
+        )
+    };
+    // SAFETY: `getpid` has no conditions.
+    let pid = unsafe { arch::syscall(libc::SYS_getpid, [0; 5]) } as i32;
+    let records = RECORDS.load(Ordering::Acquire);
+    for index in 0..RECORDS_LEN.load(Ordering::Relaxed) {
+        // SAFETY: `publish` gave a static slice of this length. A child that the rank
+        // forked has another pid and finds no record.
+        let record = unsafe { &*records.add(index) };
+        if record.pid.load(Ordering::Acquire) == pid {
+            record.code.store(code, Ordering::Relaxed);
+            record.address.store(
+                if code > 0 { fault } else { sender as u64 },
+                Ordering::Relaxed,
+            );
+            record.signal.store(signal, Ordering::Release);
+        }
+    }
+    KernelAction::DEFAULT.install(signal);
+    if code <= 0 {
+        // Nothing will fault again: raise it once more; it is delivered on return.
+        // SAFETY: neither call has conditions.
+        unsafe {
+            let thread = arch::syscall(libc::SYS_gettid, [0; 5]) as usize;
+            arch::syscall(
+                libc::SYS_tgkill,
+                [pid as usize, thread, signal as usize, 0, 0],
+            );
+        }
+    }
+}

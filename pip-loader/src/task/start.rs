@@ -1,0 +1,239 @@
+//! The clone, and the code that a new task runs before its dynamic linker.
+
+use super::arch;
+use super::crash::{CrashRecord, FAULTS, HANDLER_STACK, KernelAction};
+use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::io;
+
+/// Everything a new task sets up before it enters its program. The root fills it; the
+/// task only reads it, and lives in the root's memory until the address space ends.
+#[derive(Debug)]
+pub struct StartPlan {
+    /// Entry point of the dynamic linker.
+    pub entry: usize,
+    /// Initial stack pointer, as [`super::stack::build`] returned it.
+    pub stack_pointer: usize,
+    /// The root's pid, to notice that it died before the task could ask to die with it.
+    pub root: i32,
+    /// Descriptors to become 0, 1 and 2; -1 keeps what is there.
+    pub standard: [i32; 3],
+    /// Ranges of descriptors (first, last) to close: all that `execve` would close.
+    pub close: &'static [(u32, u32)],
+    /// Directory to work in, or -1.
+    pub directory: i32,
+    /// CPUs to run on, as the words of a kernel mask; empty keeps the root's.
+    pub affinity: Vec<u64>,
+    /// Signal mask to run with.
+    pub signal_mask: u64,
+    /// Limits to set: (resource, soft, hard).
+    pub limits: Vec<(u32, libc::rlimit64)>,
+    /// Stack of [`HANDLER_STACK`] bytes for the fault handler.
+    pub handler_stack: usize,
+    /// The task's name, ended by NUL.
+    pub name: [u8; 16],
+    /// Where its faults are noted.
+    pub crash: &'static CrashRecord,
+    /// Where it writes its pid.
+    pub pid: &'static AtomicI32,
+    /// What failed, if something did: see [`StartPlan::failure`].
+    pub failed: AtomicU64,
+}
+
+/// Exit status of a task that could not be set up.
+pub const SETUP_FAILED: i32 = 127;
+
+/// A step of the set-up, for the message about its failure.
+const STEPS: [&str; 7] = [
+    "asking to end with pip-exec",
+    "setting up standard input and output",
+    "closing descriptors",
+    "changing the working directory",
+    "binding to CPUs",
+    "setting limits",
+    "setting up signal handling",
+];
+
+impl StartPlan {
+    /// The step that failed and why, once the task has ended with [`SETUP_FAILED`].
+    pub fn failure(&self) -> Option<(&'static str, io::Error)> {
+        let word = self.failed.load(Ordering::Acquire);
+        let step = STEPS.get((word >> 32).checked_sub(1)? as usize)?;
+        Some((step, io::Error::from_raw_os_error(word as u32 as i32)))
+    }
+}
+
+/// Starts a task; returns its pid. The calling thread must outlive the task, which
+/// dies with it.
+///
+/// # Errors
+/// The clone fails (`EAGAIN` for want of tasks).
+///
+/// # Safety
+/// The plan's entry, stack, and handler stack are mapped, belong to this task alone and
+/// stay mapped until the address space ends. All signals are blocked in the caller.
+pub unsafe fn start(plan: &'static StartPlan) -> io::Result<i32> {
+    let flags = (libc::CLONE_VM | libc::SIGCHLD) as usize;
+    let stack = plan.stack_pointer & !15;
+    let argument = core::ptr::from_ref(plan).cast();
+    // SAFETY: below the initial stack pointer the stack is unused, and larger than what
+    // `run` needs; `run` makes raw system calls only.
+    let result = unsafe { arch::clone_onto(flags, stack, run, argument) };
+    if result < 0 {
+        Err(io::Error::from_raw_os_error(-result as i32))
+    } else {
+        Ok(result as i32)
+    }
+}
+
+/// The new task's first code. No libc call, no allocation, no panic: the thread pointer
+/// is the root's.
+unsafe extern "C" fn run(argument: *const ()) -> ! {
+    // SAFETY: `start` passed a plan that lives as long as the address space.
+    let plan = unsafe { &*argument.cast::<StartPlan>() };
+    for (index, step) in [
+        follow_root,
+        set_standard,
+        close_others,
+        set_directory,
+        set_affinity,
+        set_limits,
+        set_signals,
+    ]
+    .iter()
+    .enumerate()
+    {
+        let result = step(plan);
+        if result < 0 {
+            let word = ((index as u64 + 1) << 32) | result.unsigned_abs() as u64;
+            plan.failed.store(word, Ordering::Release);
+            // SAFETY: ends this task only, which has no threads yet.
+            unsafe { arch::syscall(libc::SYS_exit_group, [SETUP_FAILED as usize, 0, 0, 0, 0]) };
+        }
+    }
+    // SAFETY: the plan's promise; every step succeeded.
+    unsafe { arch::enter(plan.entry, plan.stack_pointer) }
+}
+
+/// A system call that only changes the calling task.
+fn own(number: libc::c_long, arguments: [usize; 5]) -> isize {
+    // SAFETY: the steps below pass addresses inside the plan only, and the calls change
+    // nothing but this task's own, unshared, state.
+    unsafe { arch::syscall(number, arguments) }
+}
+
+fn follow_root(plan: &StartPlan) -> isize {
+    let pid = own(libc::SYS_getpid, [0; 5]) as i32;
+    plan.crash.claim(pid);
+    plan.pid.store(pid, Ordering::Release);
+    let death = libc::SIGKILL as usize;
+    let result = own(
+        libc::SYS_prctl,
+        [libc::PR_SET_PDEATHSIG as usize, death, 0, 0, 0],
+    );
+    if own(libc::SYS_getppid, [0; 5]) as i32 != plan.root {
+        return -(libc::ESRCH as isize);
+    }
+    own(
+        libc::SYS_prctl,
+        [
+            libc::PR_SET_NAME as usize,
+            plan.name.as_ptr() as usize,
+            0,
+            0,
+            0,
+        ],
+    );
+    result
+}
+
+fn set_standard(plan: &StartPlan) -> isize {
+    for (target, &source) in plan.standard.iter().enumerate() {
+        if source >= 0 {
+            let result = own(libc::SYS_dup2, [source as usize, target, 0, 0, 0]);
+            if result < 0 {
+                return result;
+            }
+        }
+    }
+    0
+}
+
+fn close_others(plan: &StartPlan) -> isize {
+    // The directory is needed until the next step; it is close-on-exec and read-only, but
+    // a program need not see it: the step after this one closes it.
+    for &(first, last) in plan.close {
+        let directory = plan.directory as u32;
+        let keep = plan.directory >= 0 && (first..=last).contains(&directory);
+        let ranges = if keep {
+            [(first, directory.wrapping_sub(1)), (directory + 1, last)]
+        } else {
+            [(first, last), (1, 0)]
+        };
+        for (first, last) in ranges {
+            if first <= last {
+                let result = own(
+                    libc::SYS_close_range,
+                    [first as usize, last as usize, 0, 0, 0],
+                );
+                if result < 0 {
+                    return result;
+                }
+            }
+        }
+    }
+    0
+}
+
+fn set_directory(plan: &StartPlan) -> isize {
+    if plan.directory < 0 {
+        return 0;
+    }
+    let result = own(libc::SYS_fchdir, [plan.directory as usize, 0, 0, 0, 0]);
+    own(libc::SYS_close, [plan.directory as usize, 0, 0, 0, 0]);
+    result
+}
+
+fn set_affinity(plan: &StartPlan) -> isize {
+    if plan.affinity.is_empty() {
+        return 0;
+    }
+    let mask = plan.affinity.as_ptr() as usize;
+    own(
+        libc::SYS_sched_setaffinity,
+        [0, plan.affinity.len() * 8, mask, 0, 0],
+    )
+}
+
+fn set_limits(plan: &StartPlan) -> isize {
+    for (resource, limit) in &plan.limits {
+        let limit = core::ptr::from_ref(limit) as usize;
+        let result = own(libc::SYS_prlimit64, [0, *resource as usize, limit, 0, 0]);
+        if result < 0 {
+            return result;
+        }
+    }
+    0
+}
+
+fn set_signals(plan: &StartPlan) -> isize {
+    let stack = libc::stack_t {
+        ss_sp: plan.handler_stack as *mut libc::c_void,
+        ss_flags: 0,
+        ss_size: HANDLER_STACK,
+    };
+    let mut result = own(
+        libc::SYS_sigaltstack,
+        [core::ptr::from_ref(&stack) as usize, 0, 0, 0, 0],
+    );
+    // Rust's start-up code ignores SIGPIPE in the root; ranks must not inherit that.
+    result = result.min(KernelAction::DEFAULT.install(libc::SIGPIPE));
+    let action = KernelAction::crash();
+    for signal in FAULTS {
+        result = result.min(action.install(signal));
+    }
+    let mask = core::ptr::from_ref(&plan.signal_mask) as usize;
+    result.min(own(
+        libc::SYS_rt_sigprocmask,
+        [libc::SIG_SETMASK as usize, mask, 0, 8, 0],
+    ))
+}
