@@ -1,0 +1,36 @@
+//! Stealer-safe heaps.
+//!
+//! Each rank has a [`Heap`]. Whoever holds the rank's claim, the owner or a worker that
+//! progresses it, allocates from it; **any task may free any block at any time**. The
+//! design and its invariants are in `docs/allocation.md`.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`class`] | sizes: which class serves a request |
+//! | [`remote`] | how blocks come back from tasks that do not hold the claim |
+//! | `map` | pages from the kernel |
+//! | `segment` | 2 MB segments, cut into 64 KB slabs and runs of slabs |
+//! | `slab` | one slab: blocks of one class |
+//! | [`Heap`] | a rank's heap over all of them |
+//! | [`SharedHeap`] | a heap behind a lock, for what belongs to the whole node |
+//!
+//! **Stealable**: `no_std`, no thread-local data, no libc call.
+#![no_std]
+
+pub mod class;
+#[cfg(not(loom))]
+mod heap;
+#[cfg(not(loom))]
+mod map;
+pub mod remote;
+#[cfg(not(loom))]
+mod segment;
+#[cfg(not(loom))]
+mod shared;
+#[cfg(not(loom))]
+mod slab;
+
+#[cfg(not(loom))]
+pub use heap::{Heap, Stats};
+#[cfg(not(loom))]
+pub use shared::SharedHeap;
