@@ -24,6 +24,8 @@ pub struct Procedure {
     pub parameters: Vec<Parameter>,
     /// Whether this is the large-count form.
     pub large: bool,
+    /// Whether MPI-3 removed it, so that only old binaries know it.
+    pub removed: bool,
     /// For a callback: whether its type depends on the kind of counts.
     pub poly: bool,
 }
@@ -128,6 +130,7 @@ fn procedure(entry: &Value, kinds: &Kinds, large: bool) -> Result<Procedure, Str
         returns,
         parameters,
         large,
+        removed: false,
         poly: has_large_form(entry),
     })
 }
@@ -252,6 +255,7 @@ fn removed_procedure(line: &str, kinds: &Kinds) -> Result<Procedure, String> {
         returns: Base::Int("int".to_owned()),
         parameters,
         large: false,
+        removed: true,
         poly: false,
     })
 }

@@ -2,8 +2,8 @@
 //! The C functions of this facade: each calls its entry of the table.
 #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
 
+use crate::ATTACHMENT;
 use cohort_abi::{Abi, Mpi5 as A, callback};
-use cohort_facade::forward;
 use core::ffi::{c_char, c_int, c_void};
 
 #[unsafe(no_mangle)]
@@ -13,12 +13,11 @@ pub unsafe extern "C" fn MPI_Abi_get_fortran_booleans(
     logical_false: *mut c_void,
     is_set: *mut c_int,
 ) -> c_int {
-    forward!(Abi_get_fortran_booleans(
-        logical_size,
-        logical_true,
-        logical_false,
-        is_set
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Abi_get_fortran_booleans)(caller, logical_size, logical_true, logical_false, is_set)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -28,32 +27,39 @@ pub unsafe extern "C" fn PMPI_Abi_get_fortran_booleans(
     logical_false: *mut c_void,
     is_set: *mut c_int,
 ) -> c_int {
-    forward!(Abi_get_fortran_booleans(
-        logical_size,
-        logical_true,
-        logical_false,
-        is_set
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Abi_get_fortran_booleans)(caller, logical_size, logical_true, logical_false, is_set)
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Abi_get_fortran_info(info: *mut <A as Abi>::Info) -> c_int {
-    forward!(Abi_get_fortran_info(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Abi_get_fortran_info)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Abi_get_fortran_info(info: *mut <A as Abi>::Info) -> c_int {
-    forward!(Abi_get_fortran_info(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Abi_get_fortran_info)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Abi_get_info(info: *mut <A as Abi>::Info) -> c_int {
-    forward!(Abi_get_info(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Abi_get_info)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Abi_get_info(info: *mut <A as Abi>::Info) -> c_int {
-    forward!(Abi_get_info(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Abi_get_info)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -61,7 +67,9 @@ pub unsafe extern "C" fn MPI_Abi_get_version(
     abi_major: *mut c_int,
     abi_minor: *mut c_int,
 ) -> c_int {
-    forward!(Abi_get_version(abi_major, abi_minor))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Abi_get_version)(caller, abi_major, abi_minor) }
 }
 
 #[unsafe(no_mangle)]
@@ -69,7 +77,9 @@ pub unsafe extern "C" fn PMPI_Abi_get_version(
     abi_major: *mut c_int,
     abi_minor: *mut c_int,
 ) -> c_int {
-    forward!(Abi_get_version(abi_major, abi_minor))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Abi_get_version)(caller, abi_major, abi_minor) }
 }
 
 #[unsafe(no_mangle)]
@@ -78,11 +88,9 @@ pub unsafe extern "C" fn MPI_Abi_set_fortran_booleans(
     logical_true: *mut c_void,
     logical_false: *mut c_void,
 ) -> c_int {
-    forward!(Abi_set_fortran_booleans(
-        logical_size,
-        logical_true,
-        logical_false
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Abi_set_fortran_booleans)(caller, logical_size, logical_true, logical_false) }
 }
 
 #[unsafe(no_mangle)]
@@ -91,31 +99,37 @@ pub unsafe extern "C" fn PMPI_Abi_set_fortran_booleans(
     logical_true: *mut c_void,
     logical_false: *mut c_void,
 ) -> c_int {
-    forward!(Abi_set_fortran_booleans(
-        logical_size,
-        logical_true,
-        logical_false
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Abi_set_fortran_booleans)(caller, logical_size, logical_true, logical_false) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Abi_set_fortran_info(info: <A as Abi>::Info) -> c_int {
-    forward!(Abi_set_fortran_info(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Abi_set_fortran_info)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Abi_set_fortran_info(info: <A as Abi>::Info) -> c_int {
-    forward!(Abi_set_fortran_info(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Abi_set_fortran_info)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Abort(comm: <A as Abi>::Comm, errorcode: c_int) -> c_int {
-    forward!(Abort(comm, errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Abort)(caller, comm, errorcode) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Abort(comm: <A as Abi>::Comm, errorcode: c_int) -> c_int {
-    forward!(Abort(comm, errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Abort)(caller, comm, errorcode) }
 }
 
 #[unsafe(no_mangle)]
@@ -130,17 +144,22 @@ pub unsafe extern "C" fn MPI_Accumulate(
     op: <A as Abi>::Op,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Accumulate(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Accumulate)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -155,17 +174,22 @@ pub unsafe extern "C" fn PMPI_Accumulate(
     op: <A as Abi>::Op,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Accumulate(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Accumulate)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -180,17 +204,22 @@ pub unsafe extern "C" fn MPI_Accumulate_c(
     op: <A as Abi>::Op,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Accumulate_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Accumulate_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -205,77 +234,106 @@ pub unsafe extern "C" fn PMPI_Accumulate_c(
     op: <A as Abi>::Op,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Accumulate_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Accumulate_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Add_error_class(errorclass: *mut c_int) -> c_int {
-    forward!(Add_error_class(errorclass))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Add_error_class)(caller, errorclass) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Add_error_class(errorclass: *mut c_int) -> c_int {
-    forward!(Add_error_class(errorclass))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Add_error_class)(caller, errorclass) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Add_error_code(errorclass: c_int, errorcode: *mut c_int) -> c_int {
-    forward!(Add_error_code(errorclass, errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Add_error_code)(caller, errorclass, errorcode) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Add_error_code(errorclass: c_int, errorcode: *mut c_int) -> c_int {
-    forward!(Add_error_code(errorclass, errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Add_error_code)(caller, errorclass, errorcode) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Add_error_string(errorcode: c_int, string: *const c_char) -> c_int {
-    forward!(Add_error_string(errorcode, string))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Add_error_string)(caller, errorcode, string) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Add_error_string(errorcode: c_int, string: *const c_char) -> c_int {
-    forward!(Add_error_string(errorcode, string))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Add_error_string)(caller, errorcode, string) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Address(location: *mut c_void, address: *mut isize) -> c_int {
-    forward!(Address(location, address))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Address)(caller, location, address) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Address(location: *mut c_void, address: *mut isize) -> c_int {
-    forward!(Address(location, address))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Address)(caller, location, address) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Aint_add(base: isize, disp: isize) -> isize {
-    forward!(Aint_add(base, disp))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Aint_add)(caller, base, disp) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Aint_add(base: isize, disp: isize) -> isize {
-    forward!(Aint_add(base, disp))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Aint_add)(caller, base, disp) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Aint_diff(addr1: isize, addr2: isize) -> isize {
-    forward!(Aint_diff(addr1, addr2))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Aint_diff)(caller, addr1, addr2) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Aint_diff(addr1: isize, addr2: isize) -> isize {
-    forward!(Aint_diff(addr1, addr2))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Aint_diff)(caller, addr1, addr2) }
 }
 
 #[unsafe(no_mangle)]
@@ -288,9 +346,13 @@ pub unsafe extern "C" fn MPI_Allgather(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Allgather(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgather)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -303,9 +365,13 @@ pub unsafe extern "C" fn PMPI_Allgather(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Allgather(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgather)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -318,9 +384,13 @@ pub unsafe extern "C" fn MPI_Allgather_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Allgather_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgather_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -333,9 +403,13 @@ pub unsafe extern "C" fn PMPI_Allgather_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Allgather_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgather_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -350,9 +424,13 @@ pub unsafe extern "C" fn MPI_Allgather_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Allgather_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgather_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -367,9 +445,13 @@ pub unsafe extern "C" fn PMPI_Allgather_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Allgather_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgather_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -384,9 +466,13 @@ pub unsafe extern "C" fn MPI_Allgather_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Allgather_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgather_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -401,9 +487,13 @@ pub unsafe extern "C" fn PMPI_Allgather_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Allgather_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgather_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -417,9 +507,13 @@ pub unsafe extern "C" fn MPI_Allgatherv(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Allgatherv(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgatherv)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -433,9 +527,13 @@ pub unsafe extern "C" fn PMPI_Allgatherv(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Allgatherv(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgatherv)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -449,9 +547,13 @@ pub unsafe extern "C" fn MPI_Allgatherv_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Allgatherv_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgatherv_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -465,9 +567,13 @@ pub unsafe extern "C" fn PMPI_Allgatherv_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Allgatherv_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgatherv_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -483,9 +589,14 @@ pub unsafe extern "C" fn MPI_Allgatherv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Allgatherv_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgatherv_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -501,9 +612,14 @@ pub unsafe extern "C" fn PMPI_Allgatherv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Allgatherv_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgatherv_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -519,9 +635,14 @@ pub unsafe extern "C" fn MPI_Allgatherv_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Allgatherv_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgatherv_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -537,9 +658,14 @@ pub unsafe extern "C" fn PMPI_Allgatherv_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Allgatherv_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allgatherv_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -548,7 +674,9 @@ pub unsafe extern "C" fn MPI_Alloc_mem(
     info: <A as Abi>::Info,
     baseptr: *mut c_void,
 ) -> c_int {
-    forward!(Alloc_mem(size, info, baseptr))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Alloc_mem)(caller, size, info, baseptr) }
 }
 
 #[unsafe(no_mangle)]
@@ -557,7 +685,9 @@ pub unsafe extern "C" fn PMPI_Alloc_mem(
     info: <A as Abi>::Info,
     baseptr: *mut c_void,
 ) -> c_int {
-    forward!(Alloc_mem(size, info, baseptr))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Alloc_mem)(caller, size, info, baseptr) }
 }
 
 #[unsafe(no_mangle)]
@@ -569,7 +699,9 @@ pub unsafe extern "C" fn MPI_Allreduce(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Allreduce(sendbuf, recvbuf, count, datatype, op, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Allreduce)(caller, sendbuf, recvbuf, count, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -581,7 +713,9 @@ pub unsafe extern "C" fn PMPI_Allreduce(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Allreduce(sendbuf, recvbuf, count, datatype, op, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Allreduce)(caller, sendbuf, recvbuf, count, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -593,7 +727,9 @@ pub unsafe extern "C" fn MPI_Allreduce_c(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Allreduce_c(sendbuf, recvbuf, count, datatype, op, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Allreduce_c)(caller, sendbuf, recvbuf, count, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -605,7 +741,9 @@ pub unsafe extern "C" fn PMPI_Allreduce_c(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Allreduce_c(sendbuf, recvbuf, count, datatype, op, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Allreduce_c)(caller, sendbuf, recvbuf, count, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -619,9 +757,13 @@ pub unsafe extern "C" fn MPI_Allreduce_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Allreduce_init(
-        sendbuf, recvbuf, count, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allreduce_init)(
+            caller, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -635,9 +777,13 @@ pub unsafe extern "C" fn PMPI_Allreduce_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Allreduce_init(
-        sendbuf, recvbuf, count, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allreduce_init)(
+            caller, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -651,9 +797,13 @@ pub unsafe extern "C" fn MPI_Allreduce_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Allreduce_init_c(
-        sendbuf, recvbuf, count, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allreduce_init_c)(
+            caller, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -667,9 +817,13 @@ pub unsafe extern "C" fn PMPI_Allreduce_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Allreduce_init_c(
-        sendbuf, recvbuf, count, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Allreduce_init_c)(
+            caller, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -682,9 +836,13 @@ pub unsafe extern "C" fn MPI_Alltoall(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Alltoall(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoall)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -697,9 +855,13 @@ pub unsafe extern "C" fn PMPI_Alltoall(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Alltoall(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoall)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -712,9 +874,13 @@ pub unsafe extern "C" fn MPI_Alltoall_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Alltoall_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoall_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -727,9 +893,13 @@ pub unsafe extern "C" fn PMPI_Alltoall_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Alltoall_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoall_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -744,9 +914,13 @@ pub unsafe extern "C" fn MPI_Alltoall_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Alltoall_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoall_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -761,9 +935,13 @@ pub unsafe extern "C" fn PMPI_Alltoall_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Alltoall_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoall_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -778,9 +956,13 @@ pub unsafe extern "C" fn MPI_Alltoall_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Alltoall_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoall_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -795,9 +977,13 @@ pub unsafe extern "C" fn PMPI_Alltoall_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Alltoall_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoall_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -812,9 +998,14 @@ pub unsafe extern "C" fn MPI_Alltoallv(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Alltoallv(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallv)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -829,9 +1020,14 @@ pub unsafe extern "C" fn PMPI_Alltoallv(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Alltoallv(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallv)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -846,9 +1042,14 @@ pub unsafe extern "C" fn MPI_Alltoallv_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Alltoallv_c(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallv_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -863,9 +1064,14 @@ pub unsafe extern "C" fn PMPI_Alltoallv_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Alltoallv_c(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallv_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -882,10 +1088,14 @@ pub unsafe extern "C" fn MPI_Alltoallv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Alltoallv_init(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallv_init)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -902,10 +1112,14 @@ pub unsafe extern "C" fn PMPI_Alltoallv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Alltoallv_init(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallv_init)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -922,10 +1136,14 @@ pub unsafe extern "C" fn MPI_Alltoallv_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Alltoallv_init_c(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallv_init_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -942,10 +1160,14 @@ pub unsafe extern "C" fn PMPI_Alltoallv_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Alltoallv_init_c(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallv_init_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -960,9 +1182,14 @@ pub unsafe extern "C" fn MPI_Alltoallw(
     recvtypes: *const <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Alltoallw(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallw)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -977,9 +1204,14 @@ pub unsafe extern "C" fn PMPI_Alltoallw(
     recvtypes: *const <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Alltoallw(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallw)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -994,9 +1226,14 @@ pub unsafe extern "C" fn MPI_Alltoallw_c(
     recvtypes: *const <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Alltoallw_c(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallw_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -1011,9 +1248,14 @@ pub unsafe extern "C" fn PMPI_Alltoallw_c(
     recvtypes: *const <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Alltoallw_c(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallw_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -1030,10 +1272,14 @@ pub unsafe extern "C" fn MPI_Alltoallw_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Alltoallw_init(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallw_init)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -1050,10 +1296,14 @@ pub unsafe extern "C" fn PMPI_Alltoallw_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Alltoallw_init(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallw_init)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -1070,10 +1320,14 @@ pub unsafe extern "C" fn MPI_Alltoallw_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Alltoallw_init_c(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallw_init_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -1090,20 +1344,28 @@ pub unsafe extern "C" fn PMPI_Alltoallw_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Alltoallw_init_c(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Alltoallw_init_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Attr_delete(comm: <A as Abi>::Comm, keyval: c_int) -> c_int {
-    forward!(Attr_delete(comm, keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Attr_delete)(caller, comm, keyval) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Attr_delete(comm: <A as Abi>::Comm, keyval: c_int) -> c_int {
-    forward!(Attr_delete(comm, keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Attr_delete)(caller, comm, keyval) }
 }
 
 #[unsafe(no_mangle)]
@@ -1113,7 +1375,9 @@ pub unsafe extern "C" fn MPI_Attr_get(
     attribute_val: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Attr_get(comm, keyval, attribute_val, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Attr_get)(caller, comm, keyval, attribute_val, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -1123,7 +1387,9 @@ pub unsafe extern "C" fn PMPI_Attr_get(
     attribute_val: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Attr_get(comm, keyval, attribute_val, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Attr_get)(caller, comm, keyval, attribute_val, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -1132,7 +1398,9 @@ pub unsafe extern "C" fn MPI_Attr_put(
     keyval: c_int,
     attribute_val: *mut c_void,
 ) -> c_int {
-    forward!(Attr_put(comm, keyval, attribute_val))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Attr_put)(caller, comm, keyval, attribute_val) }
 }
 
 #[unsafe(no_mangle)]
@@ -1141,17 +1409,23 @@ pub unsafe extern "C" fn PMPI_Attr_put(
     keyval: c_int,
     attribute_val: *mut c_void,
 ) -> c_int {
-    forward!(Attr_put(comm, keyval, attribute_val))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Attr_put)(caller, comm, keyval, attribute_val) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Barrier(comm: <A as Abi>::Comm) -> c_int {
-    forward!(Barrier(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Barrier)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Barrier(comm: <A as Abi>::Comm) -> c_int {
-    forward!(Barrier(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Barrier)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1160,7 +1434,9 @@ pub unsafe extern "C" fn MPI_Barrier_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Barrier_init(comm, info, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Barrier_init)(caller, comm, info, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -1169,7 +1445,9 @@ pub unsafe extern "C" fn PMPI_Barrier_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Barrier_init(comm, info, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Barrier_init)(caller, comm, info, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -1180,7 +1458,9 @@ pub unsafe extern "C" fn MPI_Bcast(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Bcast(buffer, count, datatype, root, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bcast)(caller, buffer, count, datatype, root, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1191,7 +1471,9 @@ pub unsafe extern "C" fn PMPI_Bcast(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Bcast(buffer, count, datatype, root, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bcast)(caller, buffer, count, datatype, root, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1202,7 +1484,9 @@ pub unsafe extern "C" fn MPI_Bcast_c(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Bcast_c(buffer, count, datatype, root, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bcast_c)(caller, buffer, count, datatype, root, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1213,7 +1497,9 @@ pub unsafe extern "C" fn PMPI_Bcast_c(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Bcast_c(buffer, count, datatype, root, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bcast_c)(caller, buffer, count, datatype, root, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1226,9 +1512,9 @@ pub unsafe extern "C" fn MPI_Bcast_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Bcast_init(
-        buffer, count, datatype, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bcast_init)(caller, buffer, count, datatype, root, comm, info, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -1241,9 +1527,9 @@ pub unsafe extern "C" fn PMPI_Bcast_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Bcast_init(
-        buffer, count, datatype, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bcast_init)(caller, buffer, count, datatype, root, comm, info, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -1256,9 +1542,9 @@ pub unsafe extern "C" fn MPI_Bcast_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Bcast_init_c(
-        buffer, count, datatype, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bcast_init_c)(caller, buffer, count, datatype, root, comm, info, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -1271,9 +1557,9 @@ pub unsafe extern "C" fn PMPI_Bcast_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Bcast_init_c(
-        buffer, count, datatype, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bcast_init_c)(caller, buffer, count, datatype, root, comm, info, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -1285,7 +1571,9 @@ pub unsafe extern "C" fn MPI_Bsend(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Bsend(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bsend)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1297,7 +1585,9 @@ pub unsafe extern "C" fn PMPI_Bsend(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Bsend(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bsend)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1309,7 +1599,9 @@ pub unsafe extern "C" fn MPI_Bsend_c(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Bsend_c(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bsend_c)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1321,7 +1613,9 @@ pub unsafe extern "C" fn PMPI_Bsend_c(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Bsend_c(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bsend_c)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1334,7 +1628,9 @@ pub unsafe extern "C" fn MPI_Bsend_init(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Bsend_init(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bsend_init)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -1347,7 +1643,9 @@ pub unsafe extern "C" fn PMPI_Bsend_init(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Bsend_init(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bsend_init)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -1360,7 +1658,9 @@ pub unsafe extern "C" fn MPI_Bsend_init_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Bsend_init_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bsend_init_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -1373,77 +1673,107 @@ pub unsafe extern "C" fn PMPI_Bsend_init_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Bsend_init_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Bsend_init_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Buffer_attach(buffer: *mut c_void, size: c_int) -> c_int {
-    forward!(Buffer_attach(buffer, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Buffer_attach)(caller, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Buffer_attach(buffer: *mut c_void, size: c_int) -> c_int {
-    forward!(Buffer_attach(buffer, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Buffer_attach)(caller, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Buffer_attach_c(buffer: *mut c_void, size: i64) -> c_int {
-    forward!(Buffer_attach_c(buffer, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Buffer_attach_c)(caller, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Buffer_attach_c(buffer: *mut c_void, size: i64) -> c_int {
-    forward!(Buffer_attach_c(buffer, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Buffer_attach_c)(caller, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Buffer_detach(buffer_addr: *mut c_void, size: *mut c_int) -> c_int {
-    forward!(Buffer_detach(buffer_addr, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Buffer_detach)(caller, buffer_addr, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Buffer_detach(buffer_addr: *mut c_void, size: *mut c_int) -> c_int {
-    forward!(Buffer_detach(buffer_addr, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Buffer_detach)(caller, buffer_addr, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Buffer_detach_c(buffer_addr: *mut c_void, size: *mut i64) -> c_int {
-    forward!(Buffer_detach_c(buffer_addr, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Buffer_detach_c)(caller, buffer_addr, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Buffer_detach_c(buffer_addr: *mut c_void, size: *mut i64) -> c_int {
-    forward!(Buffer_detach_c(buffer_addr, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Buffer_detach_c)(caller, buffer_addr, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Buffer_flush() -> c_int {
-    forward!(Buffer_flush())
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Buffer_flush)(caller) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Buffer_flush() -> c_int {
-    forward!(Buffer_flush())
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Buffer_flush)(caller) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Buffer_iflush(request: *mut <A as Abi>::Request) -> c_int {
-    forward!(Buffer_iflush(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Buffer_iflush)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Buffer_iflush(request: *mut <A as Abi>::Request) -> c_int {
-    forward!(Buffer_iflush(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Buffer_iflush)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Cancel(request: *mut <A as Abi>::Request) -> c_int {
-    forward!(Cancel(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cancel)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Cancel(request: *mut <A as Abi>::Request) -> c_int {
-    forward!(Cancel(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cancel)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -1453,7 +1783,9 @@ pub unsafe extern "C" fn MPI_Cart_coords(
     maxdims: c_int,
     coords: *mut c_int,
 ) -> c_int {
-    forward!(Cart_coords(comm, rank, maxdims, coords))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_coords)(caller, comm, rank, maxdims, coords) }
 }
 
 #[unsafe(no_mangle)]
@@ -1463,7 +1795,9 @@ pub unsafe extern "C" fn PMPI_Cart_coords(
     maxdims: c_int,
     coords: *mut c_int,
 ) -> c_int {
-    forward!(Cart_coords(comm, rank, maxdims, coords))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_coords)(caller, comm, rank, maxdims, coords) }
 }
 
 #[unsafe(no_mangle)]
@@ -1475,9 +1809,9 @@ pub unsafe extern "C" fn MPI_Cart_create(
     reorder: c_int,
     comm_cart: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Cart_create(
-        comm_old, ndims, dims, periods, reorder, comm_cart
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_create)(caller, comm_old, ndims, dims, periods, reorder, comm_cart) }
 }
 
 #[unsafe(no_mangle)]
@@ -1489,9 +1823,9 @@ pub unsafe extern "C" fn PMPI_Cart_create(
     reorder: c_int,
     comm_cart: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Cart_create(
-        comm_old, ndims, dims, periods, reorder, comm_cart
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_create)(caller, comm_old, ndims, dims, periods, reorder, comm_cart) }
 }
 
 #[unsafe(no_mangle)]
@@ -1502,7 +1836,9 @@ pub unsafe extern "C" fn MPI_Cart_get(
     periods: *mut c_int,
     coords: *mut c_int,
 ) -> c_int {
-    forward!(Cart_get(comm, maxdims, dims, periods, coords))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_get)(caller, comm, maxdims, dims, periods, coords) }
 }
 
 #[unsafe(no_mangle)]
@@ -1513,7 +1849,9 @@ pub unsafe extern "C" fn PMPI_Cart_get(
     periods: *mut c_int,
     coords: *mut c_int,
 ) -> c_int {
-    forward!(Cart_get(comm, maxdims, dims, periods, coords))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_get)(caller, comm, maxdims, dims, periods, coords) }
 }
 
 #[unsafe(no_mangle)]
@@ -1524,7 +1862,9 @@ pub unsafe extern "C" fn MPI_Cart_map(
     periods: *const c_int,
     newrank: *mut c_int,
 ) -> c_int {
-    forward!(Cart_map(comm, ndims, dims, periods, newrank))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_map)(caller, comm, ndims, dims, periods, newrank) }
 }
 
 #[unsafe(no_mangle)]
@@ -1535,7 +1875,9 @@ pub unsafe extern "C" fn PMPI_Cart_map(
     periods: *const c_int,
     newrank: *mut c_int,
 ) -> c_int {
-    forward!(Cart_map(comm, ndims, dims, periods, newrank))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_map)(caller, comm, ndims, dims, periods, newrank) }
 }
 
 #[unsafe(no_mangle)]
@@ -1544,7 +1886,9 @@ pub unsafe extern "C" fn MPI_Cart_rank(
     coords: *const c_int,
     rank: *mut c_int,
 ) -> c_int {
-    forward!(Cart_rank(comm, coords, rank))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_rank)(caller, comm, coords, rank) }
 }
 
 #[unsafe(no_mangle)]
@@ -1553,7 +1897,9 @@ pub unsafe extern "C" fn PMPI_Cart_rank(
     coords: *const c_int,
     rank: *mut c_int,
 ) -> c_int {
-    forward!(Cart_rank(comm, coords, rank))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_rank)(caller, comm, coords, rank) }
 }
 
 #[unsafe(no_mangle)]
@@ -1564,7 +1910,9 @@ pub unsafe extern "C" fn MPI_Cart_shift(
     rank_source: *mut c_int,
     rank_dest: *mut c_int,
 ) -> c_int {
-    forward!(Cart_shift(comm, direction, disp, rank_source, rank_dest))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_shift)(caller, comm, direction, disp, rank_source, rank_dest) }
 }
 
 #[unsafe(no_mangle)]
@@ -1575,7 +1923,9 @@ pub unsafe extern "C" fn PMPI_Cart_shift(
     rank_source: *mut c_int,
     rank_dest: *mut c_int,
 ) -> c_int {
-    forward!(Cart_shift(comm, direction, disp, rank_source, rank_dest))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_shift)(caller, comm, direction, disp, rank_source, rank_dest) }
 }
 
 #[unsafe(no_mangle)]
@@ -1584,7 +1934,9 @@ pub unsafe extern "C" fn MPI_Cart_sub(
     remain_dims: *const c_int,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Cart_sub(comm, remain_dims, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_sub)(caller, comm, remain_dims, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1593,27 +1945,37 @@ pub unsafe extern "C" fn PMPI_Cart_sub(
     remain_dims: *const c_int,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Cart_sub(comm, remain_dims, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cart_sub)(caller, comm, remain_dims, newcomm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Cartdim_get(comm: <A as Abi>::Comm, ndims: *mut c_int) -> c_int {
-    forward!(Cartdim_get(comm, ndims))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cartdim_get)(caller, comm, ndims) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Cartdim_get(comm: <A as Abi>::Comm, ndims: *mut c_int) -> c_int {
-    forward!(Cartdim_get(comm, ndims))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Cartdim_get)(caller, comm, ndims) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Close_port(port_name: *const c_char) -> c_int {
-    forward!(Close_port(port_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Close_port)(caller, port_name) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Close_port(port_name: *const c_char) -> c_int {
-    forward!(Close_port(port_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Close_port)(caller, port_name) }
 }
 
 #[unsafe(no_mangle)]
@@ -1624,7 +1986,9 @@ pub unsafe extern "C" fn MPI_Comm_accept(
     comm: <A as Abi>::Comm,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_accept(port_name, info, root, comm, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_accept)(caller, port_name, info, root, comm, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1635,7 +1999,9 @@ pub unsafe extern "C" fn PMPI_Comm_accept(
     comm: <A as Abi>::Comm,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_accept(port_name, info, root, comm, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_accept)(caller, port_name, info, root, comm, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1644,7 +2010,9 @@ pub unsafe extern "C" fn MPI_Comm_attach_buffer(
     buffer: *mut c_void,
     size: c_int,
 ) -> c_int {
-    forward!(Comm_attach_buffer(comm, buffer, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_attach_buffer)(caller, comm, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -1653,7 +2021,9 @@ pub unsafe extern "C" fn PMPI_Comm_attach_buffer(
     buffer: *mut c_void,
     size: c_int,
 ) -> c_int {
-    forward!(Comm_attach_buffer(comm, buffer, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_attach_buffer)(caller, comm, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -1662,7 +2032,9 @@ pub unsafe extern "C" fn MPI_Comm_attach_buffer_c(
     buffer: *mut c_void,
     size: i64,
 ) -> c_int {
-    forward!(Comm_attach_buffer_c(comm, buffer, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_attach_buffer_c)(caller, comm, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -1671,17 +2043,23 @@ pub unsafe extern "C" fn PMPI_Comm_attach_buffer_c(
     buffer: *mut c_void,
     size: i64,
 ) -> c_int {
-    forward!(Comm_attach_buffer_c(comm, buffer, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_attach_buffer_c)(caller, comm, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_c2f(comm: <A as Abi>::Comm) -> c_int {
-    forward!(Comm_c2f(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_c2f)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_c2f(comm: <A as Abi>::Comm) -> c_int {
-    forward!(Comm_c2f(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_c2f)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1689,7 +2067,9 @@ pub unsafe extern "C" fn MPI_Comm_call_errhandler(
     comm: <A as Abi>::Comm,
     errorcode: c_int,
 ) -> c_int {
-    forward!(Comm_call_errhandler(comm, errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_call_errhandler)(caller, comm, errorcode) }
 }
 
 #[unsafe(no_mangle)]
@@ -1697,7 +2077,9 @@ pub unsafe extern "C" fn PMPI_Comm_call_errhandler(
     comm: <A as Abi>::Comm,
     errorcode: c_int,
 ) -> c_int {
-    forward!(Comm_call_errhandler(comm, errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_call_errhandler)(caller, comm, errorcode) }
 }
 
 #[unsafe(no_mangle)]
@@ -1706,7 +2088,9 @@ pub unsafe extern "C" fn MPI_Comm_compare(
     comm2: <A as Abi>::Comm,
     result: *mut c_int,
 ) -> c_int {
-    forward!(Comm_compare(comm1, comm2, result))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_compare)(caller, comm1, comm2, result) }
 }
 
 #[unsafe(no_mangle)]
@@ -1715,7 +2099,9 @@ pub unsafe extern "C" fn PMPI_Comm_compare(
     comm2: <A as Abi>::Comm,
     result: *mut c_int,
 ) -> c_int {
-    forward!(Comm_compare(comm1, comm2, result))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_compare)(caller, comm1, comm2, result) }
 }
 
 #[unsafe(no_mangle)]
@@ -1726,7 +2112,9 @@ pub unsafe extern "C" fn MPI_Comm_connect(
     comm: <A as Abi>::Comm,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_connect(port_name, info, root, comm, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_connect)(caller, port_name, info, root, comm, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1737,7 +2125,9 @@ pub unsafe extern "C" fn PMPI_Comm_connect(
     comm: <A as Abi>::Comm,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_connect(port_name, info, root, comm, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_connect)(caller, port_name, info, root, comm, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1746,7 +2136,9 @@ pub unsafe extern "C" fn MPI_Comm_create(
     group: <A as Abi>::Group,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_create(comm, group, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_create)(caller, comm, group, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1755,7 +2147,9 @@ pub unsafe extern "C" fn PMPI_Comm_create(
     group: <A as Abi>::Group,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_create(comm, group, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_create)(caller, comm, group, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1763,7 +2157,9 @@ pub unsafe extern "C" fn MPI_Comm_create_errhandler(
     comm_errhandler_fn: Option<callback::CommErrhandlerFunction<A>>,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Comm_create_errhandler(comm_errhandler_fn, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_create_errhandler)(caller, comm_errhandler_fn, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -1771,7 +2167,9 @@ pub unsafe extern "C" fn PMPI_Comm_create_errhandler(
     comm_errhandler_fn: Option<callback::CommErrhandlerFunction<A>>,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Comm_create_errhandler(comm_errhandler_fn, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_create_errhandler)(caller, comm_errhandler_fn, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -1782,9 +2180,9 @@ pub unsafe extern "C" fn MPI_Comm_create_from_group(
     errhandler: <A as Abi>::Errhandler,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_create_from_group(
-        group, stringtag, info, errhandler, newcomm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_create_from_group)(caller, group, stringtag, info, errhandler, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1795,9 +2193,9 @@ pub unsafe extern "C" fn PMPI_Comm_create_from_group(
     errhandler: <A as Abi>::Errhandler,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_create_from_group(
-        group, stringtag, info, errhandler, newcomm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_create_from_group)(caller, group, stringtag, info, errhandler, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1807,7 +2205,9 @@ pub unsafe extern "C" fn MPI_Comm_create_group(
     tag: c_int,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_create_group(comm, group, tag, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_create_group)(caller, comm, group, tag, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1817,7 +2217,9 @@ pub unsafe extern "C" fn PMPI_Comm_create_group(
     tag: c_int,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_create_group(comm, group, tag, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_create_group)(caller, comm, group, tag, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1827,12 +2229,17 @@ pub unsafe extern "C" fn MPI_Comm_create_keyval(
     comm_keyval: *mut c_int,
     extra_state: *mut c_void,
 ) -> c_int {
-    forward!(Comm_create_keyval(
-        comm_copy_attr_fn,
-        comm_delete_attr_fn,
-        comm_keyval,
-        extra_state
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Comm_create_keyval)(
+            caller,
+            comm_copy_attr_fn,
+            comm_delete_attr_fn,
+            comm_keyval,
+            extra_state,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -1842,17 +2249,24 @@ pub unsafe extern "C" fn PMPI_Comm_create_keyval(
     comm_keyval: *mut c_int,
     extra_state: *mut c_void,
 ) -> c_int {
-    forward!(Comm_create_keyval(
-        comm_copy_attr_fn,
-        comm_delete_attr_fn,
-        comm_keyval,
-        extra_state
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Comm_create_keyval)(
+            caller,
+            comm_copy_attr_fn,
+            comm_delete_attr_fn,
+            comm_keyval,
+            extra_state,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_delete_attr(comm: <A as Abi>::Comm, comm_keyval: c_int) -> c_int {
-    forward!(Comm_delete_attr(comm, comm_keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_delete_attr)(caller, comm, comm_keyval) }
 }
 
 #[unsafe(no_mangle)]
@@ -1860,7 +2274,9 @@ pub unsafe extern "C" fn PMPI_Comm_delete_attr(
     comm: <A as Abi>::Comm,
     comm_keyval: c_int,
 ) -> c_int {
-    forward!(Comm_delete_attr(comm, comm_keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_delete_attr)(caller, comm, comm_keyval) }
 }
 
 #[unsafe(no_mangle)]
@@ -1869,7 +2285,9 @@ pub unsafe extern "C" fn MPI_Comm_detach_buffer(
     buffer_addr: *mut c_void,
     size: *mut c_int,
 ) -> c_int {
-    forward!(Comm_detach_buffer(comm, buffer_addr, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_detach_buffer)(caller, comm, buffer_addr, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -1878,7 +2296,9 @@ pub unsafe extern "C" fn PMPI_Comm_detach_buffer(
     buffer_addr: *mut c_void,
     size: *mut c_int,
 ) -> c_int {
-    forward!(Comm_detach_buffer(comm, buffer_addr, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_detach_buffer)(caller, comm, buffer_addr, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -1887,7 +2307,9 @@ pub unsafe extern "C" fn MPI_Comm_detach_buffer_c(
     buffer_addr: *mut c_void,
     size: *mut i64,
 ) -> c_int {
-    forward!(Comm_detach_buffer_c(comm, buffer_addr, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_detach_buffer_c)(caller, comm, buffer_addr, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -1896,17 +2318,23 @@ pub unsafe extern "C" fn PMPI_Comm_detach_buffer_c(
     buffer_addr: *mut c_void,
     size: *mut i64,
 ) -> c_int {
-    forward!(Comm_detach_buffer_c(comm, buffer_addr, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_detach_buffer_c)(caller, comm, buffer_addr, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_disconnect(comm: *mut <A as Abi>::Comm) -> c_int {
-    forward!(Comm_disconnect(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_disconnect)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_disconnect(comm: *mut <A as Abi>::Comm) -> c_int {
-    forward!(Comm_disconnect(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_disconnect)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1914,7 +2342,9 @@ pub unsafe extern "C" fn MPI_Comm_dup(
     comm: <A as Abi>::Comm,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_dup(comm, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_dup)(caller, comm, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1922,7 +2352,9 @@ pub unsafe extern "C" fn PMPI_Comm_dup(
     comm: <A as Abi>::Comm,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_dup(comm, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_dup)(caller, comm, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1931,7 +2363,9 @@ pub unsafe extern "C" fn MPI_Comm_dup_with_info(
     info: <A as Abi>::Info,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_dup_with_info(comm, info, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_dup_with_info)(caller, comm, info, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -1940,57 +2374,79 @@ pub unsafe extern "C" fn PMPI_Comm_dup_with_info(
     info: <A as Abi>::Info,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_dup_with_info(comm, info, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_dup_with_info)(caller, comm, info, newcomm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_f2c(comm: c_int) -> <A as Abi>::Comm {
-    forward!(Comm_f2c(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_f2c)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_f2c(comm: c_int) -> <A as Abi>::Comm {
-    forward!(Comm_f2c(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_f2c)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_flush_buffer(comm: <A as Abi>::Comm) -> c_int {
-    forward!(Comm_flush_buffer(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_flush_buffer)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_flush_buffer(comm: <A as Abi>::Comm) -> c_int {
-    forward!(Comm_flush_buffer(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_flush_buffer)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_free(comm: *mut <A as Abi>::Comm) -> c_int {
-    forward!(Comm_free(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_free)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_free(comm: *mut <A as Abi>::Comm) -> c_int {
-    forward!(Comm_free(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_free)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_free_keyval(comm_keyval: *mut c_int) -> c_int {
-    forward!(Comm_free_keyval(comm_keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_free_keyval)(caller, comm_keyval) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_free_keyval(comm_keyval: *mut c_int) -> c_int {
-    forward!(Comm_free_keyval(comm_keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_free_keyval)(caller, comm_keyval) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_fromint(comm: c_int) -> <A as Abi>::Comm {
-    forward!(Comm_fromint(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_fromint)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_fromint(comm: c_int) -> <A as Abi>::Comm {
-    forward!(Comm_fromint(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_fromint)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -2000,7 +2456,9 @@ pub unsafe extern "C" fn MPI_Comm_get_attr(
     attribute_val: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Comm_get_attr(comm, comm_keyval, attribute_val, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_get_attr)(caller, comm, comm_keyval, attribute_val, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -2010,7 +2468,9 @@ pub unsafe extern "C" fn PMPI_Comm_get_attr(
     attribute_val: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Comm_get_attr(comm, comm_keyval, attribute_val, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_get_attr)(caller, comm, comm_keyval, attribute_val, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -2018,7 +2478,9 @@ pub unsafe extern "C" fn MPI_Comm_get_errhandler(
     comm: <A as Abi>::Comm,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Comm_get_errhandler(comm, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_get_errhandler)(caller, comm, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -2026,7 +2488,9 @@ pub unsafe extern "C" fn PMPI_Comm_get_errhandler(
     comm: <A as Abi>::Comm,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Comm_get_errhandler(comm, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_get_errhandler)(caller, comm, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -2034,7 +2498,9 @@ pub unsafe extern "C" fn MPI_Comm_get_info(
     comm: <A as Abi>::Comm,
     info_used: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(Comm_get_info(comm, info_used))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_get_info)(caller, comm, info_used) }
 }
 
 #[unsafe(no_mangle)]
@@ -2042,7 +2508,9 @@ pub unsafe extern "C" fn PMPI_Comm_get_info(
     comm: <A as Abi>::Comm,
     info_used: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(Comm_get_info(comm, info_used))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_get_info)(caller, comm, info_used) }
 }
 
 #[unsafe(no_mangle)]
@@ -2051,7 +2519,9 @@ pub unsafe extern "C" fn MPI_Comm_get_name(
     comm_name: *mut c_char,
     resultlen: *mut c_int,
 ) -> c_int {
-    forward!(Comm_get_name(comm, comm_name, resultlen))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_get_name)(caller, comm, comm_name, resultlen) }
 }
 
 #[unsafe(no_mangle)]
@@ -2060,17 +2530,23 @@ pub unsafe extern "C" fn PMPI_Comm_get_name(
     comm_name: *mut c_char,
     resultlen: *mut c_int,
 ) -> c_int {
-    forward!(Comm_get_name(comm, comm_name, resultlen))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_get_name)(caller, comm, comm_name, resultlen) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_get_parent(parent: *mut <A as Abi>::Comm) -> c_int {
-    forward!(Comm_get_parent(parent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_get_parent)(caller, parent) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_get_parent(parent: *mut <A as Abi>::Comm) -> c_int {
-    forward!(Comm_get_parent(parent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_get_parent)(caller, parent) }
 }
 
 #[unsafe(no_mangle)]
@@ -2078,7 +2554,9 @@ pub unsafe extern "C" fn MPI_Comm_group(
     comm: <A as Abi>::Comm,
     group: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Comm_group(comm, group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_group)(caller, comm, group) }
 }
 
 #[unsafe(no_mangle)]
@@ -2086,7 +2564,9 @@ pub unsafe extern "C" fn PMPI_Comm_group(
     comm: <A as Abi>::Comm,
     group: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Comm_group(comm, group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_group)(caller, comm, group) }
 }
 
 #[unsafe(no_mangle)]
@@ -2095,7 +2575,9 @@ pub unsafe extern "C" fn MPI_Comm_idup(
     newcomm: *mut <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Comm_idup(comm, newcomm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_idup)(caller, comm, newcomm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -2104,7 +2586,9 @@ pub unsafe extern "C" fn PMPI_Comm_idup(
     newcomm: *mut <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Comm_idup(comm, newcomm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_idup)(caller, comm, newcomm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -2114,7 +2598,9 @@ pub unsafe extern "C" fn MPI_Comm_idup_with_info(
     newcomm: *mut <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Comm_idup_with_info(comm, info, newcomm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_idup_with_info)(caller, comm, info, newcomm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -2124,7 +2610,9 @@ pub unsafe extern "C" fn PMPI_Comm_idup_with_info(
     newcomm: *mut <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Comm_idup_with_info(comm, info, newcomm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_idup_with_info)(caller, comm, info, newcomm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -2132,7 +2620,9 @@ pub unsafe extern "C" fn MPI_Comm_iflush_buffer(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Comm_iflush_buffer(comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_iflush_buffer)(caller, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -2140,27 +2630,37 @@ pub unsafe extern "C" fn PMPI_Comm_iflush_buffer(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Comm_iflush_buffer(comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_iflush_buffer)(caller, comm, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_join(fd: c_int, intercomm: *mut <A as Abi>::Comm) -> c_int {
-    forward!(Comm_join(fd, intercomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_join)(caller, fd, intercomm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_join(fd: c_int, intercomm: *mut <A as Abi>::Comm) -> c_int {
-    forward!(Comm_join(fd, intercomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_join)(caller, fd, intercomm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_rank(comm: <A as Abi>::Comm, rank: *mut c_int) -> c_int {
-    forward!(Comm_rank(comm, rank))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_rank)(caller, comm, rank) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_rank(comm: <A as Abi>::Comm, rank: *mut c_int) -> c_int {
-    forward!(Comm_rank(comm, rank))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_rank)(caller, comm, rank) }
 }
 
 #[unsafe(no_mangle)]
@@ -2168,7 +2668,9 @@ pub unsafe extern "C" fn MPI_Comm_remote_group(
     comm: <A as Abi>::Comm,
     group: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Comm_remote_group(comm, group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_remote_group)(caller, comm, group) }
 }
 
 #[unsafe(no_mangle)]
@@ -2176,17 +2678,23 @@ pub unsafe extern "C" fn PMPI_Comm_remote_group(
     comm: <A as Abi>::Comm,
     group: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Comm_remote_group(comm, group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_remote_group)(caller, comm, group) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_remote_size(comm: <A as Abi>::Comm, size: *mut c_int) -> c_int {
-    forward!(Comm_remote_size(comm, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_remote_size)(caller, comm, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_remote_size(comm: <A as Abi>::Comm, size: *mut c_int) -> c_int {
-    forward!(Comm_remote_size(comm, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_remote_size)(caller, comm, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -2195,7 +2703,9 @@ pub unsafe extern "C" fn MPI_Comm_set_attr(
     comm_keyval: c_int,
     attribute_val: *mut c_void,
 ) -> c_int {
-    forward!(Comm_set_attr(comm, comm_keyval, attribute_val))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_set_attr)(caller, comm, comm_keyval, attribute_val) }
 }
 
 #[unsafe(no_mangle)]
@@ -2204,7 +2714,9 @@ pub unsafe extern "C" fn PMPI_Comm_set_attr(
     comm_keyval: c_int,
     attribute_val: *mut c_void,
 ) -> c_int {
-    forward!(Comm_set_attr(comm, comm_keyval, attribute_val))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_set_attr)(caller, comm, comm_keyval, attribute_val) }
 }
 
 #[unsafe(no_mangle)]
@@ -2212,7 +2724,9 @@ pub unsafe extern "C" fn MPI_Comm_set_errhandler(
     comm: <A as Abi>::Comm,
     errhandler: <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Comm_set_errhandler(comm, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_set_errhandler)(caller, comm, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -2220,7 +2734,9 @@ pub unsafe extern "C" fn PMPI_Comm_set_errhandler(
     comm: <A as Abi>::Comm,
     errhandler: <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Comm_set_errhandler(comm, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_set_errhandler)(caller, comm, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -2228,7 +2744,9 @@ pub unsafe extern "C" fn MPI_Comm_set_info(
     comm: <A as Abi>::Comm,
     info: <A as Abi>::Info,
 ) -> c_int {
-    forward!(Comm_set_info(comm, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_set_info)(caller, comm, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -2236,7 +2754,9 @@ pub unsafe extern "C" fn PMPI_Comm_set_info(
     comm: <A as Abi>::Comm,
     info: <A as Abi>::Info,
 ) -> c_int {
-    forward!(Comm_set_info(comm, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_set_info)(caller, comm, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -2244,7 +2764,9 @@ pub unsafe extern "C" fn MPI_Comm_set_name(
     comm: <A as Abi>::Comm,
     comm_name: *const c_char,
 ) -> c_int {
-    forward!(Comm_set_name(comm, comm_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_set_name)(caller, comm, comm_name) }
 }
 
 #[unsafe(no_mangle)]
@@ -2252,17 +2774,23 @@ pub unsafe extern "C" fn PMPI_Comm_set_name(
     comm: <A as Abi>::Comm,
     comm_name: *const c_char,
 ) -> c_int {
-    forward!(Comm_set_name(comm, comm_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_set_name)(caller, comm, comm_name) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_size(comm: <A as Abi>::Comm, size: *mut c_int) -> c_int {
-    forward!(Comm_size(comm, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_size)(caller, comm, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_size(comm: <A as Abi>::Comm, size: *mut c_int) -> c_int {
-    forward!(Comm_size(comm, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_size)(caller, comm, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -2276,16 +2804,21 @@ pub unsafe extern "C" fn MPI_Comm_spawn(
     intercomm: *mut <A as Abi>::Comm,
     array_of_errcodes: *mut c_int,
 ) -> c_int {
-    forward!(Comm_spawn(
-        command,
-        argv,
-        maxprocs,
-        info,
-        root,
-        comm,
-        intercomm,
-        array_of_errcodes
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Comm_spawn)(
+            caller,
+            command,
+            argv,
+            maxprocs,
+            info,
+            root,
+            comm,
+            intercomm,
+            array_of_errcodes,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2299,16 +2832,21 @@ pub unsafe extern "C" fn PMPI_Comm_spawn(
     intercomm: *mut <A as Abi>::Comm,
     array_of_errcodes: *mut c_int,
 ) -> c_int {
-    forward!(Comm_spawn(
-        command,
-        argv,
-        maxprocs,
-        info,
-        root,
-        comm,
-        intercomm,
-        array_of_errcodes
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Comm_spawn)(
+            caller,
+            command,
+            argv,
+            maxprocs,
+            info,
+            root,
+            comm,
+            intercomm,
+            array_of_errcodes,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2323,17 +2861,22 @@ pub unsafe extern "C" fn MPI_Comm_spawn_multiple(
     intercomm: *mut <A as Abi>::Comm,
     array_of_errcodes: *mut c_int,
 ) -> c_int {
-    forward!(Comm_spawn_multiple(
-        count,
-        array_of_commands,
-        array_of_argv,
-        array_of_maxprocs,
-        array_of_info,
-        root,
-        comm,
-        intercomm,
-        array_of_errcodes
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Comm_spawn_multiple)(
+            caller,
+            count,
+            array_of_commands,
+            array_of_argv,
+            array_of_maxprocs,
+            array_of_info,
+            root,
+            comm,
+            intercomm,
+            array_of_errcodes,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2348,17 +2891,22 @@ pub unsafe extern "C" fn PMPI_Comm_spawn_multiple(
     intercomm: *mut <A as Abi>::Comm,
     array_of_errcodes: *mut c_int,
 ) -> c_int {
-    forward!(Comm_spawn_multiple(
-        count,
-        array_of_commands,
-        array_of_argv,
-        array_of_maxprocs,
-        array_of_info,
-        root,
-        comm,
-        intercomm,
-        array_of_errcodes
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Comm_spawn_multiple)(
+            caller,
+            count,
+            array_of_commands,
+            array_of_argv,
+            array_of_maxprocs,
+            array_of_info,
+            root,
+            comm,
+            intercomm,
+            array_of_errcodes,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2368,7 +2916,9 @@ pub unsafe extern "C" fn MPI_Comm_split(
     key: c_int,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_split(comm, color, key, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_split)(caller, comm, color, key, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -2378,7 +2928,9 @@ pub unsafe extern "C" fn PMPI_Comm_split(
     key: c_int,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_split(comm, color, key, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_split)(caller, comm, color, key, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -2389,7 +2941,9 @@ pub unsafe extern "C" fn MPI_Comm_split_type(
     info: <A as Abi>::Info,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_split_type(comm, split_type, key, info, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_split_type)(caller, comm, split_type, key, info, newcomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -2400,27 +2954,37 @@ pub unsafe extern "C" fn PMPI_Comm_split_type(
     info: <A as Abi>::Info,
     newcomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Comm_split_type(comm, split_type, key, info, newcomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_split_type)(caller, comm, split_type, key, info, newcomm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_test_inter(comm: <A as Abi>::Comm, flag: *mut c_int) -> c_int {
-    forward!(Comm_test_inter(comm, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_test_inter)(caller, comm, flag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_test_inter(comm: <A as Abi>::Comm, flag: *mut c_int) -> c_int {
-    forward!(Comm_test_inter(comm, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_test_inter)(caller, comm, flag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Comm_toint(comm: <A as Abi>::Comm) -> c_int {
-    forward!(Comm_toint(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_toint)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Comm_toint(comm: <A as Abi>::Comm) -> c_int {
-    forward!(Comm_toint(comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Comm_toint)(caller, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -2433,15 +2997,20 @@ pub unsafe extern "C" fn MPI_Compare_and_swap(
     target_disp: isize,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Compare_and_swap(
-        origin_addr,
-        compare_addr,
-        result_addr,
-        datatype,
-        target_rank,
-        target_disp,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Compare_and_swap)(
+            caller,
+            origin_addr,
+            compare_addr,
+            result_addr,
+            datatype,
+            target_rank,
+            target_disp,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2454,25 +3023,34 @@ pub unsafe extern "C" fn PMPI_Compare_and_swap(
     target_disp: isize,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Compare_and_swap(
-        origin_addr,
-        compare_addr,
-        result_addr,
-        datatype,
-        target_rank,
-        target_disp,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Compare_and_swap)(
+            caller,
+            origin_addr,
+            compare_addr,
+            result_addr,
+            datatype,
+            target_rank,
+            target_disp,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> c_int {
-    forward!(Dims_create(nnodes, ndims, dims))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Dims_create)(caller, nnodes, ndims, dims) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> c_int {
-    forward!(Dims_create(nnodes, ndims, dims))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Dims_create)(caller, nnodes, ndims, dims) }
 }
 
 #[unsafe(no_mangle)]
@@ -2487,17 +3065,22 @@ pub unsafe extern "C" fn MPI_Dist_graph_create(
     reorder: c_int,
     comm_dist_graph: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Dist_graph_create(
-        comm_old,
-        n,
-        sources,
-        degrees,
-        destinations,
-        weights,
-        info,
-        reorder,
-        comm_dist_graph
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Dist_graph_create)(
+            caller,
+            comm_old,
+            n,
+            sources,
+            degrees,
+            destinations,
+            weights,
+            info,
+            reorder,
+            comm_dist_graph,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2512,17 +3095,22 @@ pub unsafe extern "C" fn PMPI_Dist_graph_create(
     reorder: c_int,
     comm_dist_graph: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Dist_graph_create(
-        comm_old,
-        n,
-        sources,
-        degrees,
-        destinations,
-        weights,
-        info,
-        reorder,
-        comm_dist_graph
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Dist_graph_create)(
+            caller,
+            comm_old,
+            n,
+            sources,
+            degrees,
+            destinations,
+            weights,
+            info,
+            reorder,
+            comm_dist_graph,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2538,18 +3126,23 @@ pub unsafe extern "C" fn MPI_Dist_graph_create_adjacent(
     reorder: c_int,
     comm_dist_graph: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Dist_graph_create_adjacent(
-        comm_old,
-        indegree,
-        sources,
-        sourceweights,
-        outdegree,
-        destinations,
-        destweights,
-        info,
-        reorder,
-        comm_dist_graph
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Dist_graph_create_adjacent)(
+            caller,
+            comm_old,
+            indegree,
+            sources,
+            sourceweights,
+            outdegree,
+            destinations,
+            destweights,
+            info,
+            reorder,
+            comm_dist_graph,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2565,18 +3158,23 @@ pub unsafe extern "C" fn PMPI_Dist_graph_create_adjacent(
     reorder: c_int,
     comm_dist_graph: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Dist_graph_create_adjacent(
-        comm_old,
-        indegree,
-        sources,
-        sourceweights,
-        outdegree,
-        destinations,
-        destweights,
-        info,
-        reorder,
-        comm_dist_graph
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Dist_graph_create_adjacent)(
+            caller,
+            comm_old,
+            indegree,
+            sources,
+            sourceweights,
+            outdegree,
+            destinations,
+            destweights,
+            info,
+            reorder,
+            comm_dist_graph,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2589,15 +3187,20 @@ pub unsafe extern "C" fn MPI_Dist_graph_neighbors(
     destinations: *mut c_int,
     destweights: *mut c_int,
 ) -> c_int {
-    forward!(Dist_graph_neighbors(
-        comm,
-        maxindegree,
-        sources,
-        sourceweights,
-        maxoutdegree,
-        destinations,
-        destweights
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Dist_graph_neighbors)(
+            caller,
+            comm,
+            maxindegree,
+            sources,
+            sourceweights,
+            maxoutdegree,
+            destinations,
+            destweights,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2610,15 +3213,20 @@ pub unsafe extern "C" fn PMPI_Dist_graph_neighbors(
     destinations: *mut c_int,
     destweights: *mut c_int,
 ) -> c_int {
-    forward!(Dist_graph_neighbors(
-        comm,
-        maxindegree,
-        sources,
-        sourceweights,
-        maxoutdegree,
-        destinations,
-        destweights
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Dist_graph_neighbors)(
+            caller,
+            comm,
+            maxindegree,
+            sources,
+            sourceweights,
+            maxoutdegree,
+            destinations,
+            destweights,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2628,9 +3236,9 @@ pub unsafe extern "C" fn MPI_Dist_graph_neighbors_count(
     outdegree: *mut c_int,
     weighted: *mut c_int,
 ) -> c_int {
-    forward!(Dist_graph_neighbors_count(
-        comm, indegree, outdegree, weighted
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Dist_graph_neighbors_count)(caller, comm, indegree, outdegree, weighted) }
 }
 
 #[unsafe(no_mangle)]
@@ -2640,19 +3248,23 @@ pub unsafe extern "C" fn PMPI_Dist_graph_neighbors_count(
     outdegree: *mut c_int,
     weighted: *mut c_int,
 ) -> c_int {
-    forward!(Dist_graph_neighbors_count(
-        comm, indegree, outdegree, weighted
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Dist_graph_neighbors_count)(caller, comm, indegree, outdegree, weighted) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Errhandler_c2f(errhandler: <A as Abi>::Errhandler) -> c_int {
-    forward!(Errhandler_c2f(errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_c2f)(caller, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Errhandler_c2f(errhandler: <A as Abi>::Errhandler) -> c_int {
-    forward!(Errhandler_c2f(errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_c2f)(caller, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -2660,7 +3272,9 @@ pub unsafe extern "C" fn MPI_Errhandler_create(
     comm_errhandler_fn: Option<callback::CommErrhandlerFunction<A>>,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Errhandler_create(comm_errhandler_fn, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_create)(caller, comm_errhandler_fn, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -2668,37 +3282,51 @@ pub unsafe extern "C" fn PMPI_Errhandler_create(
     comm_errhandler_fn: Option<callback::CommErrhandlerFunction<A>>,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Errhandler_create(comm_errhandler_fn, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_create)(caller, comm_errhandler_fn, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Errhandler_f2c(errhandler: c_int) -> <A as Abi>::Errhandler {
-    forward!(Errhandler_f2c(errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_f2c)(caller, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Errhandler_f2c(errhandler: c_int) -> <A as Abi>::Errhandler {
-    forward!(Errhandler_f2c(errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_f2c)(caller, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Errhandler_free(errhandler: *mut <A as Abi>::Errhandler) -> c_int {
-    forward!(Errhandler_free(errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_free)(caller, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Errhandler_free(errhandler: *mut <A as Abi>::Errhandler) -> c_int {
-    forward!(Errhandler_free(errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_free)(caller, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Errhandler_fromint(errhandler: c_int) -> <A as Abi>::Errhandler {
-    forward!(Errhandler_fromint(errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_fromint)(caller, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Errhandler_fromint(errhandler: c_int) -> <A as Abi>::Errhandler {
-    forward!(Errhandler_fromint(errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_fromint)(caller, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -2706,7 +3334,9 @@ pub unsafe extern "C" fn MPI_Errhandler_get(
     comm: <A as Abi>::Comm,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Errhandler_get(comm, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_get)(caller, comm, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -2714,7 +3344,9 @@ pub unsafe extern "C" fn PMPI_Errhandler_get(
     comm: <A as Abi>::Comm,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Errhandler_get(comm, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_get)(caller, comm, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -2722,7 +3354,9 @@ pub unsafe extern "C" fn MPI_Errhandler_set(
     comm: <A as Abi>::Comm,
     errhandler: <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Errhandler_set(comm, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_set)(caller, comm, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -2730,27 +3364,37 @@ pub unsafe extern "C" fn PMPI_Errhandler_set(
     comm: <A as Abi>::Comm,
     errhandler: <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Errhandler_set(comm, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_set)(caller, comm, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Errhandler_toint(errhandler: <A as Abi>::Errhandler) -> c_int {
-    forward!(Errhandler_toint(errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_toint)(caller, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Errhandler_toint(errhandler: <A as Abi>::Errhandler) -> c_int {
-    forward!(Errhandler_toint(errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Errhandler_toint)(caller, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Error_class(errorcode: c_int, errorclass: *mut c_int) -> c_int {
-    forward!(Error_class(errorcode, errorclass))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Error_class)(caller, errorcode, errorclass) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Error_class(errorcode: c_int, errorclass: *mut c_int) -> c_int {
-    forward!(Error_class(errorcode, errorclass))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Error_class)(caller, errorcode, errorclass) }
 }
 
 #[unsafe(no_mangle)]
@@ -2759,7 +3403,9 @@ pub unsafe extern "C" fn MPI_Error_string(
     string: *mut c_char,
     resultlen: *mut c_int,
 ) -> c_int {
-    forward!(Error_string(errorcode, string, resultlen))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Error_string)(caller, errorcode, string, resultlen) }
 }
 
 #[unsafe(no_mangle)]
@@ -2768,7 +3414,9 @@ pub unsafe extern "C" fn PMPI_Error_string(
     string: *mut c_char,
     resultlen: *mut c_int,
 ) -> c_int {
-    forward!(Error_string(errorcode, string, resultlen))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Error_string)(caller, errorcode, string, resultlen) }
 }
 
 #[unsafe(no_mangle)]
@@ -2780,7 +3428,9 @@ pub unsafe extern "C" fn MPI_Exscan(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Exscan(sendbuf, recvbuf, count, datatype, op, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Exscan)(caller, sendbuf, recvbuf, count, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -2792,7 +3442,9 @@ pub unsafe extern "C" fn PMPI_Exscan(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Exscan(sendbuf, recvbuf, count, datatype, op, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Exscan)(caller, sendbuf, recvbuf, count, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -2804,7 +3456,9 @@ pub unsafe extern "C" fn MPI_Exscan_c(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Exscan_c(sendbuf, recvbuf, count, datatype, op, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Exscan_c)(caller, sendbuf, recvbuf, count, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -2816,7 +3470,9 @@ pub unsafe extern "C" fn PMPI_Exscan_c(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Exscan_c(sendbuf, recvbuf, count, datatype, op, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Exscan_c)(caller, sendbuf, recvbuf, count, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -2830,9 +3486,13 @@ pub unsafe extern "C" fn MPI_Exscan_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Exscan_init(
-        sendbuf, recvbuf, count, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Exscan_init)(
+            caller, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2846,9 +3506,13 @@ pub unsafe extern "C" fn PMPI_Exscan_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Exscan_init(
-        sendbuf, recvbuf, count, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Exscan_init)(
+            caller, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2862,9 +3526,13 @@ pub unsafe extern "C" fn MPI_Exscan_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Exscan_init_c(
-        sendbuf, recvbuf, count, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Exscan_init_c)(
+            caller, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2878,9 +3546,13 @@ pub unsafe extern "C" fn PMPI_Exscan_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Exscan_init_c(
-        sendbuf, recvbuf, count, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Exscan_init_c)(
+            caller, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2893,15 +3565,20 @@ pub unsafe extern "C" fn MPI_Fetch_and_op(
     op: <A as Abi>::Op,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Fetch_and_op(
-        origin_addr,
-        result_addr,
-        datatype,
-        target_rank,
-        target_disp,
-        op,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Fetch_and_op)(
+            caller,
+            origin_addr,
+            result_addr,
+            datatype,
+            target_rank,
+            target_disp,
+            op,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -2914,30 +3591,41 @@ pub unsafe extern "C" fn PMPI_Fetch_and_op(
     op: <A as Abi>::Op,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Fetch_and_op(
-        origin_addr,
-        result_addr,
-        datatype,
-        target_rank,
-        target_disp,
-        op,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Fetch_and_op)(
+            caller,
+            origin_addr,
+            result_addr,
+            datatype,
+            target_rank,
+            target_disp,
+            op,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_c2f(file: <A as Abi>::File) -> c_int {
-    forward!(File_c2f(file))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_c2f)(caller, file) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_c2f(file: <A as Abi>::File) -> c_int {
-    forward!(File_c2f(file))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_c2f)(caller, file) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_call_errhandler(fh: <A as Abi>::File, errorcode: c_int) -> c_int {
-    forward!(File_call_errhandler(fh, errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_call_errhandler)(caller, fh, errorcode) }
 }
 
 #[unsafe(no_mangle)]
@@ -2945,17 +3633,23 @@ pub unsafe extern "C" fn PMPI_File_call_errhandler(
     fh: <A as Abi>::File,
     errorcode: c_int,
 ) -> c_int {
-    forward!(File_call_errhandler(fh, errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_call_errhandler)(caller, fh, errorcode) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_close(fh: *mut <A as Abi>::File) -> c_int {
-    forward!(File_close(fh))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_close)(caller, fh) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_close(fh: *mut <A as Abi>::File) -> c_int {
-    forward!(File_close(fh))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_close)(caller, fh) }
 }
 
 #[unsafe(no_mangle)]
@@ -2963,7 +3657,9 @@ pub unsafe extern "C" fn MPI_File_create_errhandler(
     file_errhandler_fn: Option<callback::FileErrhandlerFunction<A>>,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(File_create_errhandler(file_errhandler_fn, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_create_errhandler)(caller, file_errhandler_fn, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -2971,12 +3667,16 @@ pub unsafe extern "C" fn PMPI_File_create_errhandler(
     file_errhandler_fn: Option<callback::FileErrhandlerFunction<A>>,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(File_create_errhandler(file_errhandler_fn, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_create_errhandler)(caller, file_errhandler_fn, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_delete(filename: *const c_char, info: <A as Abi>::Info) -> c_int {
-    forward!(File_delete(filename, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_delete)(caller, filename, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -2984,47 +3684,65 @@ pub unsafe extern "C" fn PMPI_File_delete(
     filename: *const c_char,
     info: <A as Abi>::Info,
 ) -> c_int {
-    forward!(File_delete(filename, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_delete)(caller, filename, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_f2c(file: c_int) -> <A as Abi>::File {
-    forward!(File_f2c(file))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_f2c)(caller, file) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_f2c(file: c_int) -> <A as Abi>::File {
-    forward!(File_f2c(file))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_f2c)(caller, file) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_fromint(file: c_int) -> <A as Abi>::File {
-    forward!(File_fromint(file))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_fromint)(caller, file) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_fromint(file: c_int) -> <A as Abi>::File {
-    forward!(File_fromint(file))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_fromint)(caller, file) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_get_amode(fh: <A as Abi>::File, amode: *mut c_int) -> c_int {
-    forward!(File_get_amode(fh, amode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_amode)(caller, fh, amode) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_get_amode(fh: <A as Abi>::File, amode: *mut c_int) -> c_int {
-    forward!(File_get_amode(fh, amode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_amode)(caller, fh, amode) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_get_atomicity(fh: <A as Abi>::File, flag: *mut c_int) -> c_int {
-    forward!(File_get_atomicity(fh, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_atomicity)(caller, fh, flag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_get_atomicity(fh: <A as Abi>::File, flag: *mut c_int) -> c_int {
-    forward!(File_get_atomicity(fh, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_atomicity)(caller, fh, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -3033,7 +3751,9 @@ pub unsafe extern "C" fn MPI_File_get_byte_offset(
     offset: i64,
     disp: *mut i64,
 ) -> c_int {
-    forward!(File_get_byte_offset(fh, offset, disp))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_byte_offset)(caller, fh, offset, disp) }
 }
 
 #[unsafe(no_mangle)]
@@ -3042,7 +3762,9 @@ pub unsafe extern "C" fn PMPI_File_get_byte_offset(
     offset: i64,
     disp: *mut i64,
 ) -> c_int {
-    forward!(File_get_byte_offset(fh, offset, disp))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_byte_offset)(caller, fh, offset, disp) }
 }
 
 #[unsafe(no_mangle)]
@@ -3050,7 +3772,9 @@ pub unsafe extern "C" fn MPI_File_get_errhandler(
     file: <A as Abi>::File,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(File_get_errhandler(file, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_errhandler)(caller, file, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -3058,7 +3782,9 @@ pub unsafe extern "C" fn PMPI_File_get_errhandler(
     file: <A as Abi>::File,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(File_get_errhandler(file, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_errhandler)(caller, file, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -3066,7 +3792,9 @@ pub unsafe extern "C" fn MPI_File_get_group(
     fh: <A as Abi>::File,
     group: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(File_get_group(fh, group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_group)(caller, fh, group) }
 }
 
 #[unsafe(no_mangle)]
@@ -3074,7 +3802,9 @@ pub unsafe extern "C" fn PMPI_File_get_group(
     fh: <A as Abi>::File,
     group: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(File_get_group(fh, group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_group)(caller, fh, group) }
 }
 
 #[unsafe(no_mangle)]
@@ -3082,7 +3812,9 @@ pub unsafe extern "C" fn MPI_File_get_info(
     fh: <A as Abi>::File,
     info_used: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(File_get_info(fh, info_used))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_info)(caller, fh, info_used) }
 }
 
 #[unsafe(no_mangle)]
@@ -3090,17 +3822,23 @@ pub unsafe extern "C" fn PMPI_File_get_info(
     fh: <A as Abi>::File,
     info_used: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(File_get_info(fh, info_used))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_info)(caller, fh, info_used) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_get_position(fh: <A as Abi>::File, offset: *mut i64) -> c_int {
-    forward!(File_get_position(fh, offset))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_position)(caller, fh, offset) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_get_position(fh: <A as Abi>::File, offset: *mut i64) -> c_int {
-    forward!(File_get_position(fh, offset))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_position)(caller, fh, offset) }
 }
 
 #[unsafe(no_mangle)]
@@ -3108,7 +3846,9 @@ pub unsafe extern "C" fn MPI_File_get_position_shared(
     fh: <A as Abi>::File,
     offset: *mut i64,
 ) -> c_int {
-    forward!(File_get_position_shared(fh, offset))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_position_shared)(caller, fh, offset) }
 }
 
 #[unsafe(no_mangle)]
@@ -3116,17 +3856,23 @@ pub unsafe extern "C" fn PMPI_File_get_position_shared(
     fh: <A as Abi>::File,
     offset: *mut i64,
 ) -> c_int {
-    forward!(File_get_position_shared(fh, offset))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_position_shared)(caller, fh, offset) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_get_size(fh: <A as Abi>::File, size: *mut i64) -> c_int {
-    forward!(File_get_size(fh, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_size)(caller, fh, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_get_size(fh: <A as Abi>::File, size: *mut i64) -> c_int {
-    forward!(File_get_size(fh, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_size)(caller, fh, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -3135,7 +3881,9 @@ pub unsafe extern "C" fn MPI_File_get_type_extent(
     datatype: <A as Abi>::Datatype,
     extent: *mut isize,
 ) -> c_int {
-    forward!(File_get_type_extent(fh, datatype, extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_type_extent)(caller, fh, datatype, extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -3144,7 +3892,9 @@ pub unsafe extern "C" fn PMPI_File_get_type_extent(
     datatype: <A as Abi>::Datatype,
     extent: *mut isize,
 ) -> c_int {
-    forward!(File_get_type_extent(fh, datatype, extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_type_extent)(caller, fh, datatype, extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -3153,7 +3903,9 @@ pub unsafe extern "C" fn MPI_File_get_type_extent_c(
     datatype: <A as Abi>::Datatype,
     extent: *mut i64,
 ) -> c_int {
-    forward!(File_get_type_extent_c(fh, datatype, extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_type_extent_c)(caller, fh, datatype, extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -3162,7 +3914,9 @@ pub unsafe extern "C" fn PMPI_File_get_type_extent_c(
     datatype: <A as Abi>::Datatype,
     extent: *mut i64,
 ) -> c_int {
-    forward!(File_get_type_extent_c(fh, datatype, extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_type_extent_c)(caller, fh, datatype, extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -3173,7 +3927,9 @@ pub unsafe extern "C" fn MPI_File_get_view(
     filetype: *mut <A as Abi>::Datatype,
     datarep: *mut c_char,
 ) -> c_int {
-    forward!(File_get_view(fh, disp, etype, filetype, datarep))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_view)(caller, fh, disp, etype, filetype, datarep) }
 }
 
 #[unsafe(no_mangle)]
@@ -3184,7 +3940,9 @@ pub unsafe extern "C" fn PMPI_File_get_view(
     filetype: *mut <A as Abi>::Datatype,
     datarep: *mut c_char,
 ) -> c_int {
-    forward!(File_get_view(fh, disp, etype, filetype, datarep))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_get_view)(caller, fh, disp, etype, filetype, datarep) }
 }
 
 #[unsafe(no_mangle)]
@@ -3195,7 +3953,9 @@ pub unsafe extern "C" fn MPI_File_iread(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3206,7 +3966,9 @@ pub unsafe extern "C" fn PMPI_File_iread(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3217,7 +3979,9 @@ pub unsafe extern "C" fn MPI_File_iread_all(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_all(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_all)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3228,7 +3992,9 @@ pub unsafe extern "C" fn PMPI_File_iread_all(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_all(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_all)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3239,7 +4005,9 @@ pub unsafe extern "C" fn MPI_File_iread_all_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_all_c(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_all_c)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3250,7 +4018,9 @@ pub unsafe extern "C" fn PMPI_File_iread_all_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_all_c(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_all_c)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3262,7 +4032,9 @@ pub unsafe extern "C" fn MPI_File_iread_at(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_at(fh, offset, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_at)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3274,7 +4046,9 @@ pub unsafe extern "C" fn PMPI_File_iread_at(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_at(fh, offset, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_at)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3286,7 +4060,9 @@ pub unsafe extern "C" fn MPI_File_iread_at_all(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_at_all(fh, offset, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_at_all)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3298,7 +4074,9 @@ pub unsafe extern "C" fn PMPI_File_iread_at_all(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_at_all(fh, offset, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_at_all)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3310,9 +4088,9 @@ pub unsafe extern "C" fn MPI_File_iread_at_all_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_at_all_c(
-        fh, offset, buf, count, datatype, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_at_all_c)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3324,9 +4102,9 @@ pub unsafe extern "C" fn PMPI_File_iread_at_all_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_at_all_c(
-        fh, offset, buf, count, datatype, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_at_all_c)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3338,7 +4116,9 @@ pub unsafe extern "C" fn MPI_File_iread_at_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_at_c(fh, offset, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_at_c)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3350,7 +4130,9 @@ pub unsafe extern "C" fn PMPI_File_iread_at_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_at_c(fh, offset, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_at_c)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3361,7 +4143,9 @@ pub unsafe extern "C" fn MPI_File_iread_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_c(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_c)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3372,7 +4156,9 @@ pub unsafe extern "C" fn PMPI_File_iread_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_c(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_c)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3383,7 +4169,9 @@ pub unsafe extern "C" fn MPI_File_iread_shared(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_shared(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_shared)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3394,7 +4182,9 @@ pub unsafe extern "C" fn PMPI_File_iread_shared(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_shared(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_shared)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3405,7 +4195,9 @@ pub unsafe extern "C" fn MPI_File_iread_shared_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_shared_c(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_shared_c)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3416,7 +4208,9 @@ pub unsafe extern "C" fn PMPI_File_iread_shared_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iread_shared_c(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iread_shared_c)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3427,7 +4221,9 @@ pub unsafe extern "C" fn MPI_File_iwrite(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3438,7 +4234,9 @@ pub unsafe extern "C" fn PMPI_File_iwrite(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3449,7 +4247,9 @@ pub unsafe extern "C" fn MPI_File_iwrite_all(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_all(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_all)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3460,7 +4260,9 @@ pub unsafe extern "C" fn PMPI_File_iwrite_all(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_all(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_all)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3471,7 +4273,9 @@ pub unsafe extern "C" fn MPI_File_iwrite_all_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_all_c(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_all_c)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3482,7 +4286,9 @@ pub unsafe extern "C" fn PMPI_File_iwrite_all_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_all_c(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_all_c)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3494,7 +4300,9 @@ pub unsafe extern "C" fn MPI_File_iwrite_at(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_at(fh, offset, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_at)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3506,7 +4314,9 @@ pub unsafe extern "C" fn PMPI_File_iwrite_at(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_at(fh, offset, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_at)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3518,9 +4328,9 @@ pub unsafe extern "C" fn MPI_File_iwrite_at_all(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_at_all(
-        fh, offset, buf, count, datatype, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_at_all)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3532,9 +4342,9 @@ pub unsafe extern "C" fn PMPI_File_iwrite_at_all(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_at_all(
-        fh, offset, buf, count, datatype, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_at_all)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3546,9 +4356,9 @@ pub unsafe extern "C" fn MPI_File_iwrite_at_all_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_at_all_c(
-        fh, offset, buf, count, datatype, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_at_all_c)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3560,9 +4370,9 @@ pub unsafe extern "C" fn PMPI_File_iwrite_at_all_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_at_all_c(
-        fh, offset, buf, count, datatype, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_at_all_c)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3574,7 +4384,9 @@ pub unsafe extern "C" fn MPI_File_iwrite_at_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_at_c(fh, offset, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_at_c)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3586,7 +4398,9 @@ pub unsafe extern "C" fn PMPI_File_iwrite_at_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_at_c(fh, offset, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_at_c)(caller, fh, offset, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3597,7 +4411,9 @@ pub unsafe extern "C" fn MPI_File_iwrite_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_c(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_c)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3608,7 +4424,9 @@ pub unsafe extern "C" fn PMPI_File_iwrite_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_c(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_c)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3619,7 +4437,9 @@ pub unsafe extern "C" fn MPI_File_iwrite_shared(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_shared(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_shared)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3630,7 +4450,9 @@ pub unsafe extern "C" fn PMPI_File_iwrite_shared(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_shared(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_shared)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3641,7 +4463,9 @@ pub unsafe extern "C" fn MPI_File_iwrite_shared_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_shared_c(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_shared_c)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3652,7 +4476,9 @@ pub unsafe extern "C" fn PMPI_File_iwrite_shared_c(
     datatype: <A as Abi>::Datatype,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(File_iwrite_shared_c(fh, buf, count, datatype, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_iwrite_shared_c)(caller, fh, buf, count, datatype, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -3663,7 +4489,9 @@ pub unsafe extern "C" fn MPI_File_open(
     info: <A as Abi>::Info,
     fh: *mut <A as Abi>::File,
 ) -> c_int {
-    forward!(File_open(comm, filename, amode, info, fh))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_open)(caller, comm, filename, amode, info, fh) }
 }
 
 #[unsafe(no_mangle)]
@@ -3674,17 +4502,23 @@ pub unsafe extern "C" fn PMPI_File_open(
     info: <A as Abi>::Info,
     fh: *mut <A as Abi>::File,
 ) -> c_int {
-    forward!(File_open(comm, filename, amode, info, fh))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_open)(caller, comm, filename, amode, info, fh) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_preallocate(fh: <A as Abi>::File, size: i64) -> c_int {
-    forward!(File_preallocate(fh, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_preallocate)(caller, fh, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_preallocate(fh: <A as Abi>::File, size: i64) -> c_int {
-    forward!(File_preallocate(fh, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_preallocate)(caller, fh, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -3695,7 +4529,9 @@ pub unsafe extern "C" fn MPI_File_read(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3706,7 +4542,9 @@ pub unsafe extern "C" fn PMPI_File_read(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3717,7 +4555,9 @@ pub unsafe extern "C" fn MPI_File_read_all(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_all(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_all)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3728,7 +4568,9 @@ pub unsafe extern "C" fn PMPI_File_read_all(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_all(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_all)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3738,7 +4580,9 @@ pub unsafe extern "C" fn MPI_File_read_all_begin(
     count: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_read_all_begin(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_all_begin)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -3748,7 +4592,9 @@ pub unsafe extern "C" fn PMPI_File_read_all_begin(
     count: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_read_all_begin(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_all_begin)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -3758,7 +4604,9 @@ pub unsafe extern "C" fn MPI_File_read_all_begin_c(
     count: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_read_all_begin_c(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_all_begin_c)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -3768,7 +4616,9 @@ pub unsafe extern "C" fn PMPI_File_read_all_begin_c(
     count: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_read_all_begin_c(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_all_begin_c)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -3779,7 +4629,9 @@ pub unsafe extern "C" fn MPI_File_read_all_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_all_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_all_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3790,7 +4642,9 @@ pub unsafe extern "C" fn PMPI_File_read_all_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_all_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_all_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3799,7 +4653,9 @@ pub unsafe extern "C" fn MPI_File_read_all_end(
     buf: *mut c_void,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_all_end(fh, buf, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_all_end)(caller, fh, buf, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3808,7 +4664,9 @@ pub unsafe extern "C" fn PMPI_File_read_all_end(
     buf: *mut c_void,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_all_end(fh, buf, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_all_end)(caller, fh, buf, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3820,7 +4678,9 @@ pub unsafe extern "C" fn MPI_File_read_at(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_at(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3832,7 +4692,9 @@ pub unsafe extern "C" fn PMPI_File_read_at(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_at(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3844,7 +4706,9 @@ pub unsafe extern "C" fn MPI_File_read_at_all(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_at_all(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at_all)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3856,7 +4720,9 @@ pub unsafe extern "C" fn PMPI_File_read_at_all(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_at_all(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at_all)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3867,7 +4733,9 @@ pub unsafe extern "C" fn MPI_File_read_at_all_begin(
     count: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_read_at_all_begin(fh, offset, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at_all_begin)(caller, fh, offset, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -3878,7 +4746,9 @@ pub unsafe extern "C" fn PMPI_File_read_at_all_begin(
     count: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_read_at_all_begin(fh, offset, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at_all_begin)(caller, fh, offset, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -3889,7 +4759,9 @@ pub unsafe extern "C" fn MPI_File_read_at_all_begin_c(
     count: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_read_at_all_begin_c(fh, offset, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at_all_begin_c)(caller, fh, offset, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -3900,7 +4772,9 @@ pub unsafe extern "C" fn PMPI_File_read_at_all_begin_c(
     count: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_read_at_all_begin_c(fh, offset, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at_all_begin_c)(caller, fh, offset, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -3912,7 +4786,9 @@ pub unsafe extern "C" fn MPI_File_read_at_all_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_at_all_c(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at_all_c)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3924,7 +4800,9 @@ pub unsafe extern "C" fn PMPI_File_read_at_all_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_at_all_c(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at_all_c)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3933,7 +4811,9 @@ pub unsafe extern "C" fn MPI_File_read_at_all_end(
     buf: *mut c_void,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_at_all_end(fh, buf, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at_all_end)(caller, fh, buf, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3942,7 +4822,9 @@ pub unsafe extern "C" fn PMPI_File_read_at_all_end(
     buf: *mut c_void,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_at_all_end(fh, buf, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at_all_end)(caller, fh, buf, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3954,7 +4836,9 @@ pub unsafe extern "C" fn MPI_File_read_at_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_at_c(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at_c)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3966,7 +4850,9 @@ pub unsafe extern "C" fn PMPI_File_read_at_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_at_c(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_at_c)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3977,7 +4863,9 @@ pub unsafe extern "C" fn MPI_File_read_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3988,7 +4876,9 @@ pub unsafe extern "C" fn PMPI_File_read_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -3999,7 +4889,9 @@ pub unsafe extern "C" fn MPI_File_read_ordered(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_ordered(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_ordered)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4010,7 +4902,9 @@ pub unsafe extern "C" fn PMPI_File_read_ordered(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_ordered(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_ordered)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4020,7 +4914,9 @@ pub unsafe extern "C" fn MPI_File_read_ordered_begin(
     count: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_read_ordered_begin(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_ordered_begin)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4030,7 +4926,9 @@ pub unsafe extern "C" fn PMPI_File_read_ordered_begin(
     count: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_read_ordered_begin(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_ordered_begin)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4040,7 +4938,9 @@ pub unsafe extern "C" fn MPI_File_read_ordered_begin_c(
     count: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_read_ordered_begin_c(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_ordered_begin_c)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4050,7 +4950,9 @@ pub unsafe extern "C" fn PMPI_File_read_ordered_begin_c(
     count: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_read_ordered_begin_c(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_ordered_begin_c)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4061,7 +4963,9 @@ pub unsafe extern "C" fn MPI_File_read_ordered_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_ordered_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_ordered_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4072,7 +4976,9 @@ pub unsafe extern "C" fn PMPI_File_read_ordered_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_ordered_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_ordered_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4081,7 +4987,9 @@ pub unsafe extern "C" fn MPI_File_read_ordered_end(
     buf: *mut c_void,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_ordered_end(fh, buf, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_ordered_end)(caller, fh, buf, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4090,7 +4998,9 @@ pub unsafe extern "C" fn PMPI_File_read_ordered_end(
     buf: *mut c_void,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_ordered_end(fh, buf, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_ordered_end)(caller, fh, buf, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4101,7 +5011,9 @@ pub unsafe extern "C" fn MPI_File_read_shared(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_shared(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_shared)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4112,7 +5024,9 @@ pub unsafe extern "C" fn PMPI_File_read_shared(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_shared(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_shared)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4123,7 +5037,9 @@ pub unsafe extern "C" fn MPI_File_read_shared_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_shared_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_shared_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4134,17 +5050,23 @@ pub unsafe extern "C" fn PMPI_File_read_shared_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_read_shared_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_read_shared_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_seek(fh: <A as Abi>::File, offset: i64, whence: c_int) -> c_int {
-    forward!(File_seek(fh, offset, whence))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_seek)(caller, fh, offset, whence) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_seek(fh: <A as Abi>::File, offset: i64, whence: c_int) -> c_int {
-    forward!(File_seek(fh, offset, whence))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_seek)(caller, fh, offset, whence) }
 }
 
 #[unsafe(no_mangle)]
@@ -4153,7 +5075,9 @@ pub unsafe extern "C" fn MPI_File_seek_shared(
     offset: i64,
     whence: c_int,
 ) -> c_int {
-    forward!(File_seek_shared(fh, offset, whence))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_seek_shared)(caller, fh, offset, whence) }
 }
 
 #[unsafe(no_mangle)]
@@ -4162,17 +5086,23 @@ pub unsafe extern "C" fn PMPI_File_seek_shared(
     offset: i64,
     whence: c_int,
 ) -> c_int {
-    forward!(File_seek_shared(fh, offset, whence))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_seek_shared)(caller, fh, offset, whence) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_set_atomicity(fh: <A as Abi>::File, flag: c_int) -> c_int {
-    forward!(File_set_atomicity(fh, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_set_atomicity)(caller, fh, flag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_set_atomicity(fh: <A as Abi>::File, flag: c_int) -> c_int {
-    forward!(File_set_atomicity(fh, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_set_atomicity)(caller, fh, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -4180,7 +5110,9 @@ pub unsafe extern "C" fn MPI_File_set_errhandler(
     file: <A as Abi>::File,
     errhandler: <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(File_set_errhandler(file, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_set_errhandler)(caller, file, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -4188,27 +5120,37 @@ pub unsafe extern "C" fn PMPI_File_set_errhandler(
     file: <A as Abi>::File,
     errhandler: <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(File_set_errhandler(file, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_set_errhandler)(caller, file, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_set_info(fh: <A as Abi>::File, info: <A as Abi>::Info) -> c_int {
-    forward!(File_set_info(fh, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_set_info)(caller, fh, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_set_info(fh: <A as Abi>::File, info: <A as Abi>::Info) -> c_int {
-    forward!(File_set_info(fh, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_set_info)(caller, fh, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_set_size(fh: <A as Abi>::File, size: i64) -> c_int {
-    forward!(File_set_size(fh, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_set_size)(caller, fh, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_set_size(fh: <A as Abi>::File, size: i64) -> c_int {
-    forward!(File_set_size(fh, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_set_size)(caller, fh, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -4220,7 +5162,9 @@ pub unsafe extern "C" fn MPI_File_set_view(
     datarep: *const c_char,
     info: <A as Abi>::Info,
 ) -> c_int {
-    forward!(File_set_view(fh, disp, etype, filetype, datarep, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_set_view)(caller, fh, disp, etype, filetype, datarep, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -4232,27 +5176,37 @@ pub unsafe extern "C" fn PMPI_File_set_view(
     datarep: *const c_char,
     info: <A as Abi>::Info,
 ) -> c_int {
-    forward!(File_set_view(fh, disp, etype, filetype, datarep, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_set_view)(caller, fh, disp, etype, filetype, datarep, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_sync(fh: <A as Abi>::File) -> c_int {
-    forward!(File_sync(fh))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_sync)(caller, fh) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_sync(fh: <A as Abi>::File) -> c_int {
-    forward!(File_sync(fh))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_sync)(caller, fh) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_toint(file: <A as Abi>::File) -> c_int {
-    forward!(File_toint(file))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_toint)(caller, file) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_File_toint(file: <A as Abi>::File) -> c_int {
-    forward!(File_toint(file))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_toint)(caller, file) }
 }
 
 #[unsafe(no_mangle)]
@@ -4263,7 +5217,9 @@ pub unsafe extern "C" fn MPI_File_write(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4274,7 +5230,9 @@ pub unsafe extern "C" fn PMPI_File_write(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4285,7 +5243,9 @@ pub unsafe extern "C" fn MPI_File_write_all(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_all(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_all)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4296,7 +5256,9 @@ pub unsafe extern "C" fn PMPI_File_write_all(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_all(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_all)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4306,7 +5268,9 @@ pub unsafe extern "C" fn MPI_File_write_all_begin(
     count: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_write_all_begin(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_all_begin)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4316,7 +5280,9 @@ pub unsafe extern "C" fn PMPI_File_write_all_begin(
     count: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_write_all_begin(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_all_begin)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4326,7 +5292,9 @@ pub unsafe extern "C" fn MPI_File_write_all_begin_c(
     count: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_write_all_begin_c(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_all_begin_c)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4336,7 +5304,9 @@ pub unsafe extern "C" fn PMPI_File_write_all_begin_c(
     count: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_write_all_begin_c(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_all_begin_c)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4347,7 +5317,9 @@ pub unsafe extern "C" fn MPI_File_write_all_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_all_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_all_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4358,7 +5330,9 @@ pub unsafe extern "C" fn PMPI_File_write_all_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_all_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_all_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4367,7 +5341,9 @@ pub unsafe extern "C" fn MPI_File_write_all_end(
     buf: *const c_void,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_all_end(fh, buf, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_all_end)(caller, fh, buf, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4376,7 +5352,9 @@ pub unsafe extern "C" fn PMPI_File_write_all_end(
     buf: *const c_void,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_all_end(fh, buf, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_all_end)(caller, fh, buf, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4388,7 +5366,9 @@ pub unsafe extern "C" fn MPI_File_write_at(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_at(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4400,7 +5380,9 @@ pub unsafe extern "C" fn PMPI_File_write_at(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_at(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4412,7 +5394,9 @@ pub unsafe extern "C" fn MPI_File_write_at_all(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_at_all(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at_all)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4424,7 +5408,9 @@ pub unsafe extern "C" fn PMPI_File_write_at_all(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_at_all(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at_all)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4435,7 +5421,9 @@ pub unsafe extern "C" fn MPI_File_write_at_all_begin(
     count: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_write_at_all_begin(fh, offset, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at_all_begin)(caller, fh, offset, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4446,7 +5434,9 @@ pub unsafe extern "C" fn PMPI_File_write_at_all_begin(
     count: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_write_at_all_begin(fh, offset, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at_all_begin)(caller, fh, offset, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4457,7 +5447,9 @@ pub unsafe extern "C" fn MPI_File_write_at_all_begin_c(
     count: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_write_at_all_begin_c(fh, offset, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at_all_begin_c)(caller, fh, offset, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4468,7 +5460,9 @@ pub unsafe extern "C" fn PMPI_File_write_at_all_begin_c(
     count: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_write_at_all_begin_c(fh, offset, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at_all_begin_c)(caller, fh, offset, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4480,9 +5474,9 @@ pub unsafe extern "C" fn MPI_File_write_at_all_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_at_all_c(
-        fh, offset, buf, count, datatype, status
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at_all_c)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4494,9 +5488,9 @@ pub unsafe extern "C" fn PMPI_File_write_at_all_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_at_all_c(
-        fh, offset, buf, count, datatype, status
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at_all_c)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4505,7 +5499,9 @@ pub unsafe extern "C" fn MPI_File_write_at_all_end(
     buf: *const c_void,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_at_all_end(fh, buf, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at_all_end)(caller, fh, buf, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4514,7 +5510,9 @@ pub unsafe extern "C" fn PMPI_File_write_at_all_end(
     buf: *const c_void,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_at_all_end(fh, buf, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at_all_end)(caller, fh, buf, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4526,7 +5524,9 @@ pub unsafe extern "C" fn MPI_File_write_at_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_at_c(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at_c)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4538,7 +5538,9 @@ pub unsafe extern "C" fn PMPI_File_write_at_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_at_c(fh, offset, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_at_c)(caller, fh, offset, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4549,7 +5551,9 @@ pub unsafe extern "C" fn MPI_File_write_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4560,7 +5564,9 @@ pub unsafe extern "C" fn PMPI_File_write_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4571,7 +5577,9 @@ pub unsafe extern "C" fn MPI_File_write_ordered(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_ordered(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_ordered)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4582,7 +5590,9 @@ pub unsafe extern "C" fn PMPI_File_write_ordered(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_ordered(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_ordered)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4592,7 +5602,9 @@ pub unsafe extern "C" fn MPI_File_write_ordered_begin(
     count: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_write_ordered_begin(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_ordered_begin)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4602,7 +5614,9 @@ pub unsafe extern "C" fn PMPI_File_write_ordered_begin(
     count: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_write_ordered_begin(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_ordered_begin)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4612,7 +5626,9 @@ pub unsafe extern "C" fn MPI_File_write_ordered_begin_c(
     count: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_write_ordered_begin_c(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_ordered_begin_c)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4622,7 +5638,9 @@ pub unsafe extern "C" fn PMPI_File_write_ordered_begin_c(
     count: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(File_write_ordered_begin_c(fh, buf, count, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_ordered_begin_c)(caller, fh, buf, count, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -4633,7 +5651,9 @@ pub unsafe extern "C" fn MPI_File_write_ordered_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_ordered_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_ordered_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4644,7 +5664,9 @@ pub unsafe extern "C" fn PMPI_File_write_ordered_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_ordered_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_ordered_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4653,7 +5675,9 @@ pub unsafe extern "C" fn MPI_File_write_ordered_end(
     buf: *const c_void,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_ordered_end(fh, buf, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_ordered_end)(caller, fh, buf, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4662,7 +5686,9 @@ pub unsafe extern "C" fn PMPI_File_write_ordered_end(
     buf: *const c_void,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_ordered_end(fh, buf, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_ordered_end)(caller, fh, buf, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4673,7 +5699,9 @@ pub unsafe extern "C" fn MPI_File_write_shared(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_shared(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_shared)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4684,7 +5712,9 @@ pub unsafe extern "C" fn PMPI_File_write_shared(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_shared(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_shared)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4695,7 +5725,9 @@ pub unsafe extern "C" fn MPI_File_write_shared_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_shared_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_shared_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -4706,37 +5738,51 @@ pub unsafe extern "C" fn PMPI_File_write_shared_c(
     datatype: <A as Abi>::Datatype,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(File_write_shared_c(fh, buf, count, datatype, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.File_write_shared_c)(caller, fh, buf, count, datatype, status) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Finalize() -> c_int {
-    forward!(Finalize())
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Finalize)(caller) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Finalize() -> c_int {
-    forward!(Finalize())
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Finalize)(caller) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Finalized(flag: *mut c_int) -> c_int {
-    forward!(Finalized(flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Finalized)(caller, flag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Finalized(flag: *mut c_int) -> c_int {
-    forward!(Finalized(flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Finalized)(caller, flag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Free_mem(base: *mut c_void) -> c_int {
-    forward!(Free_mem(base))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Free_mem)(caller, base) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Free_mem(base: *mut c_void) -> c_int {
-    forward!(Free_mem(base))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Free_mem)(caller, base) }
 }
 
 #[unsafe(no_mangle)]
@@ -4750,9 +5796,13 @@ pub unsafe extern "C" fn MPI_Gather(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Gather(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gather)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4766,9 +5816,13 @@ pub unsafe extern "C" fn PMPI_Gather(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Gather(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gather)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4782,9 +5836,13 @@ pub unsafe extern "C" fn MPI_Gather_c(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Gather_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gather_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4798,9 +5856,13 @@ pub unsafe extern "C" fn PMPI_Gather_c(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Gather_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gather_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4816,9 +5878,14 @@ pub unsafe extern "C" fn MPI_Gather_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Gather_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gather_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4834,9 +5901,14 @@ pub unsafe extern "C" fn PMPI_Gather_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Gather_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gather_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4852,9 +5924,14 @@ pub unsafe extern "C" fn MPI_Gather_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Gather_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gather_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4870,9 +5947,14 @@ pub unsafe extern "C" fn PMPI_Gather_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Gather_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gather_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4887,9 +5969,13 @@ pub unsafe extern "C" fn MPI_Gatherv(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Gatherv(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gatherv)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4904,9 +5990,13 @@ pub unsafe extern "C" fn PMPI_Gatherv(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Gatherv(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gatherv)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4921,9 +6011,13 @@ pub unsafe extern "C" fn MPI_Gatherv_c(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Gatherv_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gatherv_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4938,9 +6032,13 @@ pub unsafe extern "C" fn PMPI_Gatherv_c(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Gatherv_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gatherv_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4957,10 +6055,14 @@ pub unsafe extern "C" fn MPI_Gatherv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Gatherv_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gatherv_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4977,10 +6079,14 @@ pub unsafe extern "C" fn PMPI_Gatherv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Gatherv_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gatherv_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -4997,10 +6103,14 @@ pub unsafe extern "C" fn MPI_Gatherv_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Gatherv_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gatherv_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5017,10 +6127,14 @@ pub unsafe extern "C" fn PMPI_Gatherv_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Gatherv_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Gatherv_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5034,16 +6148,21 @@ pub unsafe extern "C" fn MPI_Get(
     target_datatype: <A as Abi>::Datatype,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Get(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Get)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5057,16 +6176,21 @@ pub unsafe extern "C" fn PMPI_Get(
     target_datatype: <A as Abi>::Datatype,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Get(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Get)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5084,20 +6208,25 @@ pub unsafe extern "C" fn MPI_Get_accumulate(
     op: <A as Abi>::Op,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Get_accumulate(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Get_accumulate)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5115,20 +6244,25 @@ pub unsafe extern "C" fn PMPI_Get_accumulate(
     op: <A as Abi>::Op,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Get_accumulate(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Get_accumulate)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5146,20 +6280,25 @@ pub unsafe extern "C" fn MPI_Get_accumulate_c(
     op: <A as Abi>::Op,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Get_accumulate_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Get_accumulate_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5177,30 +6316,39 @@ pub unsafe extern "C" fn PMPI_Get_accumulate_c(
     op: <A as Abi>::Op,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Get_accumulate_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Get_accumulate_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Get_address(location: *const c_void, address: *mut isize) -> c_int {
-    forward!(Get_address(location, address))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_address)(caller, location, address) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Get_address(location: *const c_void, address: *mut isize) -> c_int {
-    forward!(Get_address(location, address))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_address)(caller, location, address) }
 }
 
 #[unsafe(no_mangle)]
@@ -5214,16 +6362,21 @@ pub unsafe extern "C" fn MPI_Get_c(
     target_datatype: <A as Abi>::Datatype,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Get_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Get_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5237,16 +6390,21 @@ pub unsafe extern "C" fn PMPI_Get_c(
     target_datatype: <A as Abi>::Datatype,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Get_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Get_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5255,7 +6413,9 @@ pub unsafe extern "C" fn MPI_Get_count(
     datatype: <A as Abi>::Datatype,
     count: *mut c_int,
 ) -> c_int {
-    forward!(Get_count(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_count)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -5264,7 +6424,9 @@ pub unsafe extern "C" fn PMPI_Get_count(
     datatype: <A as Abi>::Datatype,
     count: *mut c_int,
 ) -> c_int {
-    forward!(Get_count(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_count)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -5273,7 +6435,9 @@ pub unsafe extern "C" fn MPI_Get_count_c(
     datatype: <A as Abi>::Datatype,
     count: *mut i64,
 ) -> c_int {
-    forward!(Get_count_c(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_count_c)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -5282,7 +6446,9 @@ pub unsafe extern "C" fn PMPI_Get_count_c(
     datatype: <A as Abi>::Datatype,
     count: *mut i64,
 ) -> c_int {
-    forward!(Get_count_c(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_count_c)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -5291,7 +6457,9 @@ pub unsafe extern "C" fn MPI_Get_elements(
     datatype: <A as Abi>::Datatype,
     count: *mut c_int,
 ) -> c_int {
-    forward!(Get_elements(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_elements)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -5300,7 +6468,9 @@ pub unsafe extern "C" fn PMPI_Get_elements(
     datatype: <A as Abi>::Datatype,
     count: *mut c_int,
 ) -> c_int {
-    forward!(Get_elements(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_elements)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -5309,7 +6479,9 @@ pub unsafe extern "C" fn MPI_Get_elements_c(
     datatype: <A as Abi>::Datatype,
     count: *mut i64,
 ) -> c_int {
-    forward!(Get_elements_c(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_elements_c)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -5318,7 +6490,9 @@ pub unsafe extern "C" fn PMPI_Get_elements_c(
     datatype: <A as Abi>::Datatype,
     count: *mut i64,
 ) -> c_int {
-    forward!(Get_elements_c(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_elements_c)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -5327,7 +6501,9 @@ pub unsafe extern "C" fn MPI_Get_elements_x(
     datatype: <A as Abi>::Datatype,
     count: *mut i64,
 ) -> c_int {
-    forward!(Get_elements_x(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_elements_x)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -5336,17 +6512,23 @@ pub unsafe extern "C" fn PMPI_Get_elements_x(
     datatype: <A as Abi>::Datatype,
     count: *mut i64,
 ) -> c_int {
-    forward!(Get_elements_x(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_elements_x)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Get_hw_resource_info(hw_info: *mut <A as Abi>::Info) -> c_int {
-    forward!(Get_hw_resource_info(hw_info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_hw_resource_info)(caller, hw_info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Get_hw_resource_info(hw_info: *mut <A as Abi>::Info) -> c_int {
-    forward!(Get_hw_resource_info(hw_info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_hw_resource_info)(caller, hw_info) }
 }
 
 #[unsafe(no_mangle)]
@@ -5354,7 +6536,9 @@ pub unsafe extern "C" fn MPI_Get_library_version(
     version: *mut c_char,
     resultlen: *mut c_int,
 ) -> c_int {
-    forward!(Get_library_version(version, resultlen))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_library_version)(caller, version, resultlen) }
 }
 
 #[unsafe(no_mangle)]
@@ -5362,12 +6546,16 @@ pub unsafe extern "C" fn PMPI_Get_library_version(
     version: *mut c_char,
     resultlen: *mut c_int,
 ) -> c_int {
-    forward!(Get_library_version(version, resultlen))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_library_version)(caller, version, resultlen) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Get_processor_name(name: *mut c_char, resultlen: *mut c_int) -> c_int {
-    forward!(Get_processor_name(name, resultlen))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_processor_name)(caller, name, resultlen) }
 }
 
 #[unsafe(no_mangle)]
@@ -5375,17 +6563,23 @@ pub unsafe extern "C" fn PMPI_Get_processor_name(
     name: *mut c_char,
     resultlen: *mut c_int,
 ) -> c_int {
-    forward!(Get_processor_name(name, resultlen))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_processor_name)(caller, name, resultlen) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Get_version(version: *mut c_int, subversion: *mut c_int) -> c_int {
-    forward!(Get_version(version, subversion))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_version)(caller, version, subversion) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Get_version(version: *mut c_int, subversion: *mut c_int) -> c_int {
-    forward!(Get_version(version, subversion))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Get_version)(caller, version, subversion) }
 }
 
 #[unsafe(no_mangle)]
@@ -5397,9 +6591,9 @@ pub unsafe extern "C" fn MPI_Graph_create(
     reorder: c_int,
     comm_graph: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Graph_create(
-        comm_old, nnodes, index, edges, reorder, comm_graph
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Graph_create)(caller, comm_old, nnodes, index, edges, reorder, comm_graph) }
 }
 
 #[unsafe(no_mangle)]
@@ -5411,9 +6605,9 @@ pub unsafe extern "C" fn PMPI_Graph_create(
     reorder: c_int,
     comm_graph: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Graph_create(
-        comm_old, nnodes, index, edges, reorder, comm_graph
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Graph_create)(caller, comm_old, nnodes, index, edges, reorder, comm_graph) }
 }
 
 #[unsafe(no_mangle)]
@@ -5424,7 +6618,9 @@ pub unsafe extern "C" fn MPI_Graph_get(
     index: *mut c_int,
     edges: *mut c_int,
 ) -> c_int {
-    forward!(Graph_get(comm, maxindex, maxedges, index, edges))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Graph_get)(caller, comm, maxindex, maxedges, index, edges) }
 }
 
 #[unsafe(no_mangle)]
@@ -5435,7 +6631,9 @@ pub unsafe extern "C" fn PMPI_Graph_get(
     index: *mut c_int,
     edges: *mut c_int,
 ) -> c_int {
-    forward!(Graph_get(comm, maxindex, maxedges, index, edges))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Graph_get)(caller, comm, maxindex, maxedges, index, edges) }
 }
 
 #[unsafe(no_mangle)]
@@ -5446,7 +6644,9 @@ pub unsafe extern "C" fn MPI_Graph_map(
     edges: *const c_int,
     newrank: *mut c_int,
 ) -> c_int {
-    forward!(Graph_map(comm, nnodes, index, edges, newrank))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Graph_map)(caller, comm, nnodes, index, edges, newrank) }
 }
 
 #[unsafe(no_mangle)]
@@ -5457,7 +6657,9 @@ pub unsafe extern "C" fn PMPI_Graph_map(
     edges: *const c_int,
     newrank: *mut c_int,
 ) -> c_int {
-    forward!(Graph_map(comm, nnodes, index, edges, newrank))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Graph_map)(caller, comm, nnodes, index, edges, newrank) }
 }
 
 #[unsafe(no_mangle)]
@@ -5467,7 +6669,9 @@ pub unsafe extern "C" fn MPI_Graph_neighbors(
     maxneighbors: c_int,
     neighbors: *mut c_int,
 ) -> c_int {
-    forward!(Graph_neighbors(comm, rank, maxneighbors, neighbors))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Graph_neighbors)(caller, comm, rank, maxneighbors, neighbors) }
 }
 
 #[unsafe(no_mangle)]
@@ -5477,7 +6681,9 @@ pub unsafe extern "C" fn PMPI_Graph_neighbors(
     maxneighbors: c_int,
     neighbors: *mut c_int,
 ) -> c_int {
-    forward!(Graph_neighbors(comm, rank, maxneighbors, neighbors))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Graph_neighbors)(caller, comm, rank, maxneighbors, neighbors) }
 }
 
 #[unsafe(no_mangle)]
@@ -5486,7 +6692,9 @@ pub unsafe extern "C" fn MPI_Graph_neighbors_count(
     rank: c_int,
     nneighbors: *mut c_int,
 ) -> c_int {
-    forward!(Graph_neighbors_count(comm, rank, nneighbors))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Graph_neighbors_count)(caller, comm, rank, nneighbors) }
 }
 
 #[unsafe(no_mangle)]
@@ -5495,7 +6703,9 @@ pub unsafe extern "C" fn PMPI_Graph_neighbors_count(
     rank: c_int,
     nneighbors: *mut c_int,
 ) -> c_int {
-    forward!(Graph_neighbors_count(comm, rank, nneighbors))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Graph_neighbors_count)(caller, comm, rank, nneighbors) }
 }
 
 #[unsafe(no_mangle)]
@@ -5504,7 +6714,9 @@ pub unsafe extern "C" fn MPI_Graphdims_get(
     nnodes: *mut c_int,
     nedges: *mut c_int,
 ) -> c_int {
-    forward!(Graphdims_get(comm, nnodes, nedges))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Graphdims_get)(caller, comm, nnodes, nedges) }
 }
 
 #[unsafe(no_mangle)]
@@ -5513,17 +6725,23 @@ pub unsafe extern "C" fn PMPI_Graphdims_get(
     nnodes: *mut c_int,
     nedges: *mut c_int,
 ) -> c_int {
-    forward!(Graphdims_get(comm, nnodes, nedges))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Graphdims_get)(caller, comm, nnodes, nedges) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Grequest_complete(request: <A as Abi>::Request) -> c_int {
-    forward!(Grequest_complete(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Grequest_complete)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Grequest_complete(request: <A as Abi>::Request) -> c_int {
-    forward!(Grequest_complete(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Grequest_complete)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -5534,13 +6752,9 @@ pub unsafe extern "C" fn MPI_Grequest_start(
     extra_state: *mut c_void,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Grequest_start(
-        query_fn,
-        free_fn,
-        cancel_fn,
-        extra_state,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Grequest_start)(caller, query_fn, free_fn, cancel_fn, extra_state, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -5551,23 +6765,23 @@ pub unsafe extern "C" fn PMPI_Grequest_start(
     extra_state: *mut c_void,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Grequest_start(
-        query_fn,
-        free_fn,
-        cancel_fn,
-        extra_state,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Grequest_start)(caller, query_fn, free_fn, cancel_fn, extra_state, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Group_c2f(group: <A as Abi>::Group) -> c_int {
-    forward!(Group_c2f(group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_c2f)(caller, group) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Group_c2f(group: <A as Abi>::Group) -> c_int {
-    forward!(Group_c2f(group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_c2f)(caller, group) }
 }
 
 #[unsafe(no_mangle)]
@@ -5576,7 +6790,9 @@ pub unsafe extern "C" fn MPI_Group_compare(
     group2: <A as Abi>::Group,
     result: *mut c_int,
 ) -> c_int {
-    forward!(Group_compare(group1, group2, result))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_compare)(caller, group1, group2, result) }
 }
 
 #[unsafe(no_mangle)]
@@ -5585,7 +6801,9 @@ pub unsafe extern "C" fn PMPI_Group_compare(
     group2: <A as Abi>::Group,
     result: *mut c_int,
 ) -> c_int {
-    forward!(Group_compare(group1, group2, result))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_compare)(caller, group1, group2, result) }
 }
 
 #[unsafe(no_mangle)]
@@ -5594,7 +6812,9 @@ pub unsafe extern "C" fn MPI_Group_difference(
     group2: <A as Abi>::Group,
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_difference(group1, group2, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_difference)(caller, group1, group2, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5603,7 +6823,9 @@ pub unsafe extern "C" fn PMPI_Group_difference(
     group2: <A as Abi>::Group,
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_difference(group1, group2, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_difference)(caller, group1, group2, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5613,7 +6835,9 @@ pub unsafe extern "C" fn MPI_Group_excl(
     ranks: *const c_int,
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_excl(group, n, ranks, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_excl)(caller, group, n, ranks, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5623,27 +6847,37 @@ pub unsafe extern "C" fn PMPI_Group_excl(
     ranks: *const c_int,
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_excl(group, n, ranks, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_excl)(caller, group, n, ranks, newgroup) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Group_f2c(group: c_int) -> <A as Abi>::Group {
-    forward!(Group_f2c(group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_f2c)(caller, group) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Group_f2c(group: c_int) -> <A as Abi>::Group {
-    forward!(Group_f2c(group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_f2c)(caller, group) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Group_free(group: *mut <A as Abi>::Group) -> c_int {
-    forward!(Group_free(group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_free)(caller, group) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Group_free(group: *mut <A as Abi>::Group) -> c_int {
-    forward!(Group_free(group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_free)(caller, group) }
 }
 
 #[unsafe(no_mangle)]
@@ -5652,7 +6886,9 @@ pub unsafe extern "C" fn MPI_Group_from_session_pset(
     pset_name: *const c_char,
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_from_session_pset(session, pset_name, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_from_session_pset)(caller, session, pset_name, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5661,17 +6897,23 @@ pub unsafe extern "C" fn PMPI_Group_from_session_pset(
     pset_name: *const c_char,
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_from_session_pset(session, pset_name, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_from_session_pset)(caller, session, pset_name, newgroup) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Group_fromint(group: c_int) -> <A as Abi>::Group {
-    forward!(Group_fromint(group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_fromint)(caller, group) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Group_fromint(group: c_int) -> <A as Abi>::Group {
-    forward!(Group_fromint(group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_fromint)(caller, group) }
 }
 
 #[unsafe(no_mangle)]
@@ -5681,7 +6923,9 @@ pub unsafe extern "C" fn MPI_Group_incl(
     ranks: *const c_int,
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_incl(group, n, ranks, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_incl)(caller, group, n, ranks, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5691,7 +6935,9 @@ pub unsafe extern "C" fn PMPI_Group_incl(
     ranks: *const c_int,
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_incl(group, n, ranks, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_incl)(caller, group, n, ranks, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5700,7 +6946,9 @@ pub unsafe extern "C" fn MPI_Group_intersection(
     group2: <A as Abi>::Group,
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_intersection(group1, group2, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_intersection)(caller, group1, group2, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5709,7 +6957,9 @@ pub unsafe extern "C" fn PMPI_Group_intersection(
     group2: <A as Abi>::Group,
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_intersection(group1, group2, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_intersection)(caller, group1, group2, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5719,7 +6969,9 @@ pub unsafe extern "C" fn MPI_Group_range_excl(
     ranges: *mut [c_int; 3],
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_range_excl(group, n, ranges, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_range_excl)(caller, group, n, ranges, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5729,7 +6981,9 @@ pub unsafe extern "C" fn PMPI_Group_range_excl(
     ranges: *mut [c_int; 3],
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_range_excl(group, n, ranges, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_range_excl)(caller, group, n, ranges, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5739,7 +6993,9 @@ pub unsafe extern "C" fn MPI_Group_range_incl(
     ranges: *mut [c_int; 3],
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_range_incl(group, n, ranges, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_range_incl)(caller, group, n, ranges, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5749,37 +7005,51 @@ pub unsafe extern "C" fn PMPI_Group_range_incl(
     ranges: *mut [c_int; 3],
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_range_incl(group, n, ranges, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_range_incl)(caller, group, n, ranges, newgroup) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Group_rank(group: <A as Abi>::Group, rank: *mut c_int) -> c_int {
-    forward!(Group_rank(group, rank))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_rank)(caller, group, rank) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Group_rank(group: <A as Abi>::Group, rank: *mut c_int) -> c_int {
-    forward!(Group_rank(group, rank))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_rank)(caller, group, rank) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Group_size(group: <A as Abi>::Group, size: *mut c_int) -> c_int {
-    forward!(Group_size(group, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_size)(caller, group, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Group_size(group: <A as Abi>::Group, size: *mut c_int) -> c_int {
-    forward!(Group_size(group, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_size)(caller, group, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Group_toint(group: <A as Abi>::Group) -> c_int {
-    forward!(Group_toint(group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_toint)(caller, group) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Group_toint(group: <A as Abi>::Group) -> c_int {
-    forward!(Group_toint(group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_toint)(caller, group) }
 }
 
 #[unsafe(no_mangle)]
@@ -5790,7 +7060,9 @@ pub unsafe extern "C" fn MPI_Group_translate_ranks(
     group2: <A as Abi>::Group,
     ranks2: *mut c_int,
 ) -> c_int {
-    forward!(Group_translate_ranks(group1, n, ranks1, group2, ranks2))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_translate_ranks)(caller, group1, n, ranks1, group2, ranks2) }
 }
 
 #[unsafe(no_mangle)]
@@ -5801,7 +7073,9 @@ pub unsafe extern "C" fn PMPI_Group_translate_ranks(
     group2: <A as Abi>::Group,
     ranks2: *mut c_int,
 ) -> c_int {
-    forward!(Group_translate_ranks(group1, n, ranks1, group2, ranks2))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_translate_ranks)(caller, group1, n, ranks1, group2, ranks2) }
 }
 
 #[unsafe(no_mangle)]
@@ -5810,7 +7084,9 @@ pub unsafe extern "C" fn MPI_Group_union(
     group2: <A as Abi>::Group,
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_union(group1, group2, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_union)(caller, group1, group2, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5819,7 +7095,9 @@ pub unsafe extern "C" fn PMPI_Group_union(
     group2: <A as Abi>::Group,
     newgroup: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Group_union(group1, group2, newgroup))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Group_union)(caller, group1, group2, newgroup) }
 }
 
 #[unsafe(no_mangle)]
@@ -5833,9 +7111,13 @@ pub unsafe extern "C" fn MPI_Iallgather(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iallgather(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iallgather)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5849,9 +7131,13 @@ pub unsafe extern "C" fn PMPI_Iallgather(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iallgather(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iallgather)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5865,9 +7151,13 @@ pub unsafe extern "C" fn MPI_Iallgather_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iallgather_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iallgather_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5881,9 +7171,13 @@ pub unsafe extern "C" fn PMPI_Iallgather_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iallgather_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iallgather_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5898,9 +7192,14 @@ pub unsafe extern "C" fn MPI_Iallgatherv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iallgatherv(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iallgatherv)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5915,9 +7214,14 @@ pub unsafe extern "C" fn PMPI_Iallgatherv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iallgatherv(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iallgatherv)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5932,9 +7236,14 @@ pub unsafe extern "C" fn MPI_Iallgatherv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iallgatherv_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iallgatherv_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5949,9 +7258,14 @@ pub unsafe extern "C" fn PMPI_Iallgatherv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iallgatherv_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iallgatherv_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -5964,9 +7278,9 @@ pub unsafe extern "C" fn MPI_Iallreduce(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iallreduce(
-        sendbuf, recvbuf, count, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iallreduce)(caller, sendbuf, recvbuf, count, datatype, op, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -5979,9 +7293,9 @@ pub unsafe extern "C" fn PMPI_Iallreduce(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iallreduce(
-        sendbuf, recvbuf, count, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iallreduce)(caller, sendbuf, recvbuf, count, datatype, op, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -5994,9 +7308,9 @@ pub unsafe extern "C" fn MPI_Iallreduce_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iallreduce_c(
-        sendbuf, recvbuf, count, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iallreduce_c)(caller, sendbuf, recvbuf, count, datatype, op, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6009,9 +7323,9 @@ pub unsafe extern "C" fn PMPI_Iallreduce_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iallreduce_c(
-        sendbuf, recvbuf, count, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iallreduce_c)(caller, sendbuf, recvbuf, count, datatype, op, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6025,9 +7339,13 @@ pub unsafe extern "C" fn MPI_Ialltoall(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ialltoall(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ialltoall)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6041,9 +7359,13 @@ pub unsafe extern "C" fn PMPI_Ialltoall(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ialltoall(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ialltoall)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6057,9 +7379,13 @@ pub unsafe extern "C" fn MPI_Ialltoall_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ialltoall_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ialltoall_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6073,9 +7399,13 @@ pub unsafe extern "C" fn PMPI_Ialltoall_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ialltoall_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ialltoall_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6091,10 +7421,14 @@ pub unsafe extern "C" fn MPI_Ialltoallv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ialltoallv(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ialltoallv)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6110,10 +7444,14 @@ pub unsafe extern "C" fn PMPI_Ialltoallv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ialltoallv(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ialltoallv)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6129,10 +7467,14 @@ pub unsafe extern "C" fn MPI_Ialltoallv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ialltoallv_c(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ialltoallv_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6148,10 +7490,14 @@ pub unsafe extern "C" fn PMPI_Ialltoallv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ialltoallv_c(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ialltoallv_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6167,10 +7513,14 @@ pub unsafe extern "C" fn MPI_Ialltoallw(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ialltoallw(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ialltoallw)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6186,10 +7536,14 @@ pub unsafe extern "C" fn PMPI_Ialltoallw(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ialltoallw(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ialltoallw)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6205,10 +7559,14 @@ pub unsafe extern "C" fn MPI_Ialltoallw_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ialltoallw_c(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ialltoallw_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6224,10 +7582,14 @@ pub unsafe extern "C" fn PMPI_Ialltoallw_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ialltoallw_c(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ialltoallw_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6235,7 +7597,9 @@ pub unsafe extern "C" fn MPI_Ibarrier(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ibarrier(comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ibarrier)(caller, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6243,7 +7607,9 @@ pub unsafe extern "C" fn PMPI_Ibarrier(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ibarrier(comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ibarrier)(caller, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6255,7 +7621,9 @@ pub unsafe extern "C" fn MPI_Ibcast(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ibcast(buffer, count, datatype, root, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ibcast)(caller, buffer, count, datatype, root, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6267,7 +7635,9 @@ pub unsafe extern "C" fn PMPI_Ibcast(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ibcast(buffer, count, datatype, root, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ibcast)(caller, buffer, count, datatype, root, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6279,7 +7649,9 @@ pub unsafe extern "C" fn MPI_Ibcast_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ibcast_c(buffer, count, datatype, root, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ibcast_c)(caller, buffer, count, datatype, root, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6291,7 +7663,9 @@ pub unsafe extern "C" fn PMPI_Ibcast_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ibcast_c(buffer, count, datatype, root, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ibcast_c)(caller, buffer, count, datatype, root, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6304,7 +7678,9 @@ pub unsafe extern "C" fn MPI_Ibsend(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ibsend(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ibsend)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6317,7 +7693,9 @@ pub unsafe extern "C" fn PMPI_Ibsend(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ibsend(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ibsend)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6330,7 +7708,9 @@ pub unsafe extern "C" fn MPI_Ibsend_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ibsend_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ibsend_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6343,7 +7723,9 @@ pub unsafe extern "C" fn PMPI_Ibsend_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ibsend_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ibsend_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6356,9 +7738,9 @@ pub unsafe extern "C" fn MPI_Iexscan(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iexscan(
-        sendbuf, recvbuf, count, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iexscan)(caller, sendbuf, recvbuf, count, datatype, op, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6371,9 +7753,9 @@ pub unsafe extern "C" fn PMPI_Iexscan(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iexscan(
-        sendbuf, recvbuf, count, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iexscan)(caller, sendbuf, recvbuf, count, datatype, op, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6386,9 +7768,9 @@ pub unsafe extern "C" fn MPI_Iexscan_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iexscan_c(
-        sendbuf, recvbuf, count, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iexscan_c)(caller, sendbuf, recvbuf, count, datatype, op, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6401,9 +7783,9 @@ pub unsafe extern "C" fn PMPI_Iexscan_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iexscan_c(
-        sendbuf, recvbuf, count, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iexscan_c)(caller, sendbuf, recvbuf, count, datatype, op, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6418,9 +7800,13 @@ pub unsafe extern "C" fn MPI_Igather(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Igather(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Igather)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6435,9 +7821,13 @@ pub unsafe extern "C" fn PMPI_Igather(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Igather(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Igather)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6452,9 +7842,13 @@ pub unsafe extern "C" fn MPI_Igather_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Igather_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Igather_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6469,9 +7863,13 @@ pub unsafe extern "C" fn PMPI_Igather_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Igather_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Igather_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6487,9 +7885,14 @@ pub unsafe extern "C" fn MPI_Igatherv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Igatherv(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Igatherv)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6505,9 +7908,14 @@ pub unsafe extern "C" fn PMPI_Igatherv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Igatherv(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Igatherv)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6523,9 +7931,14 @@ pub unsafe extern "C" fn MPI_Igatherv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Igatherv_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Igatherv_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6541,9 +7954,14 @@ pub unsafe extern "C" fn PMPI_Igatherv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Igatherv_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Igatherv_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6555,7 +7973,9 @@ pub unsafe extern "C" fn MPI_Improbe(
     message: *mut <A as Abi>::Message,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Improbe(source, tag, comm, flag, message, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Improbe)(caller, source, tag, comm, flag, message, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -6567,7 +7987,9 @@ pub unsafe extern "C" fn PMPI_Improbe(
     message: *mut <A as Abi>::Message,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Improbe(source, tag, comm, flag, message, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Improbe)(caller, source, tag, comm, flag, message, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -6578,7 +8000,9 @@ pub unsafe extern "C" fn MPI_Imrecv(
     message: *mut <A as Abi>::Message,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Imrecv(buf, count, datatype, message, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Imrecv)(caller, buf, count, datatype, message, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6589,7 +8013,9 @@ pub unsafe extern "C" fn PMPI_Imrecv(
     message: *mut <A as Abi>::Message,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Imrecv(buf, count, datatype, message, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Imrecv)(caller, buf, count, datatype, message, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6600,7 +8026,9 @@ pub unsafe extern "C" fn MPI_Imrecv_c(
     message: *mut <A as Abi>::Message,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Imrecv_c(buf, count, datatype, message, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Imrecv_c)(caller, buf, count, datatype, message, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6611,7 +8039,9 @@ pub unsafe extern "C" fn PMPI_Imrecv_c(
     message: *mut <A as Abi>::Message,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Imrecv_c(buf, count, datatype, message, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Imrecv_c)(caller, buf, count, datatype, message, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -6625,9 +8055,13 @@ pub unsafe extern "C" fn MPI_Ineighbor_allgather(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_allgather(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_allgather)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6641,9 +8075,13 @@ pub unsafe extern "C" fn PMPI_Ineighbor_allgather(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_allgather(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_allgather)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6657,9 +8095,13 @@ pub unsafe extern "C" fn MPI_Ineighbor_allgather_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_allgather_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_allgather_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6673,9 +8115,13 @@ pub unsafe extern "C" fn PMPI_Ineighbor_allgather_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_allgather_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_allgather_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6690,9 +8136,14 @@ pub unsafe extern "C" fn MPI_Ineighbor_allgatherv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_allgatherv(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_allgatherv)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6707,9 +8158,14 @@ pub unsafe extern "C" fn PMPI_Ineighbor_allgatherv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_allgatherv(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_allgatherv)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6724,9 +8180,14 @@ pub unsafe extern "C" fn MPI_Ineighbor_allgatherv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_allgatherv_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_allgatherv_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6741,9 +8202,14 @@ pub unsafe extern "C" fn PMPI_Ineighbor_allgatherv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_allgatherv_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_allgatherv_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6757,9 +8223,13 @@ pub unsafe extern "C" fn MPI_Ineighbor_alltoall(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_alltoall(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_alltoall)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6773,9 +8243,13 @@ pub unsafe extern "C" fn PMPI_Ineighbor_alltoall(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_alltoall(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_alltoall)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6789,9 +8263,13 @@ pub unsafe extern "C" fn MPI_Ineighbor_alltoall_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_alltoall_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_alltoall_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6805,9 +8283,13 @@ pub unsafe extern "C" fn PMPI_Ineighbor_alltoall_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_alltoall_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_alltoall_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6823,10 +8305,14 @@ pub unsafe extern "C" fn MPI_Ineighbor_alltoallv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_alltoallv(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_alltoallv)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6842,10 +8328,14 @@ pub unsafe extern "C" fn PMPI_Ineighbor_alltoallv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_alltoallv(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_alltoallv)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6861,10 +8351,14 @@ pub unsafe extern "C" fn MPI_Ineighbor_alltoallv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_alltoallv_c(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_alltoallv_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6880,10 +8374,14 @@ pub unsafe extern "C" fn PMPI_Ineighbor_alltoallv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_alltoallv_c(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_alltoallv_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6899,10 +8397,14 @@ pub unsafe extern "C" fn MPI_Ineighbor_alltoallw(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_alltoallw(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_alltoallw)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6918,10 +8420,14 @@ pub unsafe extern "C" fn PMPI_Ineighbor_alltoallw(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_alltoallw(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_alltoallw)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6937,10 +8443,14 @@ pub unsafe extern "C" fn MPI_Ineighbor_alltoallw_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_alltoallw_c(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_alltoallw_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -6956,30 +8466,42 @@ pub unsafe extern "C" fn PMPI_Ineighbor_alltoallw_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ineighbor_alltoallw_c(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ineighbor_alltoallw_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Info_c2f(info: <A as Abi>::Info) -> c_int {
-    forward!(Info_c2f(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_c2f)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Info_c2f(info: <A as Abi>::Info) -> c_int {
-    forward!(Info_c2f(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_c2f)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Info_create(info: *mut <A as Abi>::Info) -> c_int {
-    forward!(Info_create(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_create)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Info_create(info: *mut <A as Abi>::Info) -> c_int {
-    forward!(Info_create(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_create)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -6988,7 +8510,9 @@ pub unsafe extern "C" fn MPI_Info_create_env(
     argv: *mut c_char,
     info: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(Info_create_env(argc, argv, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_create_env)(caller, argc, argv, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -6997,17 +8521,23 @@ pub unsafe extern "C" fn PMPI_Info_create_env(
     argv: *mut c_char,
     info: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(Info_create_env(argc, argv, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_create_env)(caller, argc, argv, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Info_delete(info: <A as Abi>::Info, key: *const c_char) -> c_int {
-    forward!(Info_delete(info, key))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_delete)(caller, info, key) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Info_delete(info: <A as Abi>::Info, key: *const c_char) -> c_int {
-    forward!(Info_delete(info, key))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_delete)(caller, info, key) }
 }
 
 #[unsafe(no_mangle)]
@@ -7015,7 +8545,9 @@ pub unsafe extern "C" fn MPI_Info_dup(
     info: <A as Abi>::Info,
     newinfo: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(Info_dup(info, newinfo))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_dup)(caller, info, newinfo) }
 }
 
 #[unsafe(no_mangle)]
@@ -7023,37 +8555,51 @@ pub unsafe extern "C" fn PMPI_Info_dup(
     info: <A as Abi>::Info,
     newinfo: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(Info_dup(info, newinfo))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_dup)(caller, info, newinfo) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Info_f2c(info: c_int) -> <A as Abi>::Info {
-    forward!(Info_f2c(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_f2c)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Info_f2c(info: c_int) -> <A as Abi>::Info {
-    forward!(Info_f2c(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_f2c)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Info_free(info: *mut <A as Abi>::Info) -> c_int {
-    forward!(Info_free(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_free)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Info_free(info: *mut <A as Abi>::Info) -> c_int {
-    forward!(Info_free(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_free)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Info_fromint(info: c_int) -> <A as Abi>::Info {
-    forward!(Info_fromint(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_fromint)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Info_fromint(info: c_int) -> <A as Abi>::Info {
-    forward!(Info_fromint(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_fromint)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -7064,7 +8610,9 @@ pub unsafe extern "C" fn MPI_Info_get(
     value: *mut c_char,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Info_get(info, key, valuelen, value, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_get)(caller, info, key, valuelen, value, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -7075,17 +8623,23 @@ pub unsafe extern "C" fn PMPI_Info_get(
     value: *mut c_char,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Info_get(info, key, valuelen, value, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_get)(caller, info, key, valuelen, value, flag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Info_get_nkeys(info: <A as Abi>::Info, nkeys: *mut c_int) -> c_int {
-    forward!(Info_get_nkeys(info, nkeys))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_get_nkeys)(caller, info, nkeys) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Info_get_nkeys(info: <A as Abi>::Info, nkeys: *mut c_int) -> c_int {
-    forward!(Info_get_nkeys(info, nkeys))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_get_nkeys)(caller, info, nkeys) }
 }
 
 #[unsafe(no_mangle)]
@@ -7094,7 +8648,9 @@ pub unsafe extern "C" fn MPI_Info_get_nthkey(
     n: c_int,
     key: *mut c_char,
 ) -> c_int {
-    forward!(Info_get_nthkey(info, n, key))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_get_nthkey)(caller, info, n, key) }
 }
 
 #[unsafe(no_mangle)]
@@ -7103,7 +8659,9 @@ pub unsafe extern "C" fn PMPI_Info_get_nthkey(
     n: c_int,
     key: *mut c_char,
 ) -> c_int {
-    forward!(Info_get_nthkey(info, n, key))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_get_nthkey)(caller, info, n, key) }
 }
 
 #[unsafe(no_mangle)]
@@ -7114,7 +8672,9 @@ pub unsafe extern "C" fn MPI_Info_get_string(
     value: *mut c_char,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Info_get_string(info, key, buflen, value, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_get_string)(caller, info, key, buflen, value, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -7125,7 +8685,9 @@ pub unsafe extern "C" fn PMPI_Info_get_string(
     value: *mut c_char,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Info_get_string(info, key, buflen, value, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_get_string)(caller, info, key, buflen, value, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -7135,7 +8697,9 @@ pub unsafe extern "C" fn MPI_Info_get_valuelen(
     valuelen: *mut c_int,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Info_get_valuelen(info, key, valuelen, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_get_valuelen)(caller, info, key, valuelen, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -7145,7 +8709,9 @@ pub unsafe extern "C" fn PMPI_Info_get_valuelen(
     valuelen: *mut c_int,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Info_get_valuelen(info, key, valuelen, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_get_valuelen)(caller, info, key, valuelen, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -7154,7 +8720,9 @@ pub unsafe extern "C" fn MPI_Info_set(
     key: *const c_char,
     value: *const c_char,
 ) -> c_int {
-    forward!(Info_set(info, key, value))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_set)(caller, info, key, value) }
 }
 
 #[unsafe(no_mangle)]
@@ -7163,27 +8731,37 @@ pub unsafe extern "C" fn PMPI_Info_set(
     key: *const c_char,
     value: *const c_char,
 ) -> c_int {
-    forward!(Info_set(info, key, value))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_set)(caller, info, key, value) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Info_toint(info: <A as Abi>::Info) -> c_int {
-    forward!(Info_toint(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_toint)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Info_toint(info: <A as Abi>::Info) -> c_int {
-    forward!(Info_toint(info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Info_toint)(caller, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
-    forward!(Init(argc, argv))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Init)(caller, argc, argv) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
-    forward!(Init(argc, argv))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Init)(caller, argc, argv) }
 }
 
 #[unsafe(no_mangle)]
@@ -7193,7 +8771,9 @@ pub unsafe extern "C" fn MPI_Init_thread(
     required: c_int,
     provided: *mut c_int,
 ) -> c_int {
-    forward!(Init_thread(argc, argv, required, provided))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Init_thread)(caller, argc, argv, required, provided) }
 }
 
 #[unsafe(no_mangle)]
@@ -7203,17 +8783,23 @@ pub unsafe extern "C" fn PMPI_Init_thread(
     required: c_int,
     provided: *mut c_int,
 ) -> c_int {
-    forward!(Init_thread(argc, argv, required, provided))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Init_thread)(caller, argc, argv, required, provided) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Initialized(flag: *mut c_int) -> c_int {
-    forward!(Initialized(flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Initialized)(caller, flag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Initialized(flag: *mut c_int) -> c_int {
-    forward!(Initialized(flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Initialized)(caller, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -7225,14 +8811,19 @@ pub unsafe extern "C" fn MPI_Intercomm_create(
     tag: c_int,
     newintercomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Intercomm_create(
-        local_comm,
-        local_leader,
-        peer_comm,
-        remote_leader,
-        tag,
-        newintercomm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Intercomm_create)(
+            caller,
+            local_comm,
+            local_leader,
+            peer_comm,
+            remote_leader,
+            tag,
+            newintercomm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7244,14 +8835,19 @@ pub unsafe extern "C" fn PMPI_Intercomm_create(
     tag: c_int,
     newintercomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Intercomm_create(
-        local_comm,
-        local_leader,
-        peer_comm,
-        remote_leader,
-        tag,
-        newintercomm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Intercomm_create)(
+            caller,
+            local_comm,
+            local_leader,
+            peer_comm,
+            remote_leader,
+            tag,
+            newintercomm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7265,16 +8861,21 @@ pub unsafe extern "C" fn MPI_Intercomm_create_from_groups(
     errhandler: <A as Abi>::Errhandler,
     newintercomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Intercomm_create_from_groups(
-        local_group,
-        local_leader,
-        remote_group,
-        remote_leader,
-        stringtag,
-        info,
-        errhandler,
-        newintercomm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Intercomm_create_from_groups)(
+            caller,
+            local_group,
+            local_leader,
+            remote_group,
+            remote_leader,
+            stringtag,
+            info,
+            errhandler,
+            newintercomm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7288,16 +8889,21 @@ pub unsafe extern "C" fn PMPI_Intercomm_create_from_groups(
     errhandler: <A as Abi>::Errhandler,
     newintercomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Intercomm_create_from_groups(
-        local_group,
-        local_leader,
-        remote_group,
-        remote_leader,
-        stringtag,
-        info,
-        errhandler,
-        newintercomm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Intercomm_create_from_groups)(
+            caller,
+            local_group,
+            local_leader,
+            remote_group,
+            remote_leader,
+            stringtag,
+            info,
+            errhandler,
+            newintercomm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7306,7 +8912,9 @@ pub unsafe extern "C" fn MPI_Intercomm_merge(
     high: c_int,
     newintracomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Intercomm_merge(intercomm, high, newintracomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Intercomm_merge)(caller, intercomm, high, newintracomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -7315,7 +8923,9 @@ pub unsafe extern "C" fn PMPI_Intercomm_merge(
     high: c_int,
     newintracomm: *mut <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Intercomm_merge(intercomm, high, newintracomm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Intercomm_merge)(caller, intercomm, high, newintracomm) }
 }
 
 #[unsafe(no_mangle)]
@@ -7326,7 +8936,9 @@ pub unsafe extern "C" fn MPI_Iprobe(
     flag: *mut c_int,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Iprobe(source, tag, comm, flag, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iprobe)(caller, source, tag, comm, flag, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -7337,7 +8949,9 @@ pub unsafe extern "C" fn PMPI_Iprobe(
     flag: *mut c_int,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Iprobe(source, tag, comm, flag, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iprobe)(caller, source, tag, comm, flag, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -7350,7 +8964,9 @@ pub unsafe extern "C" fn MPI_Irecv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Irecv(buf, count, datatype, source, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Irecv)(caller, buf, count, datatype, source, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7363,7 +8979,9 @@ pub unsafe extern "C" fn PMPI_Irecv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Irecv(buf, count, datatype, source, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Irecv)(caller, buf, count, datatype, source, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7376,7 +8994,9 @@ pub unsafe extern "C" fn MPI_Irecv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Irecv_c(buf, count, datatype, source, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Irecv_c)(caller, buf, count, datatype, source, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7389,7 +9009,9 @@ pub unsafe extern "C" fn PMPI_Irecv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Irecv_c(buf, count, datatype, source, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Irecv_c)(caller, buf, count, datatype, source, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7403,9 +9025,13 @@ pub unsafe extern "C" fn MPI_Ireduce(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ireduce(
-        sendbuf, recvbuf, count, datatype, op, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ireduce)(
+            caller, sendbuf, recvbuf, count, datatype, op, root, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7419,9 +9045,13 @@ pub unsafe extern "C" fn PMPI_Ireduce(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ireduce(
-        sendbuf, recvbuf, count, datatype, op, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ireduce)(
+            caller, sendbuf, recvbuf, count, datatype, op, root, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7435,9 +9065,13 @@ pub unsafe extern "C" fn MPI_Ireduce_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ireduce_c(
-        sendbuf, recvbuf, count, datatype, op, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ireduce_c)(
+            caller, sendbuf, recvbuf, count, datatype, op, root, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7451,9 +9085,13 @@ pub unsafe extern "C" fn PMPI_Ireduce_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ireduce_c(
-        sendbuf, recvbuf, count, datatype, op, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ireduce_c)(
+            caller, sendbuf, recvbuf, count, datatype, op, root, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7466,9 +9104,13 @@ pub unsafe extern "C" fn MPI_Ireduce_scatter(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ireduce_scatter(
-        sendbuf, recvbuf, recvcounts, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ireduce_scatter)(
+            caller, sendbuf, recvbuf, recvcounts, datatype, op, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7481,9 +9123,13 @@ pub unsafe extern "C" fn PMPI_Ireduce_scatter(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ireduce_scatter(
-        sendbuf, recvbuf, recvcounts, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ireduce_scatter)(
+            caller, sendbuf, recvbuf, recvcounts, datatype, op, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7496,9 +9142,13 @@ pub unsafe extern "C" fn MPI_Ireduce_scatter_block(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ireduce_scatter_block(
-        sendbuf, recvbuf, recvcount, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ireduce_scatter_block)(
+            caller, sendbuf, recvbuf, recvcount, datatype, op, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7511,9 +9161,13 @@ pub unsafe extern "C" fn PMPI_Ireduce_scatter_block(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ireduce_scatter_block(
-        sendbuf, recvbuf, recvcount, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ireduce_scatter_block)(
+            caller, sendbuf, recvbuf, recvcount, datatype, op, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7526,9 +9180,13 @@ pub unsafe extern "C" fn MPI_Ireduce_scatter_block_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ireduce_scatter_block_c(
-        sendbuf, recvbuf, recvcount, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ireduce_scatter_block_c)(
+            caller, sendbuf, recvbuf, recvcount, datatype, op, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7541,9 +9199,13 @@ pub unsafe extern "C" fn PMPI_Ireduce_scatter_block_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ireduce_scatter_block_c(
-        sendbuf, recvbuf, recvcount, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ireduce_scatter_block_c)(
+            caller, sendbuf, recvbuf, recvcount, datatype, op, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7556,9 +9218,13 @@ pub unsafe extern "C" fn MPI_Ireduce_scatter_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ireduce_scatter_c(
-        sendbuf, recvbuf, recvcounts, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ireduce_scatter_c)(
+            caller, sendbuf, recvbuf, recvcounts, datatype, op, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7571,9 +9237,13 @@ pub unsafe extern "C" fn PMPI_Ireduce_scatter_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ireduce_scatter_c(
-        sendbuf, recvbuf, recvcounts, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Ireduce_scatter_c)(
+            caller, sendbuf, recvbuf, recvcounts, datatype, op, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7586,7 +9256,9 @@ pub unsafe extern "C" fn MPI_Irsend(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Irsend(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Irsend)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7599,7 +9271,9 @@ pub unsafe extern "C" fn PMPI_Irsend(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Irsend(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Irsend)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7612,7 +9286,9 @@ pub unsafe extern "C" fn MPI_Irsend_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Irsend_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Irsend_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7625,17 +9301,23 @@ pub unsafe extern "C" fn PMPI_Irsend_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Irsend_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Irsend_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Is_thread_main(flag: *mut c_int) -> c_int {
-    forward!(Is_thread_main(flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Is_thread_main)(caller, flag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Is_thread_main(flag: *mut c_int) -> c_int {
-    forward!(Is_thread_main(flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Is_thread_main)(caller, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -7648,7 +9330,9 @@ pub unsafe extern "C" fn MPI_Iscan(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iscan(sendbuf, recvbuf, count, datatype, op, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iscan)(caller, sendbuf, recvbuf, count, datatype, op, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7661,7 +9345,9 @@ pub unsafe extern "C" fn PMPI_Iscan(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iscan(sendbuf, recvbuf, count, datatype, op, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iscan)(caller, sendbuf, recvbuf, count, datatype, op, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7674,9 +9360,9 @@ pub unsafe extern "C" fn MPI_Iscan_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iscan_c(
-        sendbuf, recvbuf, count, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iscan_c)(caller, sendbuf, recvbuf, count, datatype, op, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7689,9 +9375,9 @@ pub unsafe extern "C" fn PMPI_Iscan_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iscan_c(
-        sendbuf, recvbuf, count, datatype, op, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Iscan_c)(caller, sendbuf, recvbuf, count, datatype, op, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7706,9 +9392,13 @@ pub unsafe extern "C" fn MPI_Iscatter(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iscatter(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iscatter)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7723,9 +9413,13 @@ pub unsafe extern "C" fn PMPI_Iscatter(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iscatter(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iscatter)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7740,9 +9434,13 @@ pub unsafe extern "C" fn MPI_Iscatter_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iscatter_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iscatter_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7757,9 +9455,13 @@ pub unsafe extern "C" fn PMPI_Iscatter_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iscatter_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iscatter_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7775,9 +9477,14 @@ pub unsafe extern "C" fn MPI_Iscatterv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iscatterv(
-        sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iscatterv)(
+            caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7793,9 +9500,14 @@ pub unsafe extern "C" fn PMPI_Iscatterv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iscatterv(
-        sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iscatterv)(
+            caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7811,9 +9523,14 @@ pub unsafe extern "C" fn MPI_Iscatterv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iscatterv_c(
-        sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iscatterv_c)(
+            caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7829,9 +9546,14 @@ pub unsafe extern "C" fn PMPI_Iscatterv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Iscatterv_c(
-        sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Iscatterv_c)(
+            caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root,
+            comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7844,7 +9566,9 @@ pub unsafe extern "C" fn MPI_Isend(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Isend(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Isend)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7857,7 +9581,9 @@ pub unsafe extern "C" fn PMPI_Isend(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Isend(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Isend)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7870,7 +9596,9 @@ pub unsafe extern "C" fn MPI_Isend_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Isend_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Isend_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7883,7 +9611,9 @@ pub unsafe extern "C" fn PMPI_Isend_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Isend_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Isend_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -7901,10 +9631,14 @@ pub unsafe extern "C" fn MPI_Isendrecv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Isendrecv(
-        sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
-        comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Isendrecv)(
+            caller, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+            source, recvtag, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7922,10 +9656,14 @@ pub unsafe extern "C" fn PMPI_Isendrecv(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Isendrecv(
-        sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
-        comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Isendrecv)(
+            caller, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+            source, recvtag, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7943,10 +9681,14 @@ pub unsafe extern "C" fn MPI_Isendrecv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Isendrecv_c(
-        sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
-        comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Isendrecv_c)(
+            caller, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+            source, recvtag, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7964,10 +9706,14 @@ pub unsafe extern "C" fn PMPI_Isendrecv_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Isendrecv_c(
-        sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
-        comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Isendrecv_c)(
+            caller, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+            source, recvtag, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7982,9 +9728,13 @@ pub unsafe extern "C" fn MPI_Isendrecv_replace(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Isendrecv_replace(
-        buf, count, datatype, dest, sendtag, source, recvtag, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Isendrecv_replace)(
+            caller, buf, count, datatype, dest, sendtag, source, recvtag, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -7999,9 +9749,13 @@ pub unsafe extern "C" fn PMPI_Isendrecv_replace(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Isendrecv_replace(
-        buf, count, datatype, dest, sendtag, source, recvtag, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Isendrecv_replace)(
+            caller, buf, count, datatype, dest, sendtag, source, recvtag, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8016,9 +9770,13 @@ pub unsafe extern "C" fn MPI_Isendrecv_replace_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Isendrecv_replace_c(
-        buf, count, datatype, dest, sendtag, source, recvtag, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Isendrecv_replace_c)(
+            caller, buf, count, datatype, dest, sendtag, source, recvtag, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8033,9 +9791,13 @@ pub unsafe extern "C" fn PMPI_Isendrecv_replace_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Isendrecv_replace_c(
-        buf, count, datatype, dest, sendtag, source, recvtag, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Isendrecv_replace_c)(
+            caller, buf, count, datatype, dest, sendtag, source, recvtag, comm, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8048,7 +9810,9 @@ pub unsafe extern "C" fn MPI_Issend(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Issend(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Issend)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -8061,7 +9825,9 @@ pub unsafe extern "C" fn PMPI_Issend(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Issend(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Issend)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -8074,7 +9840,9 @@ pub unsafe extern "C" fn MPI_Issend_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Issend_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Issend_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -8087,7 +9855,9 @@ pub unsafe extern "C" fn PMPI_Issend_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Issend_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Issend_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -8097,7 +9867,9 @@ pub unsafe extern "C" fn MPI_Keyval_create(
     keyval: *mut c_int,
     extra_state: *mut c_void,
 ) -> c_int {
-    forward!(Keyval_create(copy_fn, delete_fn, keyval, extra_state))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Keyval_create)(caller, copy_fn, delete_fn, keyval, extra_state) }
 }
 
 #[unsafe(no_mangle)]
@@ -8107,17 +9879,23 @@ pub unsafe extern "C" fn PMPI_Keyval_create(
     keyval: *mut c_int,
     extra_state: *mut c_void,
 ) -> c_int {
-    forward!(Keyval_create(copy_fn, delete_fn, keyval, extra_state))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Keyval_create)(caller, copy_fn, delete_fn, keyval, extra_state) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Keyval_free(keyval: *mut c_int) -> c_int {
-    forward!(Keyval_free(keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Keyval_free)(caller, keyval) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Keyval_free(keyval: *mut c_int) -> c_int {
-    forward!(Keyval_free(keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Keyval_free)(caller, keyval) }
 }
 
 #[unsafe(no_mangle)]
@@ -8126,7 +9904,9 @@ pub unsafe extern "C" fn MPI_Lookup_name(
     info: <A as Abi>::Info,
     port_name: *mut c_char,
 ) -> c_int {
-    forward!(Lookup_name(service_name, info, port_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Lookup_name)(caller, service_name, info, port_name) }
 }
 
 #[unsafe(no_mangle)]
@@ -8135,47 +9915,65 @@ pub unsafe extern "C" fn PMPI_Lookup_name(
     info: <A as Abi>::Info,
     port_name: *mut c_char,
 ) -> c_int {
-    forward!(Lookup_name(service_name, info, port_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Lookup_name)(caller, service_name, info, port_name) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Message_c2f(message: <A as Abi>::Message) -> c_int {
-    forward!(Message_c2f(message))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Message_c2f)(caller, message) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Message_c2f(message: <A as Abi>::Message) -> c_int {
-    forward!(Message_c2f(message))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Message_c2f)(caller, message) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Message_f2c(message: c_int) -> <A as Abi>::Message {
-    forward!(Message_f2c(message))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Message_f2c)(caller, message) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Message_f2c(message: c_int) -> <A as Abi>::Message {
-    forward!(Message_f2c(message))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Message_f2c)(caller, message) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Message_fromint(message: c_int) -> <A as Abi>::Message {
-    forward!(Message_fromint(message))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Message_fromint)(caller, message) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Message_fromint(message: c_int) -> <A as Abi>::Message {
-    forward!(Message_fromint(message))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Message_fromint)(caller, message) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Message_toint(message: <A as Abi>::Message) -> c_int {
-    forward!(Message_toint(message))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Message_toint)(caller, message) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Message_toint(message: <A as Abi>::Message) -> c_int {
-    forward!(Message_toint(message))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Message_toint)(caller, message) }
 }
 
 #[unsafe(no_mangle)]
@@ -8186,7 +9984,9 @@ pub unsafe extern "C" fn MPI_Mprobe(
     message: *mut <A as Abi>::Message,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Mprobe(source, tag, comm, message, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Mprobe)(caller, source, tag, comm, message, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -8197,7 +9997,9 @@ pub unsafe extern "C" fn PMPI_Mprobe(
     message: *mut <A as Abi>::Message,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Mprobe(source, tag, comm, message, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Mprobe)(caller, source, tag, comm, message, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -8208,7 +10010,9 @@ pub unsafe extern "C" fn MPI_Mrecv(
     message: *mut <A as Abi>::Message,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Mrecv(buf, count, datatype, message, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Mrecv)(caller, buf, count, datatype, message, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -8219,7 +10023,9 @@ pub unsafe extern "C" fn PMPI_Mrecv(
     message: *mut <A as Abi>::Message,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Mrecv(buf, count, datatype, message, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Mrecv)(caller, buf, count, datatype, message, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -8230,7 +10036,9 @@ pub unsafe extern "C" fn MPI_Mrecv_c(
     message: *mut <A as Abi>::Message,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Mrecv_c(buf, count, datatype, message, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Mrecv_c)(caller, buf, count, datatype, message, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -8241,7 +10049,9 @@ pub unsafe extern "C" fn PMPI_Mrecv_c(
     message: *mut <A as Abi>::Message,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Mrecv_c(buf, count, datatype, message, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Mrecv_c)(caller, buf, count, datatype, message, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -8254,9 +10064,13 @@ pub unsafe extern "C" fn MPI_Neighbor_allgather(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_allgather(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgather)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8269,9 +10083,13 @@ pub unsafe extern "C" fn PMPI_Neighbor_allgather(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_allgather(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgather)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8284,9 +10102,13 @@ pub unsafe extern "C" fn MPI_Neighbor_allgather_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_allgather_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgather_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8299,9 +10121,13 @@ pub unsafe extern "C" fn PMPI_Neighbor_allgather_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_allgather_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgather_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8316,9 +10142,13 @@ pub unsafe extern "C" fn MPI_Neighbor_allgather_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_allgather_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgather_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8333,9 +10163,13 @@ pub unsafe extern "C" fn PMPI_Neighbor_allgather_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_allgather_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgather_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8350,9 +10184,13 @@ pub unsafe extern "C" fn MPI_Neighbor_allgather_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_allgather_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgather_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8367,9 +10205,13 @@ pub unsafe extern "C" fn PMPI_Neighbor_allgather_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_allgather_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgather_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8383,9 +10225,13 @@ pub unsafe extern "C" fn MPI_Neighbor_allgatherv(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_allgatherv(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgatherv)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8399,9 +10245,13 @@ pub unsafe extern "C" fn PMPI_Neighbor_allgatherv(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_allgatherv(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgatherv)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8415,9 +10265,13 @@ pub unsafe extern "C" fn MPI_Neighbor_allgatherv_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_allgatherv_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgatherv_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8431,9 +10285,13 @@ pub unsafe extern "C" fn PMPI_Neighbor_allgatherv_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_allgatherv_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgatherv_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8449,9 +10307,14 @@ pub unsafe extern "C" fn MPI_Neighbor_allgatherv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_allgatherv_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgatherv_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8467,9 +10330,14 @@ pub unsafe extern "C" fn PMPI_Neighbor_allgatherv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_allgatherv_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgatherv_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8485,9 +10353,14 @@ pub unsafe extern "C" fn MPI_Neighbor_allgatherv_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_allgatherv_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgatherv_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8503,9 +10376,14 @@ pub unsafe extern "C" fn PMPI_Neighbor_allgatherv_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_allgatherv_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_allgatherv_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+            info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8518,9 +10396,13 @@ pub unsafe extern "C" fn MPI_Neighbor_alltoall(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_alltoall(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoall)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8533,9 +10415,13 @@ pub unsafe extern "C" fn PMPI_Neighbor_alltoall(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_alltoall(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoall)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8548,9 +10434,13 @@ pub unsafe extern "C" fn MPI_Neighbor_alltoall_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_alltoall_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoall_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8563,9 +10453,13 @@ pub unsafe extern "C" fn PMPI_Neighbor_alltoall_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_alltoall_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoall_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8580,9 +10474,13 @@ pub unsafe extern "C" fn MPI_Neighbor_alltoall_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_alltoall_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoall_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8597,9 +10495,13 @@ pub unsafe extern "C" fn PMPI_Neighbor_alltoall_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_alltoall_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoall_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8614,9 +10516,13 @@ pub unsafe extern "C" fn MPI_Neighbor_alltoall_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_alltoall_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoall_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8631,9 +10537,13 @@ pub unsafe extern "C" fn PMPI_Neighbor_alltoall_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_alltoall_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoall_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8648,9 +10558,14 @@ pub unsafe extern "C" fn MPI_Neighbor_alltoallv(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_alltoallv(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallv)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8665,9 +10580,14 @@ pub unsafe extern "C" fn PMPI_Neighbor_alltoallv(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_alltoallv(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallv)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8682,9 +10602,14 @@ pub unsafe extern "C" fn MPI_Neighbor_alltoallv_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_alltoallv_c(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallv_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8699,9 +10624,14 @@ pub unsafe extern "C" fn PMPI_Neighbor_alltoallv_c(
     recvtype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_alltoallv_c(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallv_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8718,10 +10648,14 @@ pub unsafe extern "C" fn MPI_Neighbor_alltoallv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_alltoallv_init(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallv_init)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8738,10 +10672,14 @@ pub unsafe extern "C" fn PMPI_Neighbor_alltoallv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_alltoallv_init(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallv_init)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8758,10 +10696,14 @@ pub unsafe extern "C" fn MPI_Neighbor_alltoallv_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_alltoallv_init_c(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallv_init_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8778,10 +10720,14 @@ pub unsafe extern "C" fn PMPI_Neighbor_alltoallv_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_alltoallv_init_c(
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallv_init_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8796,9 +10742,14 @@ pub unsafe extern "C" fn MPI_Neighbor_alltoallw(
     recvtypes: *const <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_alltoallw(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallw)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8813,9 +10764,14 @@ pub unsafe extern "C" fn PMPI_Neighbor_alltoallw(
     recvtypes: *const <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_alltoallw(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallw)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8830,9 +10786,14 @@ pub unsafe extern "C" fn MPI_Neighbor_alltoallw_c(
     recvtypes: *const <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_alltoallw_c(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallw_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8847,9 +10808,14 @@ pub unsafe extern "C" fn PMPI_Neighbor_alltoallw_c(
     recvtypes: *const <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Neighbor_alltoallw_c(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallw_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8866,10 +10832,14 @@ pub unsafe extern "C" fn MPI_Neighbor_alltoallw_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_alltoallw_init(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallw_init)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8886,10 +10856,14 @@ pub unsafe extern "C" fn PMPI_Neighbor_alltoallw_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_alltoallw_init(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallw_init)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8906,10 +10880,14 @@ pub unsafe extern "C" fn MPI_Neighbor_alltoallw_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_alltoallw_init_c(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallw_init_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -8926,30 +10904,42 @@ pub unsafe extern "C" fn PMPI_Neighbor_alltoallw_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Neighbor_alltoallw_init_c(
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Neighbor_alltoallw_init_c)(
+            caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+            recvtypes, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Op_c2f(op: <A as Abi>::Op) -> c_int {
-    forward!(Op_c2f(op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_c2f)(caller, op) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Op_c2f(op: <A as Abi>::Op) -> c_int {
-    forward!(Op_c2f(op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_c2f)(caller, op) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Op_commutative(op: <A as Abi>::Op, commute: *mut c_int) -> c_int {
-    forward!(Op_commutative(op, commute))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_commutative)(caller, op, commute) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Op_commutative(op: <A as Abi>::Op, commute: *mut c_int) -> c_int {
-    forward!(Op_commutative(op, commute))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_commutative)(caller, op, commute) }
 }
 
 #[unsafe(no_mangle)]
@@ -8958,7 +10948,9 @@ pub unsafe extern "C" fn MPI_Op_create(
     commute: c_int,
     op: *mut <A as Abi>::Op,
 ) -> c_int {
-    forward!(Op_create(user_fn, commute, op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_create)(caller, user_fn, commute, op) }
 }
 
 #[unsafe(no_mangle)]
@@ -8967,7 +10959,9 @@ pub unsafe extern "C" fn PMPI_Op_create(
     commute: c_int,
     op: *mut <A as Abi>::Op,
 ) -> c_int {
-    forward!(Op_create(user_fn, commute, op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_create)(caller, user_fn, commute, op) }
 }
 
 #[unsafe(no_mangle)]
@@ -8976,7 +10970,9 @@ pub unsafe extern "C" fn MPI_Op_create_c(
     commute: c_int,
     op: *mut <A as Abi>::Op,
 ) -> c_int {
-    forward!(Op_create_c(user_fn, commute, op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_create_c)(caller, user_fn, commute, op) }
 }
 
 #[unsafe(no_mangle)]
@@ -8985,57 +10981,79 @@ pub unsafe extern "C" fn PMPI_Op_create_c(
     commute: c_int,
     op: *mut <A as Abi>::Op,
 ) -> c_int {
-    forward!(Op_create_c(user_fn, commute, op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_create_c)(caller, user_fn, commute, op) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Op_f2c(op: c_int) -> <A as Abi>::Op {
-    forward!(Op_f2c(op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_f2c)(caller, op) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Op_f2c(op: c_int) -> <A as Abi>::Op {
-    forward!(Op_f2c(op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_f2c)(caller, op) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Op_free(op: *mut <A as Abi>::Op) -> c_int {
-    forward!(Op_free(op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_free)(caller, op) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Op_free(op: *mut <A as Abi>::Op) -> c_int {
-    forward!(Op_free(op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_free)(caller, op) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Op_fromint(op: c_int) -> <A as Abi>::Op {
-    forward!(Op_fromint(op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_fromint)(caller, op) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Op_fromint(op: c_int) -> <A as Abi>::Op {
-    forward!(Op_fromint(op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_fromint)(caller, op) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Op_toint(op: <A as Abi>::Op) -> c_int {
-    forward!(Op_toint(op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_toint)(caller, op) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Op_toint(op: <A as Abi>::Op) -> c_int {
-    forward!(Op_toint(op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Op_toint)(caller, op) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Open_port(info: <A as Abi>::Info, port_name: *mut c_char) -> c_int {
-    forward!(Open_port(info, port_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Open_port)(caller, info, port_name) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Open_port(info: <A as Abi>::Info, port_name: *mut c_char) -> c_int {
-    forward!(Open_port(info, port_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Open_port)(caller, info, port_name) }
 }
 
 #[unsafe(no_mangle)]
@@ -9048,9 +11066,13 @@ pub unsafe extern "C" fn MPI_Pack(
     position: *mut c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Pack(
-        inbuf, incount, datatype, outbuf, outsize, position, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Pack)(
+            caller, inbuf, incount, datatype, outbuf, outsize, position, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9063,9 +11085,13 @@ pub unsafe extern "C" fn PMPI_Pack(
     position: *mut c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Pack(
-        inbuf, incount, datatype, outbuf, outsize, position, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Pack)(
+            caller, inbuf, incount, datatype, outbuf, outsize, position, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9078,9 +11104,13 @@ pub unsafe extern "C" fn MPI_Pack_c(
     position: *mut i64,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Pack_c(
-        inbuf, incount, datatype, outbuf, outsize, position, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Pack_c)(
+            caller, inbuf, incount, datatype, outbuf, outsize, position, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9093,9 +11123,13 @@ pub unsafe extern "C" fn PMPI_Pack_c(
     position: *mut i64,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Pack_c(
-        inbuf, incount, datatype, outbuf, outsize, position, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Pack_c)(
+            caller, inbuf, incount, datatype, outbuf, outsize, position, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9108,9 +11142,13 @@ pub unsafe extern "C" fn MPI_Pack_external(
     outsize: isize,
     position: *mut isize,
 ) -> c_int {
-    forward!(Pack_external(
-        datarep, inbuf, incount, datatype, outbuf, outsize, position
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Pack_external)(
+            caller, datarep, inbuf, incount, datatype, outbuf, outsize, position,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9123,9 +11161,13 @@ pub unsafe extern "C" fn PMPI_Pack_external(
     outsize: isize,
     position: *mut isize,
 ) -> c_int {
-    forward!(Pack_external(
-        datarep, inbuf, incount, datatype, outbuf, outsize, position
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Pack_external)(
+            caller, datarep, inbuf, incount, datatype, outbuf, outsize, position,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9138,9 +11180,13 @@ pub unsafe extern "C" fn MPI_Pack_external_c(
     outsize: i64,
     position: *mut i64,
 ) -> c_int {
-    forward!(Pack_external_c(
-        datarep, inbuf, incount, datatype, outbuf, outsize, position
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Pack_external_c)(
+            caller, datarep, inbuf, incount, datatype, outbuf, outsize, position,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9153,9 +11199,13 @@ pub unsafe extern "C" fn PMPI_Pack_external_c(
     outsize: i64,
     position: *mut i64,
 ) -> c_int {
-    forward!(Pack_external_c(
-        datarep, inbuf, incount, datatype, outbuf, outsize, position
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Pack_external_c)(
+            caller, datarep, inbuf, incount, datatype, outbuf, outsize, position,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9165,7 +11215,9 @@ pub unsafe extern "C" fn MPI_Pack_external_size(
     datatype: <A as Abi>::Datatype,
     size: *mut isize,
 ) -> c_int {
-    forward!(Pack_external_size(datarep, incount, datatype, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pack_external_size)(caller, datarep, incount, datatype, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -9175,7 +11227,9 @@ pub unsafe extern "C" fn PMPI_Pack_external_size(
     datatype: <A as Abi>::Datatype,
     size: *mut isize,
 ) -> c_int {
-    forward!(Pack_external_size(datarep, incount, datatype, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pack_external_size)(caller, datarep, incount, datatype, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -9185,7 +11239,9 @@ pub unsafe extern "C" fn MPI_Pack_external_size_c(
     datatype: <A as Abi>::Datatype,
     size: *mut i64,
 ) -> c_int {
-    forward!(Pack_external_size_c(datarep, incount, datatype, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pack_external_size_c)(caller, datarep, incount, datatype, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -9195,7 +11251,9 @@ pub unsafe extern "C" fn PMPI_Pack_external_size_c(
     datatype: <A as Abi>::Datatype,
     size: *mut i64,
 ) -> c_int {
-    forward!(Pack_external_size_c(datarep, incount, datatype, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pack_external_size_c)(caller, datarep, incount, datatype, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -9205,7 +11263,9 @@ pub unsafe extern "C" fn MPI_Pack_size(
     comm: <A as Abi>::Comm,
     size: *mut c_int,
 ) -> c_int {
-    forward!(Pack_size(incount, datatype, comm, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pack_size)(caller, incount, datatype, comm, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -9215,7 +11275,9 @@ pub unsafe extern "C" fn PMPI_Pack_size(
     comm: <A as Abi>::Comm,
     size: *mut c_int,
 ) -> c_int {
-    forward!(Pack_size(incount, datatype, comm, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pack_size)(caller, incount, datatype, comm, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -9225,7 +11287,9 @@ pub unsafe extern "C" fn MPI_Pack_size_c(
     comm: <A as Abi>::Comm,
     size: *mut i64,
 ) -> c_int {
-    forward!(Pack_size_c(incount, datatype, comm, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pack_size_c)(caller, incount, datatype, comm, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -9235,7 +11299,9 @@ pub unsafe extern "C" fn PMPI_Pack_size_c(
     comm: <A as Abi>::Comm,
     size: *mut i64,
 ) -> c_int {
-    forward!(Pack_size_c(incount, datatype, comm, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pack_size_c)(caller, incount, datatype, comm, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -9244,7 +11310,9 @@ pub unsafe extern "C" fn MPI_Parrived(
     partition: c_int,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Parrived(request, partition, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Parrived)(caller, request, partition, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -9253,27 +11321,37 @@ pub unsafe extern "C" fn PMPI_Parrived(
     partition: c_int,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Parrived(request, partition, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Parrived)(caller, request, partition, flag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Pcontrol(level: c_int) -> c_int {
-    forward!(Pcontrol(level))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pcontrol)(caller, level) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Pcontrol(level: c_int) -> c_int {
-    forward!(Pcontrol(level))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pcontrol)(caller, level) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Pready(partition: c_int, request: <A as Abi>::Request) -> c_int {
-    forward!(Pready(partition, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pready)(caller, partition, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Pready(partition: c_int, request: <A as Abi>::Request) -> c_int {
-    forward!(Pready(partition, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pready)(caller, partition, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -9282,7 +11360,9 @@ pub unsafe extern "C" fn MPI_Pready_list(
     array_of_partitions: *mut c_int,
     request: <A as Abi>::Request,
 ) -> c_int {
-    forward!(Pready_list(length, array_of_partitions, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pready_list)(caller, length, array_of_partitions, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -9291,7 +11371,9 @@ pub unsafe extern "C" fn PMPI_Pready_list(
     array_of_partitions: *mut c_int,
     request: <A as Abi>::Request,
 ) -> c_int {
-    forward!(Pready_list(length, array_of_partitions, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pready_list)(caller, length, array_of_partitions, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -9300,7 +11382,9 @@ pub unsafe extern "C" fn MPI_Pready_range(
     partition_high: c_int,
     request: <A as Abi>::Request,
 ) -> c_int {
-    forward!(Pready_range(partition_low, partition_high, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pready_range)(caller, partition_low, partition_high, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -9309,7 +11393,9 @@ pub unsafe extern "C" fn PMPI_Pready_range(
     partition_high: c_int,
     request: <A as Abi>::Request,
 ) -> c_int {
-    forward!(Pready_range(partition_low, partition_high, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Pready_range)(caller, partition_low, partition_high, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -9324,9 +11410,13 @@ pub unsafe extern "C" fn MPI_Precv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Precv_init(
-        buf, partitions, count, datatype, source, tag, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Precv_init)(
+            caller, buf, partitions, count, datatype, source, tag, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9341,9 +11431,13 @@ pub unsafe extern "C" fn PMPI_Precv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Precv_init(
-        buf, partitions, count, datatype, source, tag, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Precv_init)(
+            caller, buf, partitions, count, datatype, source, tag, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9353,7 +11447,9 @@ pub unsafe extern "C" fn MPI_Probe(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Probe(source, tag, comm, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Probe)(caller, source, tag, comm, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -9363,7 +11459,9 @@ pub unsafe extern "C" fn PMPI_Probe(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Probe(source, tag, comm, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Probe)(caller, source, tag, comm, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -9378,9 +11476,13 @@ pub unsafe extern "C" fn MPI_Psend_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Psend_init(
-        buf, partitions, count, datatype, dest, tag, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Psend_init)(
+            caller, buf, partitions, count, datatype, dest, tag, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9395,9 +11497,13 @@ pub unsafe extern "C" fn PMPI_Psend_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Psend_init(
-        buf, partitions, count, datatype, dest, tag, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Psend_init)(
+            caller, buf, partitions, count, datatype, dest, tag, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9406,7 +11512,9 @@ pub unsafe extern "C" fn MPI_Publish_name(
     info: <A as Abi>::Info,
     port_name: *const c_char,
 ) -> c_int {
-    forward!(Publish_name(service_name, info, port_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Publish_name)(caller, service_name, info, port_name) }
 }
 
 #[unsafe(no_mangle)]
@@ -9415,7 +11523,9 @@ pub unsafe extern "C" fn PMPI_Publish_name(
     info: <A as Abi>::Info,
     port_name: *const c_char,
 ) -> c_int {
-    forward!(Publish_name(service_name, info, port_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Publish_name)(caller, service_name, info, port_name) }
 }
 
 #[unsafe(no_mangle)]
@@ -9429,16 +11539,21 @@ pub unsafe extern "C" fn MPI_Put(
     target_datatype: <A as Abi>::Datatype,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Put(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Put)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9452,16 +11567,21 @@ pub unsafe extern "C" fn PMPI_Put(
     target_datatype: <A as Abi>::Datatype,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Put(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Put)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9475,16 +11595,21 @@ pub unsafe extern "C" fn MPI_Put_c(
     target_datatype: <A as Abi>::Datatype,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Put_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Put_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9498,26 +11623,35 @@ pub unsafe extern "C" fn PMPI_Put_c(
     target_datatype: <A as Abi>::Datatype,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Put_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Put_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Query_thread(provided: *mut c_int) -> c_int {
-    forward!(Query_thread(provided))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Query_thread)(caller, provided) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Query_thread(provided: *mut c_int) -> c_int {
-    forward!(Query_thread(provided))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Query_thread)(caller, provided) }
 }
 
 #[unsafe(no_mangle)]
@@ -9533,18 +11667,23 @@ pub unsafe extern "C" fn MPI_Raccumulate(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Raccumulate(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Raccumulate)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9560,18 +11699,23 @@ pub unsafe extern "C" fn PMPI_Raccumulate(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Raccumulate(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Raccumulate)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9587,18 +11731,23 @@ pub unsafe extern "C" fn MPI_Raccumulate_c(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Raccumulate_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Raccumulate_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9614,18 +11763,23 @@ pub unsafe extern "C" fn PMPI_Raccumulate_c(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Raccumulate_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Raccumulate_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9638,7 +11792,9 @@ pub unsafe extern "C" fn MPI_Recv(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Recv(buf, count, datatype, source, tag, comm, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Recv)(caller, buf, count, datatype, source, tag, comm, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -9651,7 +11807,9 @@ pub unsafe extern "C" fn PMPI_Recv(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Recv(buf, count, datatype, source, tag, comm, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Recv)(caller, buf, count, datatype, source, tag, comm, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -9664,7 +11822,9 @@ pub unsafe extern "C" fn MPI_Recv_c(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Recv_c(buf, count, datatype, source, tag, comm, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Recv_c)(caller, buf, count, datatype, source, tag, comm, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -9677,7 +11837,9 @@ pub unsafe extern "C" fn PMPI_Recv_c(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Recv_c(buf, count, datatype, source, tag, comm, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Recv_c)(caller, buf, count, datatype, source, tag, comm, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -9690,7 +11852,9 @@ pub unsafe extern "C" fn MPI_Recv_init(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Recv_init(buf, count, datatype, source, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Recv_init)(caller, buf, count, datatype, source, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -9703,7 +11867,9 @@ pub unsafe extern "C" fn PMPI_Recv_init(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Recv_init(buf, count, datatype, source, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Recv_init)(caller, buf, count, datatype, source, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -9716,9 +11882,9 @@ pub unsafe extern "C" fn MPI_Recv_init_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Recv_init_c(
-        buf, count, datatype, source, tag, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Recv_init_c)(caller, buf, count, datatype, source, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -9731,9 +11897,9 @@ pub unsafe extern "C" fn PMPI_Recv_init_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Recv_init_c(
-        buf, count, datatype, source, tag, comm, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Recv_init_c)(caller, buf, count, datatype, source, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -9746,7 +11912,9 @@ pub unsafe extern "C" fn MPI_Reduce(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Reduce(sendbuf, recvbuf, count, datatype, op, root, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce)(caller, sendbuf, recvbuf, count, datatype, op, root, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -9759,7 +11927,9 @@ pub unsafe extern "C" fn PMPI_Reduce(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Reduce(sendbuf, recvbuf, count, datatype, op, root, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce)(caller, sendbuf, recvbuf, count, datatype, op, root, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -9772,7 +11942,9 @@ pub unsafe extern "C" fn MPI_Reduce_c(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Reduce_c(sendbuf, recvbuf, count, datatype, op, root, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce_c)(caller, sendbuf, recvbuf, count, datatype, op, root, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -9785,7 +11957,9 @@ pub unsafe extern "C" fn PMPI_Reduce_c(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Reduce_c(sendbuf, recvbuf, count, datatype, op, root, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce_c)(caller, sendbuf, recvbuf, count, datatype, op, root, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -9800,9 +11974,13 @@ pub unsafe extern "C" fn MPI_Reduce_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Reduce_init(
-        sendbuf, recvbuf, count, datatype, op, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_init)(
+            caller, sendbuf, recvbuf, count, datatype, op, root, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9817,9 +11995,13 @@ pub unsafe extern "C" fn PMPI_Reduce_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Reduce_init(
-        sendbuf, recvbuf, count, datatype, op, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_init)(
+            caller, sendbuf, recvbuf, count, datatype, op, root, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9834,9 +12016,13 @@ pub unsafe extern "C" fn MPI_Reduce_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Reduce_init_c(
-        sendbuf, recvbuf, count, datatype, op, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_init_c)(
+            caller, sendbuf, recvbuf, count, datatype, op, root, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9851,9 +12037,13 @@ pub unsafe extern "C" fn PMPI_Reduce_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Reduce_init_c(
-        sendbuf, recvbuf, count, datatype, op, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_init_c)(
+            caller, sendbuf, recvbuf, count, datatype, op, root, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9864,7 +12054,9 @@ pub unsafe extern "C" fn MPI_Reduce_local(
     datatype: <A as Abi>::Datatype,
     op: <A as Abi>::Op,
 ) -> c_int {
-    forward!(Reduce_local(inbuf, inoutbuf, count, datatype, op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce_local)(caller, inbuf, inoutbuf, count, datatype, op) }
 }
 
 #[unsafe(no_mangle)]
@@ -9875,7 +12067,9 @@ pub unsafe extern "C" fn PMPI_Reduce_local(
     datatype: <A as Abi>::Datatype,
     op: <A as Abi>::Op,
 ) -> c_int {
-    forward!(Reduce_local(inbuf, inoutbuf, count, datatype, op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce_local)(caller, inbuf, inoutbuf, count, datatype, op) }
 }
 
 #[unsafe(no_mangle)]
@@ -9886,7 +12080,9 @@ pub unsafe extern "C" fn MPI_Reduce_local_c(
     datatype: <A as Abi>::Datatype,
     op: <A as Abi>::Op,
 ) -> c_int {
-    forward!(Reduce_local_c(inbuf, inoutbuf, count, datatype, op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce_local_c)(caller, inbuf, inoutbuf, count, datatype, op) }
 }
 
 #[unsafe(no_mangle)]
@@ -9897,7 +12093,9 @@ pub unsafe extern "C" fn PMPI_Reduce_local_c(
     datatype: <A as Abi>::Datatype,
     op: <A as Abi>::Op,
 ) -> c_int {
-    forward!(Reduce_local_c(inbuf, inoutbuf, count, datatype, op))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce_local_c)(caller, inbuf, inoutbuf, count, datatype, op) }
 }
 
 #[unsafe(no_mangle)]
@@ -9909,9 +12107,9 @@ pub unsafe extern "C" fn MPI_Reduce_scatter(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Reduce_scatter(
-        sendbuf, recvbuf, recvcounts, datatype, op, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce_scatter)(caller, sendbuf, recvbuf, recvcounts, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -9923,9 +12121,9 @@ pub unsafe extern "C" fn PMPI_Reduce_scatter(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Reduce_scatter(
-        sendbuf, recvbuf, recvcounts, datatype, op, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce_scatter)(caller, sendbuf, recvbuf, recvcounts, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -9937,9 +12135,9 @@ pub unsafe extern "C" fn MPI_Reduce_scatter_block(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Reduce_scatter_block(
-        sendbuf, recvbuf, recvcount, datatype, op, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce_scatter_block)(caller, sendbuf, recvbuf, recvcount, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -9951,9 +12149,9 @@ pub unsafe extern "C" fn PMPI_Reduce_scatter_block(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Reduce_scatter_block(
-        sendbuf, recvbuf, recvcount, datatype, op, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce_scatter_block)(caller, sendbuf, recvbuf, recvcount, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -9965,9 +12163,11 @@ pub unsafe extern "C" fn MPI_Reduce_scatter_block_c(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Reduce_scatter_block_c(
-        sendbuf, recvbuf, recvcount, datatype, op, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_scatter_block_c)(caller, sendbuf, recvbuf, recvcount, datatype, op, comm)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9979,9 +12179,11 @@ pub unsafe extern "C" fn PMPI_Reduce_scatter_block_c(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Reduce_scatter_block_c(
-        sendbuf, recvbuf, recvcount, datatype, op, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_scatter_block_c)(caller, sendbuf, recvbuf, recvcount, datatype, op, comm)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -9995,9 +12197,13 @@ pub unsafe extern "C" fn MPI_Reduce_scatter_block_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Reduce_scatter_block_init(
-        sendbuf, recvbuf, recvcount, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_scatter_block_init)(
+            caller, sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10011,9 +12217,13 @@ pub unsafe extern "C" fn PMPI_Reduce_scatter_block_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Reduce_scatter_block_init(
-        sendbuf, recvbuf, recvcount, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_scatter_block_init)(
+            caller, sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10027,9 +12237,13 @@ pub unsafe extern "C" fn MPI_Reduce_scatter_block_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Reduce_scatter_block_init_c(
-        sendbuf, recvbuf, recvcount, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_scatter_block_init_c)(
+            caller, sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10043,9 +12257,13 @@ pub unsafe extern "C" fn PMPI_Reduce_scatter_block_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Reduce_scatter_block_init_c(
-        sendbuf, recvbuf, recvcount, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_scatter_block_init_c)(
+            caller, sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10057,9 +12275,9 @@ pub unsafe extern "C" fn MPI_Reduce_scatter_c(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Reduce_scatter_c(
-        sendbuf, recvbuf, recvcounts, datatype, op, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce_scatter_c)(caller, sendbuf, recvbuf, recvcounts, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -10071,9 +12289,9 @@ pub unsafe extern "C" fn PMPI_Reduce_scatter_c(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Reduce_scatter_c(
-        sendbuf, recvbuf, recvcounts, datatype, op, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Reduce_scatter_c)(caller, sendbuf, recvbuf, recvcounts, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -10087,9 +12305,13 @@ pub unsafe extern "C" fn MPI_Reduce_scatter_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Reduce_scatter_init(
-        sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_scatter_init)(
+            caller, sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10103,9 +12325,13 @@ pub unsafe extern "C" fn PMPI_Reduce_scatter_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Reduce_scatter_init(
-        sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_scatter_init)(
+            caller, sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10119,9 +12345,13 @@ pub unsafe extern "C" fn MPI_Reduce_scatter_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Reduce_scatter_init_c(
-        sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_scatter_init_c)(
+            caller, sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10135,9 +12365,13 @@ pub unsafe extern "C" fn PMPI_Reduce_scatter_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Reduce_scatter_init_c(
-        sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Reduce_scatter_init_c)(
+            caller, sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10148,13 +12382,18 @@ pub unsafe extern "C" fn MPI_Register_datarep(
     dtype_file_extent_fn: Option<callback::DatarepExtentFunction<A>>,
     extra_state: *mut c_void,
 ) -> c_int {
-    forward!(Register_datarep(
-        datarep,
-        read_conversion_fn,
-        write_conversion_fn,
-        dtype_file_extent_fn,
-        extra_state
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Register_datarep)(
+            caller,
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10165,13 +12404,18 @@ pub unsafe extern "C" fn PMPI_Register_datarep(
     dtype_file_extent_fn: Option<callback::DatarepExtentFunction<A>>,
     extra_state: *mut c_void,
 ) -> c_int {
-    forward!(Register_datarep(
-        datarep,
-        read_conversion_fn,
-        write_conversion_fn,
-        dtype_file_extent_fn,
-        extra_state
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Register_datarep)(
+            caller,
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10182,13 +12426,18 @@ pub unsafe extern "C" fn MPI_Register_datarep_c(
     dtype_file_extent_fn: Option<callback::DatarepExtentFunction<A>>,
     extra_state: *mut c_void,
 ) -> c_int {
-    forward!(Register_datarep_c(
-        datarep,
-        read_conversion_fn,
-        write_conversion_fn,
-        dtype_file_extent_fn,
-        extra_state
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Register_datarep_c)(
+            caller,
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10199,83 +12448,116 @@ pub unsafe extern "C" fn PMPI_Register_datarep_c(
     dtype_file_extent_fn: Option<callback::DatarepExtentFunction<A>>,
     extra_state: *mut c_void,
 ) -> c_int {
-    forward!(Register_datarep_c(
-        datarep,
-        read_conversion_fn,
-        write_conversion_fn,
-        dtype_file_extent_fn,
-        extra_state
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Register_datarep_c)(
+            caller,
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Remove_error_class(errorclass: c_int) -> c_int {
-    forward!(Remove_error_class(errorclass))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Remove_error_class)(caller, errorclass) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Remove_error_class(errorclass: c_int) -> c_int {
-    forward!(Remove_error_class(errorclass))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Remove_error_class)(caller, errorclass) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Remove_error_code(errorcode: c_int) -> c_int {
-    forward!(Remove_error_code(errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Remove_error_code)(caller, errorcode) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Remove_error_code(errorcode: c_int) -> c_int {
-    forward!(Remove_error_code(errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Remove_error_code)(caller, errorcode) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Remove_error_string(errorcode: c_int) -> c_int {
-    forward!(Remove_error_string(errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Remove_error_string)(caller, errorcode) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Remove_error_string(errorcode: c_int) -> c_int {
-    forward!(Remove_error_string(errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Remove_error_string)(caller, errorcode) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Request_c2f(request: <A as Abi>::Request) -> c_int {
-    forward!(Request_c2f(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_c2f)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Request_c2f(request: <A as Abi>::Request) -> c_int {
-    forward!(Request_c2f(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_c2f)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Request_f2c(request: c_int) -> <A as Abi>::Request {
-    forward!(Request_f2c(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_f2c)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Request_f2c(request: c_int) -> <A as Abi>::Request {
-    forward!(Request_f2c(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_f2c)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Request_free(request: *mut <A as Abi>::Request) -> c_int {
-    forward!(Request_free(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_free)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Request_free(request: *mut <A as Abi>::Request) -> c_int {
-    forward!(Request_free(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_free)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Request_fromint(request: c_int) -> <A as Abi>::Request {
-    forward!(Request_fromint(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_fromint)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Request_fromint(request: c_int) -> <A as Abi>::Request {
-    forward!(Request_fromint(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_fromint)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -10284,7 +12566,9 @@ pub unsafe extern "C" fn MPI_Request_get_status(
     flag: *mut c_int,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Request_get_status(request, flag, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_get_status)(caller, request, flag, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -10293,7 +12577,9 @@ pub unsafe extern "C" fn PMPI_Request_get_status(
     flag: *mut c_int,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Request_get_status(request, flag, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_get_status)(caller, request, flag, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -10303,12 +12589,11 @@ pub unsafe extern "C" fn MPI_Request_get_status_all(
     flag: *mut c_int,
     array_of_statuses: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Request_get_status_all(
-        count,
-        array_of_requests,
-        flag,
-        array_of_statuses
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Request_get_status_all)(caller, count, array_of_requests, flag, array_of_statuses)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10318,12 +12603,11 @@ pub unsafe extern "C" fn PMPI_Request_get_status_all(
     flag: *mut c_int,
     array_of_statuses: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Request_get_status_all(
-        count,
-        array_of_requests,
-        flag,
-        array_of_statuses
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Request_get_status_all)(caller, count, array_of_requests, flag, array_of_statuses)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10334,13 +12618,9 @@ pub unsafe extern "C" fn MPI_Request_get_status_any(
     flag: *mut c_int,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Request_get_status_any(
-        count,
-        array_of_requests,
-        index,
-        flag,
-        status
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_get_status_any)(caller, count, array_of_requests, index, flag, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -10351,13 +12631,9 @@ pub unsafe extern "C" fn PMPI_Request_get_status_any(
     flag: *mut c_int,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Request_get_status_any(
-        count,
-        array_of_requests,
-        index,
-        flag,
-        status
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_get_status_any)(caller, count, array_of_requests, index, flag, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -10368,13 +12644,18 @@ pub unsafe extern "C" fn MPI_Request_get_status_some(
     array_of_indices: *mut c_int,
     array_of_statuses: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Request_get_status_some(
-        incount,
-        array_of_requests,
-        outcount,
-        array_of_indices,
-        array_of_statuses
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Request_get_status_some)(
+            caller,
+            incount,
+            array_of_requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10385,23 +12666,32 @@ pub unsafe extern "C" fn PMPI_Request_get_status_some(
     array_of_indices: *mut c_int,
     array_of_statuses: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Request_get_status_some(
-        incount,
-        array_of_requests,
-        outcount,
-        array_of_indices,
-        array_of_statuses
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Request_get_status_some)(
+            caller,
+            incount,
+            array_of_requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Request_toint(request: <A as Abi>::Request) -> c_int {
-    forward!(Request_toint(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_toint)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Request_toint(request: <A as Abi>::Request) -> c_int {
-    forward!(Request_toint(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Request_toint)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -10416,17 +12706,22 @@ pub unsafe extern "C" fn MPI_Rget(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rget(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Rget)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10441,17 +12736,22 @@ pub unsafe extern "C" fn PMPI_Rget(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rget(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Rget)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10470,21 +12770,26 @@ pub unsafe extern "C" fn MPI_Rget_accumulate(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rget_accumulate(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Rget_accumulate)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10503,21 +12808,26 @@ pub unsafe extern "C" fn PMPI_Rget_accumulate(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rget_accumulate(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Rget_accumulate)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10536,21 +12846,26 @@ pub unsafe extern "C" fn MPI_Rget_accumulate_c(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rget_accumulate_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Rget_accumulate_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10569,21 +12884,26 @@ pub unsafe extern "C" fn PMPI_Rget_accumulate_c(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rget_accumulate_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Rget_accumulate_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10598,17 +12918,22 @@ pub unsafe extern "C" fn MPI_Rget_c(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rget_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Rget_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10623,17 +12948,22 @@ pub unsafe extern "C" fn PMPI_Rget_c(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rget_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Rget_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10648,17 +12978,22 @@ pub unsafe extern "C" fn MPI_Rput(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rput(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Rput)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10673,17 +13008,22 @@ pub unsafe extern "C" fn PMPI_Rput(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rput(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Rput)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10698,17 +13038,22 @@ pub unsafe extern "C" fn MPI_Rput_c(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rput_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Rput_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10723,17 +13068,22 @@ pub unsafe extern "C" fn PMPI_Rput_c(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rput_c(
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Rput_c)(
+            caller,
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10745,7 +13095,9 @@ pub unsafe extern "C" fn MPI_Rsend(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Rsend(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Rsend)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -10757,7 +13109,9 @@ pub unsafe extern "C" fn PMPI_Rsend(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Rsend(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Rsend)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -10769,7 +13123,9 @@ pub unsafe extern "C" fn MPI_Rsend_c(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Rsend_c(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Rsend_c)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -10781,7 +13137,9 @@ pub unsafe extern "C" fn PMPI_Rsend_c(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Rsend_c(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Rsend_c)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -10794,7 +13152,9 @@ pub unsafe extern "C" fn MPI_Rsend_init(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rsend_init(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Rsend_init)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -10807,7 +13167,9 @@ pub unsafe extern "C" fn PMPI_Rsend_init(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rsend_init(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Rsend_init)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -10820,7 +13182,9 @@ pub unsafe extern "C" fn MPI_Rsend_init_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rsend_init_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Rsend_init_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -10833,7 +13197,9 @@ pub unsafe extern "C" fn PMPI_Rsend_init_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Rsend_init_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Rsend_init_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -10845,7 +13211,9 @@ pub unsafe extern "C" fn MPI_Scan(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Scan(sendbuf, recvbuf, count, datatype, op, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Scan)(caller, sendbuf, recvbuf, count, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -10857,7 +13225,9 @@ pub unsafe extern "C" fn PMPI_Scan(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Scan(sendbuf, recvbuf, count, datatype, op, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Scan)(caller, sendbuf, recvbuf, count, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -10869,7 +13239,9 @@ pub unsafe extern "C" fn MPI_Scan_c(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Scan_c(sendbuf, recvbuf, count, datatype, op, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Scan_c)(caller, sendbuf, recvbuf, count, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -10881,7 +13253,9 @@ pub unsafe extern "C" fn PMPI_Scan_c(
     op: <A as Abi>::Op,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Scan_c(sendbuf, recvbuf, count, datatype, op, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Scan_c)(caller, sendbuf, recvbuf, count, datatype, op, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -10895,9 +13269,13 @@ pub unsafe extern "C" fn MPI_Scan_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Scan_init(
-        sendbuf, recvbuf, count, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scan_init)(
+            caller, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10911,9 +13289,13 @@ pub unsafe extern "C" fn PMPI_Scan_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Scan_init(
-        sendbuf, recvbuf, count, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scan_init)(
+            caller, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10927,9 +13309,13 @@ pub unsafe extern "C" fn MPI_Scan_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Scan_init_c(
-        sendbuf, recvbuf, count, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scan_init_c)(
+            caller, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10943,9 +13329,13 @@ pub unsafe extern "C" fn PMPI_Scan_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Scan_init_c(
-        sendbuf, recvbuf, count, datatype, op, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scan_init_c)(
+            caller, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10959,9 +13349,13 @@ pub unsafe extern "C" fn MPI_Scatter(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Scatter(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatter)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10975,9 +13369,13 @@ pub unsafe extern "C" fn PMPI_Scatter(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Scatter(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatter)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -10991,9 +13389,13 @@ pub unsafe extern "C" fn MPI_Scatter_c(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Scatter_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatter_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11007,9 +13409,13 @@ pub unsafe extern "C" fn PMPI_Scatter_c(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Scatter_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatter_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11025,9 +13431,14 @@ pub unsafe extern "C" fn MPI_Scatter_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Scatter_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatter_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11043,9 +13454,14 @@ pub unsafe extern "C" fn PMPI_Scatter_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Scatter_init(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatter_init)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11061,9 +13477,14 @@ pub unsafe extern "C" fn MPI_Scatter_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Scatter_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatter_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11079,9 +13500,14 @@ pub unsafe extern "C" fn PMPI_Scatter_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Scatter_init_c(
-        sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatter_init_c)(
+            caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11096,9 +13522,13 @@ pub unsafe extern "C" fn MPI_Scatterv(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Scatterv(
-        sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatterv)(
+            caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11113,9 +13543,13 @@ pub unsafe extern "C" fn PMPI_Scatterv(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Scatterv(
-        sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatterv)(
+            caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11130,9 +13564,13 @@ pub unsafe extern "C" fn MPI_Scatterv_c(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Scatterv_c(
-        sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatterv_c)(
+            caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11147,9 +13585,13 @@ pub unsafe extern "C" fn PMPI_Scatterv_c(
     root: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Scatterv_c(
-        sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatterv_c)(
+            caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11166,10 +13608,14 @@ pub unsafe extern "C" fn MPI_Scatterv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Scatterv_init(
-        sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatterv_init)(
+            caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11186,10 +13632,14 @@ pub unsafe extern "C" fn PMPI_Scatterv_init(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Scatterv_init(
-        sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatterv_init)(
+            caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11206,10 +13656,14 @@ pub unsafe extern "C" fn MPI_Scatterv_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Scatterv_init_c(
-        sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatterv_init_c)(
+            caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11226,10 +13680,14 @@ pub unsafe extern "C" fn PMPI_Scatterv_init_c(
     info: <A as Abi>::Info,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Scatterv_init_c(
-        sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
-        request
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Scatterv_init_c)(
+            caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root,
+            comm, info, request,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11241,7 +13699,9 @@ pub unsafe extern "C" fn MPI_Send(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Send(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Send)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -11253,7 +13713,9 @@ pub unsafe extern "C" fn PMPI_Send(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Send(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Send)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -11265,7 +13727,9 @@ pub unsafe extern "C" fn MPI_Send_c(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Send_c(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Send_c)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -11277,7 +13741,9 @@ pub unsafe extern "C" fn PMPI_Send_c(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Send_c(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Send_c)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -11290,7 +13756,9 @@ pub unsafe extern "C" fn MPI_Send_init(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Send_init(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Send_init)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -11303,7 +13771,9 @@ pub unsafe extern "C" fn PMPI_Send_init(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Send_init(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Send_init)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -11316,7 +13786,9 @@ pub unsafe extern "C" fn MPI_Send_init_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Send_init_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Send_init_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -11329,7 +13801,9 @@ pub unsafe extern "C" fn PMPI_Send_init_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Send_init_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Send_init_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -11347,10 +13821,14 @@ pub unsafe extern "C" fn MPI_Sendrecv(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Sendrecv(
-        sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
-        comm, status
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Sendrecv)(
+            caller, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+            source, recvtag, comm, status,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11368,10 +13846,14 @@ pub unsafe extern "C" fn PMPI_Sendrecv(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Sendrecv(
-        sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
-        comm, status
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Sendrecv)(
+            caller, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+            source, recvtag, comm, status,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11389,10 +13871,14 @@ pub unsafe extern "C" fn MPI_Sendrecv_c(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Sendrecv_c(
-        sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
-        comm, status
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Sendrecv_c)(
+            caller, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+            source, recvtag, comm, status,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11410,10 +13896,14 @@ pub unsafe extern "C" fn PMPI_Sendrecv_c(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Sendrecv_c(
-        sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
-        comm, status
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Sendrecv_c)(
+            caller, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+            source, recvtag, comm, status,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11428,9 +13918,13 @@ pub unsafe extern "C" fn MPI_Sendrecv_replace(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Sendrecv_replace(
-        buf, count, datatype, dest, sendtag, source, recvtag, comm, status
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Sendrecv_replace)(
+            caller, buf, count, datatype, dest, sendtag, source, recvtag, comm, status,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11445,9 +13939,13 @@ pub unsafe extern "C" fn PMPI_Sendrecv_replace(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Sendrecv_replace(
-        buf, count, datatype, dest, sendtag, source, recvtag, comm, status
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Sendrecv_replace)(
+            caller, buf, count, datatype, dest, sendtag, source, recvtag, comm, status,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11462,9 +13960,13 @@ pub unsafe extern "C" fn MPI_Sendrecv_replace_c(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Sendrecv_replace_c(
-        buf, count, datatype, dest, sendtag, source, recvtag, comm, status
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Sendrecv_replace_c)(
+            caller, buf, count, datatype, dest, sendtag, source, recvtag, comm, status,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11479,9 +13981,13 @@ pub unsafe extern "C" fn PMPI_Sendrecv_replace_c(
     comm: <A as Abi>::Comm,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Sendrecv_replace_c(
-        buf, count, datatype, dest, sendtag, source, recvtag, comm, status
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Sendrecv_replace_c)(
+            caller, buf, count, datatype, dest, sendtag, source, recvtag, comm, status,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -11490,7 +13996,9 @@ pub unsafe extern "C" fn MPI_Session_attach_buffer(
     buffer: *mut c_void,
     size: c_int,
 ) -> c_int {
-    forward!(Session_attach_buffer(session, buffer, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_attach_buffer)(caller, session, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -11499,7 +14007,9 @@ pub unsafe extern "C" fn PMPI_Session_attach_buffer(
     buffer: *mut c_void,
     size: c_int,
 ) -> c_int {
-    forward!(Session_attach_buffer(session, buffer, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_attach_buffer)(caller, session, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -11508,7 +14018,9 @@ pub unsafe extern "C" fn MPI_Session_attach_buffer_c(
     buffer: *mut c_void,
     size: i64,
 ) -> c_int {
-    forward!(Session_attach_buffer_c(session, buffer, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_attach_buffer_c)(caller, session, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -11517,17 +14029,23 @@ pub unsafe extern "C" fn PMPI_Session_attach_buffer_c(
     buffer: *mut c_void,
     size: i64,
 ) -> c_int {
-    forward!(Session_attach_buffer_c(session, buffer, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_attach_buffer_c)(caller, session, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Session_c2f(session: <A as Abi>::Session) -> c_int {
-    forward!(Session_c2f(session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_c2f)(caller, session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Session_c2f(session: <A as Abi>::Session) -> c_int {
-    forward!(Session_c2f(session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_c2f)(caller, session) }
 }
 
 #[unsafe(no_mangle)]
@@ -11535,7 +14053,9 @@ pub unsafe extern "C" fn MPI_Session_call_errhandler(
     session: <A as Abi>::Session,
     errorcode: c_int,
 ) -> c_int {
-    forward!(Session_call_errhandler(session, errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_call_errhandler)(caller, session, errorcode) }
 }
 
 #[unsafe(no_mangle)]
@@ -11543,7 +14063,9 @@ pub unsafe extern "C" fn PMPI_Session_call_errhandler(
     session: <A as Abi>::Session,
     errorcode: c_int,
 ) -> c_int {
-    forward!(Session_call_errhandler(session, errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_call_errhandler)(caller, session, errorcode) }
 }
 
 #[unsafe(no_mangle)]
@@ -11551,7 +14073,9 @@ pub unsafe extern "C" fn MPI_Session_create_errhandler(
     session_errhandler_fn: Option<callback::SessionErrhandlerFunction<A>>,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Session_create_errhandler(session_errhandler_fn, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_create_errhandler)(caller, session_errhandler_fn, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -11559,7 +14083,9 @@ pub unsafe extern "C" fn PMPI_Session_create_errhandler(
     session_errhandler_fn: Option<callback::SessionErrhandlerFunction<A>>,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Session_create_errhandler(session_errhandler_fn, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_create_errhandler)(caller, session_errhandler_fn, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -11568,7 +14094,9 @@ pub unsafe extern "C" fn MPI_Session_detach_buffer(
     buffer_addr: *mut c_void,
     size: *mut c_int,
 ) -> c_int {
-    forward!(Session_detach_buffer(session, buffer_addr, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_detach_buffer)(caller, session, buffer_addr, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -11577,7 +14105,9 @@ pub unsafe extern "C" fn PMPI_Session_detach_buffer(
     buffer_addr: *mut c_void,
     size: *mut c_int,
 ) -> c_int {
-    forward!(Session_detach_buffer(session, buffer_addr, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_detach_buffer)(caller, session, buffer_addr, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -11586,7 +14116,9 @@ pub unsafe extern "C" fn MPI_Session_detach_buffer_c(
     buffer_addr: *mut c_void,
     size: *mut i64,
 ) -> c_int {
-    forward!(Session_detach_buffer_c(session, buffer_addr, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_detach_buffer_c)(caller, session, buffer_addr, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -11595,47 +14127,65 @@ pub unsafe extern "C" fn PMPI_Session_detach_buffer_c(
     buffer_addr: *mut c_void,
     size: *mut i64,
 ) -> c_int {
-    forward!(Session_detach_buffer_c(session, buffer_addr, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_detach_buffer_c)(caller, session, buffer_addr, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Session_f2c(session: c_int) -> <A as Abi>::Session {
-    forward!(Session_f2c(session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_f2c)(caller, session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Session_f2c(session: c_int) -> <A as Abi>::Session {
-    forward!(Session_f2c(session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_f2c)(caller, session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Session_finalize(session: *mut <A as Abi>::Session) -> c_int {
-    forward!(Session_finalize(session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_finalize)(caller, session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Session_finalize(session: *mut <A as Abi>::Session) -> c_int {
-    forward!(Session_finalize(session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_finalize)(caller, session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Session_flush_buffer(session: <A as Abi>::Session) -> c_int {
-    forward!(Session_flush_buffer(session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_flush_buffer)(caller, session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Session_flush_buffer(session: <A as Abi>::Session) -> c_int {
-    forward!(Session_flush_buffer(session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_flush_buffer)(caller, session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Session_fromint(session: c_int) -> <A as Abi>::Session {
-    forward!(Session_fromint(session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_fromint)(caller, session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Session_fromint(session: c_int) -> <A as Abi>::Session {
-    forward!(Session_fromint(session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_fromint)(caller, session) }
 }
 
 #[unsafe(no_mangle)]
@@ -11643,7 +14193,9 @@ pub unsafe extern "C" fn MPI_Session_get_errhandler(
     session: <A as Abi>::Session,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Session_get_errhandler(session, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_get_errhandler)(caller, session, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -11651,7 +14203,9 @@ pub unsafe extern "C" fn PMPI_Session_get_errhandler(
     session: <A as Abi>::Session,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Session_get_errhandler(session, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_get_errhandler)(caller, session, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -11659,7 +14213,9 @@ pub unsafe extern "C" fn MPI_Session_get_info(
     session: <A as Abi>::Session,
     info_used: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(Session_get_info(session, info_used))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_get_info)(caller, session, info_used) }
 }
 
 #[unsafe(no_mangle)]
@@ -11667,7 +14223,9 @@ pub unsafe extern "C" fn PMPI_Session_get_info(
     session: <A as Abi>::Session,
     info_used: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(Session_get_info(session, info_used))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_get_info)(caller, session, info_used) }
 }
 
 #[unsafe(no_mangle)]
@@ -11678,7 +14236,9 @@ pub unsafe extern "C" fn MPI_Session_get_nth_pset(
     pset_len: *mut c_int,
     pset_name: *mut c_char,
 ) -> c_int {
-    forward!(Session_get_nth_pset(session, info, n, pset_len, pset_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_get_nth_pset)(caller, session, info, n, pset_len, pset_name) }
 }
 
 #[unsafe(no_mangle)]
@@ -11689,7 +14249,9 @@ pub unsafe extern "C" fn PMPI_Session_get_nth_pset(
     pset_len: *mut c_int,
     pset_name: *mut c_char,
 ) -> c_int {
-    forward!(Session_get_nth_pset(session, info, n, pset_len, pset_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_get_nth_pset)(caller, session, info, n, pset_len, pset_name) }
 }
 
 #[unsafe(no_mangle)]
@@ -11698,7 +14260,9 @@ pub unsafe extern "C" fn MPI_Session_get_num_psets(
     info: <A as Abi>::Info,
     npset_names: *mut c_int,
 ) -> c_int {
-    forward!(Session_get_num_psets(session, info, npset_names))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_get_num_psets)(caller, session, info, npset_names) }
 }
 
 #[unsafe(no_mangle)]
@@ -11707,7 +14271,9 @@ pub unsafe extern "C" fn PMPI_Session_get_num_psets(
     info: <A as Abi>::Info,
     npset_names: *mut c_int,
 ) -> c_int {
-    forward!(Session_get_num_psets(session, info, npset_names))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_get_num_psets)(caller, session, info, npset_names) }
 }
 
 #[unsafe(no_mangle)]
@@ -11716,7 +14282,9 @@ pub unsafe extern "C" fn MPI_Session_get_pset_info(
     pset_name: *const c_char,
     info: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(Session_get_pset_info(session, pset_name, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_get_pset_info)(caller, session, pset_name, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -11725,7 +14293,9 @@ pub unsafe extern "C" fn PMPI_Session_get_pset_info(
     pset_name: *const c_char,
     info: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(Session_get_pset_info(session, pset_name, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_get_pset_info)(caller, session, pset_name, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -11733,7 +14303,9 @@ pub unsafe extern "C" fn MPI_Session_iflush_buffer(
     session: <A as Abi>::Session,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Session_iflush_buffer(session, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_iflush_buffer)(caller, session, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -11741,7 +14313,9 @@ pub unsafe extern "C" fn PMPI_Session_iflush_buffer(
     session: <A as Abi>::Session,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Session_iflush_buffer(session, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_iflush_buffer)(caller, session, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -11750,7 +14324,9 @@ pub unsafe extern "C" fn MPI_Session_init(
     errhandler: <A as Abi>::Errhandler,
     session: *mut <A as Abi>::Session,
 ) -> c_int {
-    forward!(Session_init(info, errhandler, session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_init)(caller, info, errhandler, session) }
 }
 
 #[unsafe(no_mangle)]
@@ -11759,7 +14335,9 @@ pub unsafe extern "C" fn PMPI_Session_init(
     errhandler: <A as Abi>::Errhandler,
     session: *mut <A as Abi>::Session,
 ) -> c_int {
-    forward!(Session_init(info, errhandler, session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_init)(caller, info, errhandler, session) }
 }
 
 #[unsafe(no_mangle)]
@@ -11767,7 +14345,9 @@ pub unsafe extern "C" fn MPI_Session_set_errhandler(
     session: <A as Abi>::Session,
     errhandler: <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Session_set_errhandler(session, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_set_errhandler)(caller, session, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -11775,17 +14355,23 @@ pub unsafe extern "C" fn PMPI_Session_set_errhandler(
     session: <A as Abi>::Session,
     errhandler: <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Session_set_errhandler(session, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_set_errhandler)(caller, session, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Session_toint(session: <A as Abi>::Session) -> c_int {
-    forward!(Session_toint(session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_toint)(caller, session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Session_toint(session: <A as Abi>::Session) -> c_int {
-    forward!(Session_toint(session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Session_toint)(caller, session) }
 }
 
 #[unsafe(no_mangle)]
@@ -11797,7 +14383,9 @@ pub unsafe extern "C" fn MPI_Ssend(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Ssend(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ssend)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -11809,7 +14397,9 @@ pub unsafe extern "C" fn PMPI_Ssend(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Ssend(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ssend)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -11821,7 +14411,9 @@ pub unsafe extern "C" fn MPI_Ssend_c(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Ssend_c(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ssend_c)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -11833,7 +14425,9 @@ pub unsafe extern "C" fn PMPI_Ssend_c(
     tag: c_int,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Ssend_c(buf, count, datatype, dest, tag, comm))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ssend_c)(caller, buf, count, datatype, dest, tag, comm) }
 }
 
 #[unsafe(no_mangle)]
@@ -11846,7 +14440,9 @@ pub unsafe extern "C" fn MPI_Ssend_init(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ssend_init(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ssend_init)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -11859,7 +14455,9 @@ pub unsafe extern "C" fn PMPI_Ssend_init(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ssend_init(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ssend_init)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -11872,7 +14470,9 @@ pub unsafe extern "C" fn MPI_Ssend_init_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ssend_init_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ssend_init_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -11885,17 +14485,23 @@ pub unsafe extern "C" fn PMPI_Ssend_init_c(
     comm: <A as Abi>::Comm,
     request: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Ssend_init_c(buf, count, datatype, dest, tag, comm, request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Ssend_init_c)(caller, buf, count, datatype, dest, tag, comm, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Start(request: *mut <A as Abi>::Request) -> c_int {
-    forward!(Start(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Start)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Start(request: *mut <A as Abi>::Request) -> c_int {
-    forward!(Start(request))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Start)(caller, request) }
 }
 
 #[unsafe(no_mangle)]
@@ -11903,7 +14509,9 @@ pub unsafe extern "C" fn MPI_Startall(
     count: c_int,
     array_of_requests: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Startall(count, array_of_requests))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Startall)(caller, count, array_of_requests) }
 }
 
 #[unsafe(no_mangle)]
@@ -11911,7 +14519,9 @@ pub unsafe extern "C" fn PMPI_Startall(
     count: c_int,
     array_of_requests: *mut <A as Abi>::Request,
 ) -> c_int {
-    forward!(Startall(count, array_of_requests))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Startall)(caller, count, array_of_requests) }
 }
 
 #[unsafe(no_mangle)]
@@ -11919,7 +14529,9 @@ pub unsafe extern "C" fn MPI_Status_c2f(
     c_status: *const <A as Abi>::Status,
     f_status: *mut c_int,
 ) -> c_int {
-    forward!(Status_c2f(c_status, f_status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_c2f)(caller, c_status, f_status) }
 }
 
 #[unsafe(no_mangle)]
@@ -11927,7 +14539,9 @@ pub unsafe extern "C" fn PMPI_Status_c2f(
     c_status: *const <A as Abi>::Status,
     f_status: *mut c_int,
 ) -> c_int {
-    forward!(Status_c2f(c_status, f_status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_c2f)(caller, c_status, f_status) }
 }
 
 #[unsafe(no_mangle)]
@@ -11935,7 +14549,9 @@ pub unsafe extern "C" fn MPI_Status_c2f08(
     c_status: *const <A as Abi>::Status,
     f08_status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Status_c2f08(c_status, f08_status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_c2f08)(caller, c_status, f08_status) }
 }
 
 #[unsafe(no_mangle)]
@@ -11943,7 +14559,9 @@ pub unsafe extern "C" fn PMPI_Status_c2f08(
     c_status: *const <A as Abi>::Status,
     f08_status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Status_c2f08(c_status, f08_status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_c2f08)(caller, c_status, f08_status) }
 }
 
 #[unsafe(no_mangle)]
@@ -11951,7 +14569,9 @@ pub unsafe extern "C" fn MPI_Status_f082c(
     f08_status: *const <A as Abi>::Status,
     c_status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Status_f082c(f08_status, c_status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_f082c)(caller, f08_status, c_status) }
 }
 
 #[unsafe(no_mangle)]
@@ -11959,7 +14579,9 @@ pub unsafe extern "C" fn PMPI_Status_f082c(
     f08_status: *const <A as Abi>::Status,
     c_status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Status_f082c(f08_status, c_status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_f082c)(caller, f08_status, c_status) }
 }
 
 #[unsafe(no_mangle)]
@@ -11967,7 +14589,9 @@ pub unsafe extern "C" fn MPI_Status_f082f(
     f08_status: *const <A as Abi>::Status,
     f_status: *mut c_int,
 ) -> c_int {
-    forward!(Status_f082f(f08_status, f_status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_f082f)(caller, f08_status, f_status) }
 }
 
 #[unsafe(no_mangle)]
@@ -11975,7 +14599,9 @@ pub unsafe extern "C" fn PMPI_Status_f082f(
     f08_status: *const <A as Abi>::Status,
     f_status: *mut c_int,
 ) -> c_int {
-    forward!(Status_f082f(f08_status, f_status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_f082f)(caller, f08_status, f_status) }
 }
 
 #[unsafe(no_mangle)]
@@ -11983,7 +14609,9 @@ pub unsafe extern "C" fn MPI_Status_f2c(
     f_status: *const c_int,
     c_status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Status_f2c(f_status, c_status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_f2c)(caller, f_status, c_status) }
 }
 
 #[unsafe(no_mangle)]
@@ -11991,7 +14619,9 @@ pub unsafe extern "C" fn PMPI_Status_f2c(
     f_status: *const c_int,
     c_status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Status_f2c(f_status, c_status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_f2c)(caller, f_status, c_status) }
 }
 
 #[unsafe(no_mangle)]
@@ -11999,7 +14629,9 @@ pub unsafe extern "C" fn MPI_Status_f2f08(
     f_status: *const c_int,
     f08_status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Status_f2f08(f_status, f08_status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_f2f08)(caller, f_status, f08_status) }
 }
 
 #[unsafe(no_mangle)]
@@ -12007,7 +14639,9 @@ pub unsafe extern "C" fn PMPI_Status_f2f08(
     f_status: *const c_int,
     f08_status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Status_f2f08(f_status, f08_status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_f2f08)(caller, f_status, f08_status) }
 }
 
 #[unsafe(no_mangle)]
@@ -12015,7 +14649,9 @@ pub unsafe extern "C" fn MPI_Status_get_error(
     status: *const <A as Abi>::Status,
     err: *mut c_int,
 ) -> c_int {
-    forward!(Status_get_error(status, err))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_get_error)(caller, status, err) }
 }
 
 #[unsafe(no_mangle)]
@@ -12023,7 +14659,9 @@ pub unsafe extern "C" fn PMPI_Status_get_error(
     status: *const <A as Abi>::Status,
     err: *mut c_int,
 ) -> c_int {
-    forward!(Status_get_error(status, err))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_get_error)(caller, status, err) }
 }
 
 #[unsafe(no_mangle)]
@@ -12031,7 +14669,9 @@ pub unsafe extern "C" fn MPI_Status_get_source(
     status: *const <A as Abi>::Status,
     source: *mut c_int,
 ) -> c_int {
-    forward!(Status_get_source(status, source))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_get_source)(caller, status, source) }
 }
 
 #[unsafe(no_mangle)]
@@ -12039,7 +14679,9 @@ pub unsafe extern "C" fn PMPI_Status_get_source(
     status: *const <A as Abi>::Status,
     source: *mut c_int,
 ) -> c_int {
-    forward!(Status_get_source(status, source))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_get_source)(caller, status, source) }
 }
 
 #[unsafe(no_mangle)]
@@ -12047,7 +14689,9 @@ pub unsafe extern "C" fn MPI_Status_get_tag(
     status: *const <A as Abi>::Status,
     tag: *mut c_int,
 ) -> c_int {
-    forward!(Status_get_tag(status, tag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_get_tag)(caller, status, tag) }
 }
 
 #[unsafe(no_mangle)]
@@ -12055,7 +14699,9 @@ pub unsafe extern "C" fn PMPI_Status_get_tag(
     status: *const <A as Abi>::Status,
     tag: *mut c_int,
 ) -> c_int {
-    forward!(Status_get_tag(status, tag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_get_tag)(caller, status, tag) }
 }
 
 #[unsafe(no_mangle)]
@@ -12063,7 +14709,9 @@ pub unsafe extern "C" fn MPI_Status_set_cancelled(
     status: *mut <A as Abi>::Status,
     flag: c_int,
 ) -> c_int {
-    forward!(Status_set_cancelled(status, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_cancelled)(caller, status, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -12071,7 +14719,9 @@ pub unsafe extern "C" fn PMPI_Status_set_cancelled(
     status: *mut <A as Abi>::Status,
     flag: c_int,
 ) -> c_int {
-    forward!(Status_set_cancelled(status, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_cancelled)(caller, status, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -12080,7 +14730,9 @@ pub unsafe extern "C" fn MPI_Status_set_elements(
     datatype: <A as Abi>::Datatype,
     count: c_int,
 ) -> c_int {
-    forward!(Status_set_elements(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_elements)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -12089,7 +14741,9 @@ pub unsafe extern "C" fn PMPI_Status_set_elements(
     datatype: <A as Abi>::Datatype,
     count: c_int,
 ) -> c_int {
-    forward!(Status_set_elements(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_elements)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -12098,7 +14752,9 @@ pub unsafe extern "C" fn MPI_Status_set_elements_c(
     datatype: <A as Abi>::Datatype,
     count: i64,
 ) -> c_int {
-    forward!(Status_set_elements_c(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_elements_c)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -12107,7 +14763,9 @@ pub unsafe extern "C" fn PMPI_Status_set_elements_c(
     datatype: <A as Abi>::Datatype,
     count: i64,
 ) -> c_int {
-    forward!(Status_set_elements_c(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_elements_c)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -12116,7 +14774,9 @@ pub unsafe extern "C" fn MPI_Status_set_elements_x(
     datatype: <A as Abi>::Datatype,
     count: i64,
 ) -> c_int {
-    forward!(Status_set_elements_x(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_elements_x)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -12125,7 +14785,9 @@ pub unsafe extern "C" fn PMPI_Status_set_elements_x(
     datatype: <A as Abi>::Datatype,
     count: i64,
 ) -> c_int {
-    forward!(Status_set_elements_x(status, datatype, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_elements_x)(caller, status, datatype, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -12133,7 +14795,9 @@ pub unsafe extern "C" fn MPI_Status_set_error(
     status: *mut <A as Abi>::Status,
     err: c_int,
 ) -> c_int {
-    forward!(Status_set_error(status, err))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_error)(caller, status, err) }
 }
 
 #[unsafe(no_mangle)]
@@ -12141,7 +14805,9 @@ pub unsafe extern "C" fn PMPI_Status_set_error(
     status: *mut <A as Abi>::Status,
     err: c_int,
 ) -> c_int {
-    forward!(Status_set_error(status, err))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_error)(caller, status, err) }
 }
 
 #[unsafe(no_mangle)]
@@ -12149,7 +14815,9 @@ pub unsafe extern "C" fn MPI_Status_set_source(
     status: *mut <A as Abi>::Status,
     source: c_int,
 ) -> c_int {
-    forward!(Status_set_source(status, source))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_source)(caller, status, source) }
 }
 
 #[unsafe(no_mangle)]
@@ -12157,27 +14825,37 @@ pub unsafe extern "C" fn PMPI_Status_set_source(
     status: *mut <A as Abi>::Status,
     source: c_int,
 ) -> c_int {
-    forward!(Status_set_source(status, source))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_source)(caller, status, source) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Status_set_tag(status: *mut <A as Abi>::Status, tag: c_int) -> c_int {
-    forward!(Status_set_tag(status, tag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_tag)(caller, status, tag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Status_set_tag(status: *mut <A as Abi>::Status, tag: c_int) -> c_int {
-    forward!(Status_set_tag(status, tag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Status_set_tag)(caller, status, tag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_category_changed(update_number: *mut c_int) -> c_int {
-    forward!(T_category_changed(update_number))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_changed)(caller, update_number) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_category_changed(update_number: *mut c_int) -> c_int {
-    forward!(T_category_changed(update_number))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_changed)(caller, update_number) }
 }
 
 #[unsafe(no_mangle)]
@@ -12186,7 +14864,9 @@ pub unsafe extern "C" fn MPI_T_category_get_categories(
     len: c_int,
     indices: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_categories(cat_index, len, indices))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_categories)(caller, cat_index, len, indices) }
 }
 
 #[unsafe(no_mangle)]
@@ -12195,7 +14875,9 @@ pub unsafe extern "C" fn PMPI_T_category_get_categories(
     len: c_int,
     indices: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_categories(cat_index, len, indices))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_categories)(caller, cat_index, len, indices) }
 }
 
 #[unsafe(no_mangle)]
@@ -12204,7 +14886,9 @@ pub unsafe extern "C" fn MPI_T_category_get_cvars(
     len: c_int,
     indices: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_cvars(cat_index, len, indices))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_cvars)(caller, cat_index, len, indices) }
 }
 
 #[unsafe(no_mangle)]
@@ -12213,7 +14897,9 @@ pub unsafe extern "C" fn PMPI_T_category_get_cvars(
     len: c_int,
     indices: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_cvars(cat_index, len, indices))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_cvars)(caller, cat_index, len, indices) }
 }
 
 #[unsafe(no_mangle)]
@@ -12222,7 +14908,9 @@ pub unsafe extern "C" fn MPI_T_category_get_events(
     len: c_int,
     indices: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_events(cat_index, len, indices))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_events)(caller, cat_index, len, indices) }
 }
 
 #[unsafe(no_mangle)]
@@ -12231,7 +14919,9 @@ pub unsafe extern "C" fn PMPI_T_category_get_events(
     len: c_int,
     indices: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_events(cat_index, len, indices))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_events)(caller, cat_index, len, indices) }
 }
 
 #[unsafe(no_mangle)]
@@ -12239,7 +14929,9 @@ pub unsafe extern "C" fn MPI_T_category_get_index(
     name: *const c_char,
     cat_index: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_index(name, cat_index))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_index)(caller, name, cat_index) }
 }
 
 #[unsafe(no_mangle)]
@@ -12247,7 +14939,9 @@ pub unsafe extern "C" fn PMPI_T_category_get_index(
     name: *const c_char,
     cat_index: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_index(name, cat_index))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_index)(caller, name, cat_index) }
 }
 
 #[unsafe(no_mangle)]
@@ -12261,16 +14955,21 @@ pub unsafe extern "C" fn MPI_T_category_get_info(
     num_pvars: *mut c_int,
     num_categories: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_info(
-        cat_index,
-        name,
-        name_len,
-        desc,
-        desc_len,
-        num_cvars,
-        num_pvars,
-        num_categories
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_category_get_info)(
+            caller,
+            cat_index,
+            name,
+            name_len,
+            desc,
+            desc_len,
+            num_cvars,
+            num_pvars,
+            num_categories,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -12284,26 +14983,35 @@ pub unsafe extern "C" fn PMPI_T_category_get_info(
     num_pvars: *mut c_int,
     num_categories: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_info(
-        cat_index,
-        name,
-        name_len,
-        desc,
-        desc_len,
-        num_cvars,
-        num_pvars,
-        num_categories
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_category_get_info)(
+            caller,
+            cat_index,
+            name,
+            name_len,
+            desc,
+            desc_len,
+            num_cvars,
+            num_pvars,
+            num_categories,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_category_get_num(num_cat: *mut c_int) -> c_int {
-    forward!(T_category_get_num(num_cat))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_num)(caller, num_cat) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_category_get_num(num_cat: *mut c_int) -> c_int {
-    forward!(T_category_get_num(num_cat))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_num)(caller, num_cat) }
 }
 
 #[unsafe(no_mangle)]
@@ -12311,7 +15019,9 @@ pub unsafe extern "C" fn MPI_T_category_get_num_events(
     cat_index: c_int,
     num_events: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_num_events(cat_index, num_events))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_num_events)(caller, cat_index, num_events) }
 }
 
 #[unsafe(no_mangle)]
@@ -12319,7 +15029,9 @@ pub unsafe extern "C" fn PMPI_T_category_get_num_events(
     cat_index: c_int,
     num_events: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_num_events(cat_index, num_events))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_num_events)(caller, cat_index, num_events) }
 }
 
 #[unsafe(no_mangle)]
@@ -12328,7 +15040,9 @@ pub unsafe extern "C" fn MPI_T_category_get_pvars(
     len: c_int,
     indices: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_pvars(cat_index, len, indices))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_pvars)(caller, cat_index, len, indices) }
 }
 
 #[unsafe(no_mangle)]
@@ -12337,7 +15051,9 @@ pub unsafe extern "C" fn PMPI_T_category_get_pvars(
     len: c_int,
     indices: *mut c_int,
 ) -> c_int {
-    forward!(T_category_get_pvars(cat_index, len, indices))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_category_get_pvars)(caller, cat_index, len, indices) }
 }
 
 #[unsafe(no_mangle)]
@@ -12345,7 +15061,9 @@ pub unsafe extern "C" fn MPI_T_cvar_get_index(
     name: *const c_char,
     cvar_index: *mut c_int,
 ) -> c_int {
-    forward!(T_cvar_get_index(name, cvar_index))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_cvar_get_index)(caller, name, cvar_index) }
 }
 
 #[unsafe(no_mangle)]
@@ -12353,7 +15071,9 @@ pub unsafe extern "C" fn PMPI_T_cvar_get_index(
     name: *const c_char,
     cvar_index: *mut c_int,
 ) -> c_int {
-    forward!(T_cvar_get_index(name, cvar_index))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_cvar_get_index)(caller, name, cvar_index) }
 }
 
 #[unsafe(no_mangle)]
@@ -12369,9 +15089,14 @@ pub unsafe extern "C" fn MPI_T_cvar_get_info(
     bind: *mut c_int,
     scope: *mut c_int,
 ) -> c_int {
-    forward!(T_cvar_get_info(
-        cvar_index, name, name_len, verbosity, datatype, enumtype, desc, desc_len, bind, scope
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_cvar_get_info)(
+            caller, cvar_index, name, name_len, verbosity, datatype, enumtype, desc, desc_len,
+            bind, scope,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -12387,19 +15112,28 @@ pub unsafe extern "C" fn PMPI_T_cvar_get_info(
     bind: *mut c_int,
     scope: *mut c_int,
 ) -> c_int {
-    forward!(T_cvar_get_info(
-        cvar_index, name, name_len, verbosity, datatype, enumtype, desc, desc_len, bind, scope
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_cvar_get_info)(
+            caller, cvar_index, name, name_len, verbosity, datatype, enumtype, desc, desc_len,
+            bind, scope,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_cvar_get_num(num_cvar: *mut c_int) -> c_int {
-    forward!(T_cvar_get_num(num_cvar))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_cvar_get_num)(caller, num_cvar) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_cvar_get_num(num_cvar: *mut c_int) -> c_int {
-    forward!(T_cvar_get_num(num_cvar))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_cvar_get_num)(caller, num_cvar) }
 }
 
 #[unsafe(no_mangle)]
@@ -12409,7 +15143,9 @@ pub unsafe extern "C" fn MPI_T_cvar_handle_alloc(
     handle: *mut *mut c_void,
     count: *mut c_int,
 ) -> c_int {
-    forward!(T_cvar_handle_alloc(cvar_index, obj_handle, handle, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_cvar_handle_alloc)(caller, cvar_index, obj_handle, handle, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -12419,37 +15155,51 @@ pub unsafe extern "C" fn PMPI_T_cvar_handle_alloc(
     handle: *mut *mut c_void,
     count: *mut c_int,
 ) -> c_int {
-    forward!(T_cvar_handle_alloc(cvar_index, obj_handle, handle, count))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_cvar_handle_alloc)(caller, cvar_index, obj_handle, handle, count) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_cvar_handle_free(handle: *mut *mut c_void) -> c_int {
-    forward!(T_cvar_handle_free(handle))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_cvar_handle_free)(caller, handle) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_cvar_handle_free(handle: *mut *mut c_void) -> c_int {
-    forward!(T_cvar_handle_free(handle))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_cvar_handle_free)(caller, handle) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_cvar_read(handle: *mut c_void, buf: *mut c_void) -> c_int {
-    forward!(T_cvar_read(handle, buf))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_cvar_read)(caller, handle, buf) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_cvar_read(handle: *mut c_void, buf: *mut c_void) -> c_int {
-    forward!(T_cvar_read(handle, buf))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_cvar_read)(caller, handle, buf) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_cvar_write(handle: *mut c_void, buf: *const c_void) -> c_int {
-    forward!(T_cvar_write(handle, buf))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_cvar_write)(caller, handle, buf) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_cvar_write(handle: *mut c_void, buf: *const c_void) -> c_int {
-    forward!(T_cvar_write(handle, buf))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_cvar_write)(caller, handle, buf) }
 }
 
 #[unsafe(no_mangle)]
@@ -12459,7 +15209,9 @@ pub unsafe extern "C" fn MPI_T_enum_get_info(
     name: *mut c_char,
     name_len: *mut c_int,
 ) -> c_int {
-    forward!(T_enum_get_info(enumtype, num, name, name_len))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_enum_get_info)(caller, enumtype, num, name, name_len) }
 }
 
 #[unsafe(no_mangle)]
@@ -12469,7 +15221,9 @@ pub unsafe extern "C" fn PMPI_T_enum_get_info(
     name: *mut c_char,
     name_len: *mut c_int,
 ) -> c_int {
-    forward!(T_enum_get_info(enumtype, num, name, name_len))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_enum_get_info)(caller, enumtype, num, name, name_len) }
 }
 
 #[unsafe(no_mangle)]
@@ -12480,7 +15234,9 @@ pub unsafe extern "C" fn MPI_T_enum_get_item(
     name: *mut c_char,
     name_len: *mut c_int,
 ) -> c_int {
-    forward!(T_enum_get_item(enumtype, index, value, name, name_len))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_enum_get_item)(caller, enumtype, index, value, name, name_len) }
 }
 
 #[unsafe(no_mangle)]
@@ -12491,7 +15247,9 @@ pub unsafe extern "C" fn PMPI_T_enum_get_item(
     name: *mut c_char,
     name_len: *mut c_int,
 ) -> c_int {
-    forward!(T_enum_get_item(enumtype, index, value, name, name_len))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_enum_get_item)(caller, enumtype, index, value, name, name_len) }
 }
 
 #[unsafe(no_mangle)]
@@ -12500,11 +15258,9 @@ pub unsafe extern "C" fn MPI_T_event_callback_get_info(
     cb_safety: c_int,
     info_used: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(T_event_callback_get_info(
-        event_registration,
-        cb_safety,
-        info_used
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_callback_get_info)(caller, event_registration, cb_safety, info_used) }
 }
 
 #[unsafe(no_mangle)]
@@ -12513,11 +15269,9 @@ pub unsafe extern "C" fn PMPI_T_event_callback_get_info(
     cb_safety: c_int,
     info_used: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(T_event_callback_get_info(
-        event_registration,
-        cb_safety,
-        info_used
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_callback_get_info)(caller, event_registration, cb_safety, info_used) }
 }
 
 #[unsafe(no_mangle)]
@@ -12526,11 +15280,9 @@ pub unsafe extern "C" fn MPI_T_event_callback_set_info(
     cb_safety: c_int,
     info: <A as Abi>::Info,
 ) -> c_int {
-    forward!(T_event_callback_set_info(
-        event_registration,
-        cb_safety,
-        info
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_callback_set_info)(caller, event_registration, cb_safety, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -12539,11 +15291,9 @@ pub unsafe extern "C" fn PMPI_T_event_callback_set_info(
     cb_safety: c_int,
     info: <A as Abi>::Info,
 ) -> c_int {
-    forward!(T_event_callback_set_info(
-        event_registration,
-        cb_safety,
-        info
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_callback_set_info)(caller, event_registration, cb_safety, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -12551,7 +15301,9 @@ pub unsafe extern "C" fn MPI_T_event_copy(
     event_instance: *mut c_void,
     buffer: *mut c_void,
 ) -> c_int {
-    forward!(T_event_copy(event_instance, buffer))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_copy)(caller, event_instance, buffer) }
 }
 
 #[unsafe(no_mangle)]
@@ -12559,7 +15311,9 @@ pub unsafe extern "C" fn PMPI_T_event_copy(
     event_instance: *mut c_void,
     buffer: *mut c_void,
 ) -> c_int {
-    forward!(T_event_copy(event_instance, buffer))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_copy)(caller, event_instance, buffer) }
 }
 
 #[unsafe(no_mangle)]
@@ -12567,7 +15321,9 @@ pub unsafe extern "C" fn MPI_T_event_get_index(
     name: *const c_char,
     event_index: *mut c_int,
 ) -> c_int {
-    forward!(T_event_get_index(name, event_index))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_get_index)(caller, name, event_index) }
 }
 
 #[unsafe(no_mangle)]
@@ -12575,7 +15331,9 @@ pub unsafe extern "C" fn PMPI_T_event_get_index(
     name: *const c_char,
     event_index: *mut c_int,
 ) -> c_int {
-    forward!(T_event_get_index(name, event_index))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_get_index)(caller, name, event_index) }
 }
 
 #[unsafe(no_mangle)]
@@ -12593,20 +15351,25 @@ pub unsafe extern "C" fn MPI_T_event_get_info(
     desc_len: *mut c_int,
     bind: *mut c_int,
 ) -> c_int {
-    forward!(T_event_get_info(
-        event_index,
-        name,
-        name_len,
-        verbosity,
-        array_of_datatypes,
-        array_of_displacements,
-        num_elements,
-        enumtype,
-        info,
-        desc,
-        desc_len,
-        bind
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_event_get_info)(
+            caller,
+            event_index,
+            name,
+            name_len,
+            verbosity,
+            array_of_datatypes,
+            array_of_displacements,
+            num_elements,
+            enumtype,
+            info,
+            desc,
+            desc_len,
+            bind,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -12624,30 +15387,39 @@ pub unsafe extern "C" fn PMPI_T_event_get_info(
     desc_len: *mut c_int,
     bind: *mut c_int,
 ) -> c_int {
-    forward!(T_event_get_info(
-        event_index,
-        name,
-        name_len,
-        verbosity,
-        array_of_datatypes,
-        array_of_displacements,
-        num_elements,
-        enumtype,
-        info,
-        desc,
-        desc_len,
-        bind
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_event_get_info)(
+            caller,
+            event_index,
+            name,
+            name_len,
+            verbosity,
+            array_of_datatypes,
+            array_of_displacements,
+            num_elements,
+            enumtype,
+            info,
+            desc,
+            desc_len,
+            bind,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_event_get_num(num_events: *mut c_int) -> c_int {
-    forward!(T_event_get_num(num_events))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_get_num)(caller, num_events) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_event_get_num(num_events: *mut c_int) -> c_int {
-    forward!(T_event_get_num(num_events))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_get_num)(caller, num_events) }
 }
 
 #[unsafe(no_mangle)]
@@ -12655,7 +15427,9 @@ pub unsafe extern "C" fn MPI_T_event_get_source(
     event_instance: *mut c_void,
     source_index: *mut c_int,
 ) -> c_int {
-    forward!(T_event_get_source(event_instance, source_index))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_get_source)(caller, event_instance, source_index) }
 }
 
 #[unsafe(no_mangle)]
@@ -12663,7 +15437,9 @@ pub unsafe extern "C" fn PMPI_T_event_get_source(
     event_instance: *mut c_void,
     source_index: *mut c_int,
 ) -> c_int {
-    forward!(T_event_get_source(event_instance, source_index))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_get_source)(caller, event_instance, source_index) }
 }
 
 #[unsafe(no_mangle)]
@@ -12671,7 +15447,9 @@ pub unsafe extern "C" fn MPI_T_event_get_timestamp(
     event_instance: *mut c_void,
     event_timestamp: *mut i64,
 ) -> c_int {
-    forward!(T_event_get_timestamp(event_instance, event_timestamp))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_get_timestamp)(caller, event_instance, event_timestamp) }
 }
 
 #[unsafe(no_mangle)]
@@ -12679,7 +15457,9 @@ pub unsafe extern "C" fn PMPI_T_event_get_timestamp(
     event_instance: *mut c_void,
     event_timestamp: *mut i64,
 ) -> c_int {
-    forward!(T_event_get_timestamp(event_instance, event_timestamp))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_get_timestamp)(caller, event_instance, event_timestamp) }
 }
 
 #[unsafe(no_mangle)]
@@ -12689,12 +15469,11 @@ pub unsafe extern "C" fn MPI_T_event_handle_alloc(
     info: <A as Abi>::Info,
     event_registration: *mut *mut c_void,
 ) -> c_int {
-    forward!(T_event_handle_alloc(
-        event_index,
-        obj_handle,
-        info,
-        event_registration
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_event_handle_alloc)(caller, event_index, obj_handle, info, event_registration)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -12704,12 +15483,11 @@ pub unsafe extern "C" fn PMPI_T_event_handle_alloc(
     info: <A as Abi>::Info,
     event_registration: *mut *mut c_void,
 ) -> c_int {
-    forward!(T_event_handle_alloc(
-        event_index,
-        obj_handle,
-        info,
-        event_registration
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_event_handle_alloc)(caller, event_index, obj_handle, info, event_registration)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -12718,11 +15496,9 @@ pub unsafe extern "C" fn MPI_T_event_handle_free(
     user_data: *mut c_void,
     free_cb_function: Option<callback::TEventFreeCbFunction>,
 ) -> c_int {
-    forward!(T_event_handle_free(
-        event_registration,
-        user_data,
-        free_cb_function
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_handle_free)(caller, event_registration, user_data, free_cb_function) }
 }
 
 #[unsafe(no_mangle)]
@@ -12731,11 +15507,9 @@ pub unsafe extern "C" fn PMPI_T_event_handle_free(
     user_data: *mut c_void,
     free_cb_function: Option<callback::TEventFreeCbFunction>,
 ) -> c_int {
-    forward!(T_event_handle_free(
-        event_registration,
-        user_data,
-        free_cb_function
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_handle_free)(caller, event_registration, user_data, free_cb_function) }
 }
 
 #[unsafe(no_mangle)]
@@ -12743,7 +15517,9 @@ pub unsafe extern "C" fn MPI_T_event_handle_get_info(
     event_registration: *mut c_void,
     info_used: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(T_event_handle_get_info(event_registration, info_used))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_handle_get_info)(caller, event_registration, info_used) }
 }
 
 #[unsafe(no_mangle)]
@@ -12751,7 +15527,9 @@ pub unsafe extern "C" fn PMPI_T_event_handle_get_info(
     event_registration: *mut c_void,
     info_used: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(T_event_handle_get_info(event_registration, info_used))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_handle_get_info)(caller, event_registration, info_used) }
 }
 
 #[unsafe(no_mangle)]
@@ -12759,7 +15537,9 @@ pub unsafe extern "C" fn MPI_T_event_handle_set_info(
     event_registration: *mut c_void,
     info: <A as Abi>::Info,
 ) -> c_int {
-    forward!(T_event_handle_set_info(event_registration, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_handle_set_info)(caller, event_registration, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -12767,7 +15547,9 @@ pub unsafe extern "C" fn PMPI_T_event_handle_set_info(
     event_registration: *mut c_void,
     info: <A as Abi>::Info,
 ) -> c_int {
-    forward!(T_event_handle_set_info(event_registration, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_handle_set_info)(caller, event_registration, info) }
 }
 
 #[unsafe(no_mangle)]
@@ -12776,7 +15558,9 @@ pub unsafe extern "C" fn MPI_T_event_read(
     element_index: c_int,
     buffer: *mut c_void,
 ) -> c_int {
-    forward!(T_event_read(event_instance, element_index, buffer))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_read)(caller, event_instance, element_index, buffer) }
 }
 
 #[unsafe(no_mangle)]
@@ -12785,7 +15569,9 @@ pub unsafe extern "C" fn PMPI_T_event_read(
     element_index: c_int,
     buffer: *mut c_void,
 ) -> c_int {
-    forward!(T_event_read(event_instance, element_index, buffer))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_read)(caller, event_instance, element_index, buffer) }
 }
 
 #[unsafe(no_mangle)]
@@ -12796,13 +15582,18 @@ pub unsafe extern "C" fn MPI_T_event_register_callback(
     user_data: *mut c_void,
     event_cb_function: Option<callback::TEventCbFunction>,
 ) -> c_int {
-    forward!(T_event_register_callback(
-        event_registration,
-        cb_safety,
-        info,
-        user_data,
-        event_cb_function
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_event_register_callback)(
+            caller,
+            event_registration,
+            cb_safety,
+            info,
+            user_data,
+            event_cb_function,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -12813,13 +15604,18 @@ pub unsafe extern "C" fn PMPI_T_event_register_callback(
     user_data: *mut c_void,
     event_cb_function: Option<callback::TEventCbFunction>,
 ) -> c_int {
-    forward!(T_event_register_callback(
-        event_registration,
-        cb_safety,
-        info,
-        user_data,
-        event_cb_function
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_event_register_callback)(
+            caller,
+            event_registration,
+            cb_safety,
+            info,
+            user_data,
+            event_cb_function,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -12827,10 +15623,9 @@ pub unsafe extern "C" fn MPI_T_event_set_dropped_handler(
     event_registration: *mut c_void,
     dropped_cb_function: Option<callback::TEventDroppedCbFunction>,
 ) -> c_int {
-    forward!(T_event_set_dropped_handler(
-        event_registration,
-        dropped_cb_function
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_set_dropped_handler)(caller, event_registration, dropped_cb_function) }
 }
 
 #[unsafe(no_mangle)]
@@ -12838,30 +15633,37 @@ pub unsafe extern "C" fn PMPI_T_event_set_dropped_handler(
     event_registration: *mut c_void,
     dropped_cb_function: Option<callback::TEventDroppedCbFunction>,
 ) -> c_int {
-    forward!(T_event_set_dropped_handler(
-        event_registration,
-        dropped_cb_function
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_event_set_dropped_handler)(caller, event_registration, dropped_cb_function) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_finalize() -> c_int {
-    forward!(T_finalize())
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_finalize)(caller) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_finalize() -> c_int {
-    forward!(T_finalize())
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_finalize)(caller) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_init_thread(required: c_int, provided: *mut c_int) -> c_int {
-    forward!(T_init_thread(required, provided))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_init_thread)(caller, required, provided) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_init_thread(required: c_int, provided: *mut c_int) -> c_int {
-    forward!(T_init_thread(required, provided))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_init_thread)(caller, required, provided) }
 }
 
 #[unsafe(no_mangle)]
@@ -12870,7 +15672,9 @@ pub unsafe extern "C" fn MPI_T_pvar_get_index(
     var_class: c_int,
     pvar_index: *mut c_int,
 ) -> c_int {
-    forward!(T_pvar_get_index(name, var_class, pvar_index))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_get_index)(caller, name, var_class, pvar_index) }
 }
 
 #[unsafe(no_mangle)]
@@ -12879,7 +15683,9 @@ pub unsafe extern "C" fn PMPI_T_pvar_get_index(
     var_class: c_int,
     pvar_index: *mut c_int,
 ) -> c_int {
-    forward!(T_pvar_get_index(name, var_class, pvar_index))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_get_index)(caller, name, var_class, pvar_index) }
 }
 
 #[unsafe(no_mangle)]
@@ -12898,10 +15704,14 @@ pub unsafe extern "C" fn MPI_T_pvar_get_info(
     continuous: *mut c_int,
     atomic: *mut c_int,
 ) -> c_int {
-    forward!(T_pvar_get_info(
-        pvar_index, name, name_len, verbosity, var_class, datatype, enumtype, desc, desc_len, bind,
-        readonly, continuous, atomic
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_pvar_get_info)(
+            caller, pvar_index, name, name_len, verbosity, var_class, datatype, enumtype, desc,
+            desc_len, bind, readonly, continuous, atomic,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -12920,20 +15730,28 @@ pub unsafe extern "C" fn PMPI_T_pvar_get_info(
     continuous: *mut c_int,
     atomic: *mut c_int,
 ) -> c_int {
-    forward!(T_pvar_get_info(
-        pvar_index, name, name_len, verbosity, var_class, datatype, enumtype, desc, desc_len, bind,
-        readonly, continuous, atomic
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_pvar_get_info)(
+            caller, pvar_index, name, name_len, verbosity, var_class, datatype, enumtype, desc,
+            desc_len, bind, readonly, continuous, atomic,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_pvar_get_num(num_pvar: *mut c_int) -> c_int {
-    forward!(T_pvar_get_num(num_pvar))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_get_num)(caller, num_pvar) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_pvar_get_num(num_pvar: *mut c_int) -> c_int {
-    forward!(T_pvar_get_num(num_pvar))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_get_num)(caller, num_pvar) }
 }
 
 #[unsafe(no_mangle)]
@@ -12944,9 +15762,11 @@ pub unsafe extern "C" fn MPI_T_pvar_handle_alloc(
     handle: *mut *mut c_void,
     count: *mut c_int,
 ) -> c_int {
-    forward!(T_pvar_handle_alloc(
-        pe_session, pvar_index, obj_handle, handle, count
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_pvar_handle_alloc)(caller, pe_session, pvar_index, obj_handle, handle, count)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -12957,9 +15777,11 @@ pub unsafe extern "C" fn PMPI_T_pvar_handle_alloc(
     handle: *mut *mut c_void,
     count: *mut c_int,
 ) -> c_int {
-    forward!(T_pvar_handle_alloc(
-        pe_session, pvar_index, obj_handle, handle, count
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_pvar_handle_alloc)(caller, pe_session, pvar_index, obj_handle, handle, count)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -12967,7 +15789,9 @@ pub unsafe extern "C" fn MPI_T_pvar_handle_free(
     pe_session: *mut c_void,
     handle: *mut *mut c_void,
 ) -> c_int {
-    forward!(T_pvar_handle_free(pe_session, handle))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_handle_free)(caller, pe_session, handle) }
 }
 
 #[unsafe(no_mangle)]
@@ -12975,7 +15799,9 @@ pub unsafe extern "C" fn PMPI_T_pvar_handle_free(
     pe_session: *mut c_void,
     handle: *mut *mut c_void,
 ) -> c_int {
-    forward!(T_pvar_handle_free(pe_session, handle))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_handle_free)(caller, pe_session, handle) }
 }
 
 #[unsafe(no_mangle)]
@@ -12984,7 +15810,9 @@ pub unsafe extern "C" fn MPI_T_pvar_read(
     handle: *mut c_void,
     buf: *mut c_void,
 ) -> c_int {
-    forward!(T_pvar_read(pe_session, handle, buf))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_read)(caller, pe_session, handle, buf) }
 }
 
 #[unsafe(no_mangle)]
@@ -12993,7 +15821,9 @@ pub unsafe extern "C" fn PMPI_T_pvar_read(
     handle: *mut c_void,
     buf: *mut c_void,
 ) -> c_int {
-    forward!(T_pvar_read(pe_session, handle, buf))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_read)(caller, pe_session, handle, buf) }
 }
 
 #[unsafe(no_mangle)]
@@ -13002,7 +15832,9 @@ pub unsafe extern "C" fn MPI_T_pvar_readreset(
     handle: *mut c_void,
     buf: *mut c_void,
 ) -> c_int {
-    forward!(T_pvar_readreset(pe_session, handle, buf))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_readreset)(caller, pe_session, handle, buf) }
 }
 
 #[unsafe(no_mangle)]
@@ -13011,57 +15843,79 @@ pub unsafe extern "C" fn PMPI_T_pvar_readreset(
     handle: *mut c_void,
     buf: *mut c_void,
 ) -> c_int {
-    forward!(T_pvar_readreset(pe_session, handle, buf))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_readreset)(caller, pe_session, handle, buf) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_pvar_reset(pe_session: *mut c_void, handle: *mut c_void) -> c_int {
-    forward!(T_pvar_reset(pe_session, handle))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_reset)(caller, pe_session, handle) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_pvar_reset(pe_session: *mut c_void, handle: *mut c_void) -> c_int {
-    forward!(T_pvar_reset(pe_session, handle))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_reset)(caller, pe_session, handle) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_pvar_session_create(pe_session: *mut *mut c_void) -> c_int {
-    forward!(T_pvar_session_create(pe_session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_session_create)(caller, pe_session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_pvar_session_create(pe_session: *mut *mut c_void) -> c_int {
-    forward!(T_pvar_session_create(pe_session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_session_create)(caller, pe_session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_pvar_session_free(pe_session: *mut *mut c_void) -> c_int {
-    forward!(T_pvar_session_free(pe_session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_session_free)(caller, pe_session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_pvar_session_free(pe_session: *mut *mut c_void) -> c_int {
-    forward!(T_pvar_session_free(pe_session))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_session_free)(caller, pe_session) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_pvar_start(pe_session: *mut c_void, handle: *mut c_void) -> c_int {
-    forward!(T_pvar_start(pe_session, handle))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_start)(caller, pe_session, handle) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_pvar_start(pe_session: *mut c_void, handle: *mut c_void) -> c_int {
-    forward!(T_pvar_start(pe_session, handle))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_start)(caller, pe_session, handle) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_pvar_stop(pe_session: *mut c_void, handle: *mut c_void) -> c_int {
-    forward!(T_pvar_stop(pe_session, handle))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_stop)(caller, pe_session, handle) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_pvar_stop(pe_session: *mut c_void, handle: *mut c_void) -> c_int {
-    forward!(T_pvar_stop(pe_session, handle))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_stop)(caller, pe_session, handle) }
 }
 
 #[unsafe(no_mangle)]
@@ -13070,7 +15924,9 @@ pub unsafe extern "C" fn MPI_T_pvar_write(
     handle: *mut c_void,
     buf: *const c_void,
 ) -> c_int {
-    forward!(T_pvar_write(pe_session, handle, buf))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_write)(caller, pe_session, handle, buf) }
 }
 
 #[unsafe(no_mangle)]
@@ -13079,7 +15935,9 @@ pub unsafe extern "C" fn PMPI_T_pvar_write(
     handle: *mut c_void,
     buf: *const c_void,
 ) -> c_int {
-    forward!(T_pvar_write(pe_session, handle, buf))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_pvar_write)(caller, pe_session, handle, buf) }
 }
 
 #[unsafe(no_mangle)]
@@ -13094,17 +15952,22 @@ pub unsafe extern "C" fn MPI_T_source_get_info(
     max_ticks: *mut i64,
     info: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(T_source_get_info(
-        source_index,
-        name,
-        name_len,
-        desc,
-        desc_len,
-        ordering,
-        ticks_per_second,
-        max_ticks,
-        info
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_source_get_info)(
+            caller,
+            source_index,
+            name,
+            name_len,
+            desc,
+            desc_len,
+            ordering,
+            ticks_per_second,
+            max_ticks,
+            info,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13119,27 +15982,36 @@ pub unsafe extern "C" fn PMPI_T_source_get_info(
     max_ticks: *mut i64,
     info: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(T_source_get_info(
-        source_index,
-        name,
-        name_len,
-        desc,
-        desc_len,
-        ordering,
-        ticks_per_second,
-        max_ticks,
-        info
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.T_source_get_info)(
+            caller,
+            source_index,
+            name,
+            name_len,
+            desc,
+            desc_len,
+            ordering,
+            ticks_per_second,
+            max_ticks,
+            info,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_T_source_get_num(num_sources: *mut c_int) -> c_int {
-    forward!(T_source_get_num(num_sources))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_source_get_num)(caller, num_sources) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_T_source_get_num(num_sources: *mut c_int) -> c_int {
-    forward!(T_source_get_num(num_sources))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_source_get_num)(caller, num_sources) }
 }
 
 #[unsafe(no_mangle)]
@@ -13147,7 +16019,9 @@ pub unsafe extern "C" fn MPI_T_source_get_timestamp(
     source_index: c_int,
     timestamp: *mut i64,
 ) -> c_int {
-    forward!(T_source_get_timestamp(source_index, timestamp))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_source_get_timestamp)(caller, source_index, timestamp) }
 }
 
 #[unsafe(no_mangle)]
@@ -13155,7 +16029,9 @@ pub unsafe extern "C" fn PMPI_T_source_get_timestamp(
     source_index: c_int,
     timestamp: *mut i64,
 ) -> c_int {
-    forward!(T_source_get_timestamp(source_index, timestamp))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.T_source_get_timestamp)(caller, source_index, timestamp) }
 }
 
 #[unsafe(no_mangle)]
@@ -13164,7 +16040,9 @@ pub unsafe extern "C" fn MPI_Test(
     flag: *mut c_int,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Test(request, flag, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Test)(caller, request, flag, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -13173,7 +16051,9 @@ pub unsafe extern "C" fn PMPI_Test(
     flag: *mut c_int,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Test(request, flag, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Test)(caller, request, flag, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -13181,7 +16061,9 @@ pub unsafe extern "C" fn MPI_Test_cancelled(
     status: *const <A as Abi>::Status,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Test_cancelled(status, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Test_cancelled)(caller, status, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -13189,7 +16071,9 @@ pub unsafe extern "C" fn PMPI_Test_cancelled(
     status: *const <A as Abi>::Status,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Test_cancelled(status, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Test_cancelled)(caller, status, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -13199,7 +16083,9 @@ pub unsafe extern "C" fn MPI_Testall(
     flag: *mut c_int,
     array_of_statuses: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Testall(count, array_of_requests, flag, array_of_statuses))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Testall)(caller, count, array_of_requests, flag, array_of_statuses) }
 }
 
 #[unsafe(no_mangle)]
@@ -13209,7 +16095,9 @@ pub unsafe extern "C" fn PMPI_Testall(
     flag: *mut c_int,
     array_of_statuses: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Testall(count, array_of_requests, flag, array_of_statuses))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Testall)(caller, count, array_of_requests, flag, array_of_statuses) }
 }
 
 #[unsafe(no_mangle)]
@@ -13220,7 +16108,9 @@ pub unsafe extern "C" fn MPI_Testany(
     flag: *mut c_int,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Testany(count, array_of_requests, index, flag, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Testany)(caller, count, array_of_requests, index, flag, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -13231,7 +16121,9 @@ pub unsafe extern "C" fn PMPI_Testany(
     flag: *mut c_int,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Testany(count, array_of_requests, index, flag, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Testany)(caller, count, array_of_requests, index, flag, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -13242,13 +16134,18 @@ pub unsafe extern "C" fn MPI_Testsome(
     array_of_indices: *mut c_int,
     array_of_statuses: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Testsome(
-        incount,
-        array_of_requests,
-        outcount,
-        array_of_indices,
-        array_of_statuses
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Testsome)(
+            caller,
+            incount,
+            array_of_requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13259,43 +16156,60 @@ pub unsafe extern "C" fn PMPI_Testsome(
     array_of_indices: *mut c_int,
     array_of_statuses: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Testsome(
-        incount,
-        array_of_requests,
-        outcount,
-        array_of_indices,
-        array_of_statuses
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Testsome)(
+            caller,
+            incount,
+            array_of_requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Topo_test(comm: <A as Abi>::Comm, status: *mut c_int) -> c_int {
-    forward!(Topo_test(comm, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Topo_test)(caller, comm, status) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Topo_test(comm: <A as Abi>::Comm, status: *mut c_int) -> c_int {
-    forward!(Topo_test(comm, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Topo_test)(caller, comm, status) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_c2f(datatype: <A as Abi>::Datatype) -> c_int {
-    forward!(Type_c2f(datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_c2f)(caller, datatype) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Type_c2f(datatype: <A as Abi>::Datatype) -> c_int {
-    forward!(Type_c2f(datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_c2f)(caller, datatype) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_commit(datatype: *mut <A as Abi>::Datatype) -> c_int {
-    forward!(Type_commit(datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_commit)(caller, datatype) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Type_commit(datatype: *mut <A as Abi>::Datatype) -> c_int {
-    forward!(Type_commit(datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_commit)(caller, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13304,7 +16218,9 @@ pub unsafe extern "C" fn MPI_Type_contiguous(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_contiguous(count, oldtype, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_contiguous)(caller, count, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13313,7 +16229,9 @@ pub unsafe extern "C" fn PMPI_Type_contiguous(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_contiguous(count, oldtype, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_contiguous)(caller, count, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13322,7 +16240,9 @@ pub unsafe extern "C" fn MPI_Type_contiguous_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_contiguous_c(count, oldtype, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_contiguous_c)(caller, count, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13331,7 +16251,9 @@ pub unsafe extern "C" fn PMPI_Type_contiguous_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_contiguous_c(count, oldtype, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_contiguous_c)(caller, count, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13347,18 +16269,23 @@ pub unsafe extern "C" fn MPI_Type_create_darray(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_darray(
-        size,
-        rank,
-        ndims,
-        array_of_gsizes,
-        array_of_distribs,
-        array_of_dargs,
-        array_of_psizes,
-        order,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_darray)(
+            caller,
+            size,
+            rank,
+            ndims,
+            array_of_gsizes,
+            array_of_distribs,
+            array_of_dargs,
+            array_of_psizes,
+            order,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13374,18 +16301,23 @@ pub unsafe extern "C" fn PMPI_Type_create_darray(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_darray(
-        size,
-        rank,
-        ndims,
-        array_of_gsizes,
-        array_of_distribs,
-        array_of_dargs,
-        array_of_psizes,
-        order,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_darray)(
+            caller,
+            size,
+            rank,
+            ndims,
+            array_of_gsizes,
+            array_of_distribs,
+            array_of_dargs,
+            array_of_psizes,
+            order,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13401,18 +16333,23 @@ pub unsafe extern "C" fn MPI_Type_create_darray_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_darray_c(
-        size,
-        rank,
-        ndims,
-        array_of_gsizes,
-        array_of_distribs,
-        array_of_dargs,
-        array_of_psizes,
-        order,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_darray_c)(
+            caller,
+            size,
+            rank,
+            ndims,
+            array_of_gsizes,
+            array_of_distribs,
+            array_of_dargs,
+            array_of_psizes,
+            order,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13428,18 +16365,23 @@ pub unsafe extern "C" fn PMPI_Type_create_darray_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_darray_c(
-        size,
-        rank,
-        ndims,
-        array_of_gsizes,
-        array_of_distribs,
-        array_of_dargs,
-        array_of_psizes,
-        order,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_darray_c)(
+            caller,
+            size,
+            rank,
+            ndims,
+            array_of_gsizes,
+            array_of_distribs,
+            array_of_dargs,
+            array_of_psizes,
+            order,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13448,7 +16390,9 @@ pub unsafe extern "C" fn MPI_Type_create_f90_complex(
     r: c_int,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_f90_complex(p, r, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_f90_complex)(caller, p, r, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13457,7 +16401,9 @@ pub unsafe extern "C" fn PMPI_Type_create_f90_complex(
     r: c_int,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_f90_complex(p, r, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_f90_complex)(caller, p, r, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13465,7 +16411,9 @@ pub unsafe extern "C" fn MPI_Type_create_f90_integer(
     r: c_int,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_f90_integer(r, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_f90_integer)(caller, r, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13473,7 +16421,9 @@ pub unsafe extern "C" fn PMPI_Type_create_f90_integer(
     r: c_int,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_f90_integer(r, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_f90_integer)(caller, r, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13482,7 +16432,9 @@ pub unsafe extern "C" fn MPI_Type_create_f90_real(
     r: c_int,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_f90_real(p, r, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_f90_real)(caller, p, r, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13491,7 +16443,9 @@ pub unsafe extern "C" fn PMPI_Type_create_f90_real(
     r: c_int,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_f90_real(p, r, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_f90_real)(caller, p, r, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13502,13 +16456,18 @@ pub unsafe extern "C" fn MPI_Type_create_hindexed(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_hindexed(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_hindexed)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13519,13 +16478,18 @@ pub unsafe extern "C" fn PMPI_Type_create_hindexed(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_hindexed(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_hindexed)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13536,13 +16500,18 @@ pub unsafe extern "C" fn MPI_Type_create_hindexed_block(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_hindexed_block(
-        count,
-        blocklength,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_hindexed_block)(
+            caller,
+            count,
+            blocklength,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13553,13 +16522,18 @@ pub unsafe extern "C" fn PMPI_Type_create_hindexed_block(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_hindexed_block(
-        count,
-        blocklength,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_hindexed_block)(
+            caller,
+            count,
+            blocklength,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13570,13 +16544,18 @@ pub unsafe extern "C" fn MPI_Type_create_hindexed_block_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_hindexed_block_c(
-        count,
-        blocklength,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_hindexed_block_c)(
+            caller,
+            count,
+            blocklength,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13587,13 +16566,18 @@ pub unsafe extern "C" fn PMPI_Type_create_hindexed_block_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_hindexed_block_c(
-        count,
-        blocklength,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_hindexed_block_c)(
+            caller,
+            count,
+            blocklength,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13604,13 +16588,18 @@ pub unsafe extern "C" fn MPI_Type_create_hindexed_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_hindexed_c(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_hindexed_c)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13621,13 +16610,18 @@ pub unsafe extern "C" fn PMPI_Type_create_hindexed_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_hindexed_c(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_hindexed_c)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13638,13 +16632,9 @@ pub unsafe extern "C" fn MPI_Type_create_hvector(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_hvector(
-        count,
-        blocklength,
-        stride,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_hvector)(caller, count, blocklength, stride, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13655,13 +16645,9 @@ pub unsafe extern "C" fn PMPI_Type_create_hvector(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_hvector(
-        count,
-        blocklength,
-        stride,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_hvector)(caller, count, blocklength, stride, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13672,13 +16658,9 @@ pub unsafe extern "C" fn MPI_Type_create_hvector_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_hvector_c(
-        count,
-        blocklength,
-        stride,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_hvector_c)(caller, count, blocklength, stride, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13689,13 +16671,9 @@ pub unsafe extern "C" fn PMPI_Type_create_hvector_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_hvector_c(
-        count,
-        blocklength,
-        stride,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_hvector_c)(caller, count, blocklength, stride, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13706,13 +16684,18 @@ pub unsafe extern "C" fn MPI_Type_create_indexed_block(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_indexed_block(
-        count,
-        blocklength,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_indexed_block)(
+            caller,
+            count,
+            blocklength,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13723,13 +16706,18 @@ pub unsafe extern "C" fn PMPI_Type_create_indexed_block(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_indexed_block(
-        count,
-        blocklength,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_indexed_block)(
+            caller,
+            count,
+            blocklength,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13740,13 +16728,18 @@ pub unsafe extern "C" fn MPI_Type_create_indexed_block_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_indexed_block_c(
-        count,
-        blocklength,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_indexed_block_c)(
+            caller,
+            count,
+            blocklength,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13757,13 +16750,18 @@ pub unsafe extern "C" fn PMPI_Type_create_indexed_block_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_indexed_block_c(
-        count,
-        blocklength,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_indexed_block_c)(
+            caller,
+            count,
+            blocklength,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13773,12 +16771,17 @@ pub unsafe extern "C" fn MPI_Type_create_keyval(
     type_keyval: *mut c_int,
     extra_state: *mut c_void,
 ) -> c_int {
-    forward!(Type_create_keyval(
-        type_copy_attr_fn,
-        type_delete_attr_fn,
-        type_keyval,
-        extra_state
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_keyval)(
+            caller,
+            type_copy_attr_fn,
+            type_delete_attr_fn,
+            type_keyval,
+            extra_state,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13788,12 +16791,17 @@ pub unsafe extern "C" fn PMPI_Type_create_keyval(
     type_keyval: *mut c_int,
     extra_state: *mut c_void,
 ) -> c_int {
-    forward!(Type_create_keyval(
-        type_copy_attr_fn,
-        type_delete_attr_fn,
-        type_keyval,
-        extra_state
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_keyval)(
+            caller,
+            type_copy_attr_fn,
+            type_delete_attr_fn,
+            type_keyval,
+            extra_state,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13803,7 +16811,9 @@ pub unsafe extern "C" fn MPI_Type_create_resized(
     extent: isize,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_resized(oldtype, lb, extent, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_resized)(caller, oldtype, lb, extent, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13813,7 +16823,9 @@ pub unsafe extern "C" fn PMPI_Type_create_resized(
     extent: isize,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_resized(oldtype, lb, extent, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_resized)(caller, oldtype, lb, extent, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13823,7 +16835,9 @@ pub unsafe extern "C" fn MPI_Type_create_resized_c(
     extent: i64,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_resized_c(oldtype, lb, extent, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_resized_c)(caller, oldtype, lb, extent, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13833,7 +16847,9 @@ pub unsafe extern "C" fn PMPI_Type_create_resized_c(
     extent: i64,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_resized_c(oldtype, lb, extent, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_create_resized_c)(caller, oldtype, lb, extent, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -13844,13 +16860,18 @@ pub unsafe extern "C" fn MPI_Type_create_struct(
     array_of_types: *const <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_struct(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        array_of_types,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_struct)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            array_of_types,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13861,13 +16882,18 @@ pub unsafe extern "C" fn PMPI_Type_create_struct(
     array_of_types: *const <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_struct(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        array_of_types,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_struct)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            array_of_types,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13878,13 +16904,18 @@ pub unsafe extern "C" fn MPI_Type_create_struct_c(
     array_of_types: *const <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_struct_c(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        array_of_types,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_struct_c)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            array_of_types,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13895,13 +16926,18 @@ pub unsafe extern "C" fn PMPI_Type_create_struct_c(
     array_of_types: *const <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_struct_c(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        array_of_types,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_struct_c)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            array_of_types,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13914,15 +16950,20 @@ pub unsafe extern "C" fn MPI_Type_create_subarray(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_subarray(
-        ndims,
-        array_of_sizes,
-        array_of_subsizes,
-        array_of_starts,
-        order,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_subarray)(
+            caller,
+            ndims,
+            array_of_sizes,
+            array_of_subsizes,
+            array_of_starts,
+            order,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13935,15 +16976,20 @@ pub unsafe extern "C" fn PMPI_Type_create_subarray(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_subarray(
-        ndims,
-        array_of_sizes,
-        array_of_subsizes,
-        array_of_starts,
-        order,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_subarray)(
+            caller,
+            ndims,
+            array_of_sizes,
+            array_of_subsizes,
+            array_of_starts,
+            order,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13956,15 +17002,20 @@ pub unsafe extern "C" fn MPI_Type_create_subarray_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_subarray_c(
-        ndims,
-        array_of_sizes,
-        array_of_subsizes,
-        array_of_starts,
-        order,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_subarray_c)(
+            caller,
+            ndims,
+            array_of_sizes,
+            array_of_subsizes,
+            array_of_starts,
+            order,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13977,15 +17028,20 @@ pub unsafe extern "C" fn PMPI_Type_create_subarray_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_create_subarray_c(
-        ndims,
-        array_of_sizes,
-        array_of_subsizes,
-        array_of_starts,
-        order,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_create_subarray_c)(
+            caller,
+            ndims,
+            array_of_sizes,
+            array_of_subsizes,
+            array_of_starts,
+            order,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -13993,7 +17049,9 @@ pub unsafe extern "C" fn MPI_Type_delete_attr(
     datatype: <A as Abi>::Datatype,
     type_keyval: c_int,
 ) -> c_int {
-    forward!(Type_delete_attr(datatype, type_keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_delete_attr)(caller, datatype, type_keyval) }
 }
 
 #[unsafe(no_mangle)]
@@ -14001,7 +17059,9 @@ pub unsafe extern "C" fn PMPI_Type_delete_attr(
     datatype: <A as Abi>::Datatype,
     type_keyval: c_int,
 ) -> c_int {
-    forward!(Type_delete_attr(datatype, type_keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_delete_attr)(caller, datatype, type_keyval) }
 }
 
 #[unsafe(no_mangle)]
@@ -14009,7 +17069,9 @@ pub unsafe extern "C" fn MPI_Type_dup(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_dup(oldtype, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_dup)(caller, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -14017,7 +17079,9 @@ pub unsafe extern "C" fn PMPI_Type_dup(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_dup(oldtype, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_dup)(caller, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -14025,7 +17089,9 @@ pub unsafe extern "C" fn MPI_Type_extent(
     datatype: <A as Abi>::Datatype,
     extent: *mut isize,
 ) -> c_int {
-    forward!(Type_extent(datatype, extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_extent)(caller, datatype, extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14033,47 +17099,65 @@ pub unsafe extern "C" fn PMPI_Type_extent(
     datatype: <A as Abi>::Datatype,
     extent: *mut isize,
 ) -> c_int {
-    forward!(Type_extent(datatype, extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_extent)(caller, datatype, extent) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_f2c(datatype: c_int) -> <A as Abi>::Datatype {
-    forward!(Type_f2c(datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_f2c)(caller, datatype) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Type_f2c(datatype: c_int) -> <A as Abi>::Datatype {
-    forward!(Type_f2c(datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_f2c)(caller, datatype) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_free(datatype: *mut <A as Abi>::Datatype) -> c_int {
-    forward!(Type_free(datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_free)(caller, datatype) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Type_free(datatype: *mut <A as Abi>::Datatype) -> c_int {
-    forward!(Type_free(datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_free)(caller, datatype) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_free_keyval(type_keyval: *mut c_int) -> c_int {
-    forward!(Type_free_keyval(type_keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_free_keyval)(caller, type_keyval) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Type_free_keyval(type_keyval: *mut c_int) -> c_int {
-    forward!(Type_free_keyval(type_keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_free_keyval)(caller, type_keyval) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_fromint(datatype: c_int) -> <A as Abi>::Datatype {
-    forward!(Type_fromint(datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_fromint)(caller, datatype) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Type_fromint(datatype: c_int) -> <A as Abi>::Datatype {
-    forward!(Type_fromint(datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_fromint)(caller, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -14083,7 +17167,9 @@ pub unsafe extern "C" fn MPI_Type_get_attr(
     attribute_val: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Type_get_attr(datatype, type_keyval, attribute_val, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_attr)(caller, datatype, type_keyval, attribute_val, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -14093,7 +17179,9 @@ pub unsafe extern "C" fn PMPI_Type_get_attr(
     attribute_val: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Type_get_attr(datatype, type_keyval, attribute_val, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_attr)(caller, datatype, type_keyval, attribute_val, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -14106,15 +17194,20 @@ pub unsafe extern "C" fn MPI_Type_get_contents(
     array_of_addresses: *mut isize,
     array_of_datatypes: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_get_contents(
-        datatype,
-        max_integers,
-        max_addresses,
-        max_datatypes,
-        array_of_integers,
-        array_of_addresses,
-        array_of_datatypes
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_get_contents)(
+            caller,
+            datatype,
+            max_integers,
+            max_addresses,
+            max_datatypes,
+            array_of_integers,
+            array_of_addresses,
+            array_of_datatypes,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14127,15 +17220,20 @@ pub unsafe extern "C" fn PMPI_Type_get_contents(
     array_of_addresses: *mut isize,
     array_of_datatypes: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_get_contents(
-        datatype,
-        max_integers,
-        max_addresses,
-        max_datatypes,
-        array_of_integers,
-        array_of_addresses,
-        array_of_datatypes
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_get_contents)(
+            caller,
+            datatype,
+            max_integers,
+            max_addresses,
+            max_datatypes,
+            array_of_integers,
+            array_of_addresses,
+            array_of_datatypes,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14150,17 +17248,22 @@ pub unsafe extern "C" fn MPI_Type_get_contents_c(
     array_of_large_counts: *mut i64,
     array_of_datatypes: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_get_contents_c(
-        datatype,
-        max_integers,
-        max_addresses,
-        max_large_counts,
-        max_datatypes,
-        array_of_integers,
-        array_of_addresses,
-        array_of_large_counts,
-        array_of_datatypes
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_get_contents_c)(
+            caller,
+            datatype,
+            max_integers,
+            max_addresses,
+            max_large_counts,
+            max_datatypes,
+            array_of_integers,
+            array_of_addresses,
+            array_of_large_counts,
+            array_of_datatypes,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14175,17 +17278,22 @@ pub unsafe extern "C" fn PMPI_Type_get_contents_c(
     array_of_large_counts: *mut i64,
     array_of_datatypes: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_get_contents_c(
-        datatype,
-        max_integers,
-        max_addresses,
-        max_large_counts,
-        max_datatypes,
-        array_of_integers,
-        array_of_addresses,
-        array_of_large_counts,
-        array_of_datatypes
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_get_contents_c)(
+            caller,
+            datatype,
+            max_integers,
+            max_addresses,
+            max_large_counts,
+            max_datatypes,
+            array_of_integers,
+            array_of_addresses,
+            array_of_large_counts,
+            array_of_datatypes,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14196,13 +17304,18 @@ pub unsafe extern "C" fn MPI_Type_get_envelope(
     num_datatypes: *mut c_int,
     combiner: *mut c_int,
 ) -> c_int {
-    forward!(Type_get_envelope(
-        datatype,
-        num_integers,
-        num_addresses,
-        num_datatypes,
-        combiner
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_get_envelope)(
+            caller,
+            datatype,
+            num_integers,
+            num_addresses,
+            num_datatypes,
+            combiner,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14213,13 +17326,18 @@ pub unsafe extern "C" fn PMPI_Type_get_envelope(
     num_datatypes: *mut c_int,
     combiner: *mut c_int,
 ) -> c_int {
-    forward!(Type_get_envelope(
-        datatype,
-        num_integers,
-        num_addresses,
-        num_datatypes,
-        combiner
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_get_envelope)(
+            caller,
+            datatype,
+            num_integers,
+            num_addresses,
+            num_datatypes,
+            combiner,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14231,14 +17349,19 @@ pub unsafe extern "C" fn MPI_Type_get_envelope_c(
     num_datatypes: *mut i64,
     combiner: *mut c_int,
 ) -> c_int {
-    forward!(Type_get_envelope_c(
-        datatype,
-        num_integers,
-        num_addresses,
-        num_large_counts,
-        num_datatypes,
-        combiner
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_get_envelope_c)(
+            caller,
+            datatype,
+            num_integers,
+            num_addresses,
+            num_large_counts,
+            num_datatypes,
+            combiner,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14250,14 +17373,19 @@ pub unsafe extern "C" fn PMPI_Type_get_envelope_c(
     num_datatypes: *mut i64,
     combiner: *mut c_int,
 ) -> c_int {
-    forward!(Type_get_envelope_c(
-        datatype,
-        num_integers,
-        num_addresses,
-        num_large_counts,
-        num_datatypes,
-        combiner
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_get_envelope_c)(
+            caller,
+            datatype,
+            num_integers,
+            num_addresses,
+            num_large_counts,
+            num_datatypes,
+            combiner,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14266,7 +17394,9 @@ pub unsafe extern "C" fn MPI_Type_get_extent(
     lb: *mut isize,
     extent: *mut isize,
 ) -> c_int {
-    forward!(Type_get_extent(datatype, lb, extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_extent)(caller, datatype, lb, extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14275,7 +17405,9 @@ pub unsafe extern "C" fn PMPI_Type_get_extent(
     lb: *mut isize,
     extent: *mut isize,
 ) -> c_int {
-    forward!(Type_get_extent(datatype, lb, extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_extent)(caller, datatype, lb, extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14284,7 +17416,9 @@ pub unsafe extern "C" fn MPI_Type_get_extent_c(
     lb: *mut i64,
     extent: *mut i64,
 ) -> c_int {
-    forward!(Type_get_extent_c(datatype, lb, extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_extent_c)(caller, datatype, lb, extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14293,7 +17427,9 @@ pub unsafe extern "C" fn PMPI_Type_get_extent_c(
     lb: *mut i64,
     extent: *mut i64,
 ) -> c_int {
-    forward!(Type_get_extent_c(datatype, lb, extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_extent_c)(caller, datatype, lb, extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14302,7 +17438,9 @@ pub unsafe extern "C" fn MPI_Type_get_extent_x(
     lb: *mut i64,
     extent: *mut i64,
 ) -> c_int {
-    forward!(Type_get_extent_x(datatype, lb, extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_extent_x)(caller, datatype, lb, extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14311,7 +17449,9 @@ pub unsafe extern "C" fn PMPI_Type_get_extent_x(
     lb: *mut i64,
     extent: *mut i64,
 ) -> c_int {
-    forward!(Type_get_extent_x(datatype, lb, extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_extent_x)(caller, datatype, lb, extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14320,7 +17460,9 @@ pub unsafe extern "C" fn MPI_Type_get_name(
     type_name: *mut c_char,
     resultlen: *mut c_int,
 ) -> c_int {
-    forward!(Type_get_name(datatype, type_name, resultlen))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_name)(caller, datatype, type_name, resultlen) }
 }
 
 #[unsafe(no_mangle)]
@@ -14329,7 +17471,9 @@ pub unsafe extern "C" fn PMPI_Type_get_name(
     type_name: *mut c_char,
     resultlen: *mut c_int,
 ) -> c_int {
-    forward!(Type_get_name(datatype, type_name, resultlen))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_name)(caller, datatype, type_name, resultlen) }
 }
 
 #[unsafe(no_mangle)]
@@ -14338,7 +17482,9 @@ pub unsafe extern "C" fn MPI_Type_get_true_extent(
     true_lb: *mut isize,
     true_extent: *mut isize,
 ) -> c_int {
-    forward!(Type_get_true_extent(datatype, true_lb, true_extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_true_extent)(caller, datatype, true_lb, true_extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14347,7 +17493,9 @@ pub unsafe extern "C" fn PMPI_Type_get_true_extent(
     true_lb: *mut isize,
     true_extent: *mut isize,
 ) -> c_int {
-    forward!(Type_get_true_extent(datatype, true_lb, true_extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_true_extent)(caller, datatype, true_lb, true_extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14356,7 +17504,9 @@ pub unsafe extern "C" fn MPI_Type_get_true_extent_c(
     true_lb: *mut i64,
     true_extent: *mut i64,
 ) -> c_int {
-    forward!(Type_get_true_extent_c(datatype, true_lb, true_extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_true_extent_c)(caller, datatype, true_lb, true_extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14365,7 +17515,9 @@ pub unsafe extern "C" fn PMPI_Type_get_true_extent_c(
     true_lb: *mut i64,
     true_extent: *mut i64,
 ) -> c_int {
-    forward!(Type_get_true_extent_c(datatype, true_lb, true_extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_true_extent_c)(caller, datatype, true_lb, true_extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14374,7 +17526,9 @@ pub unsafe extern "C" fn MPI_Type_get_true_extent_x(
     true_lb: *mut i64,
     true_extent: *mut i64,
 ) -> c_int {
-    forward!(Type_get_true_extent_x(datatype, true_lb, true_extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_true_extent_x)(caller, datatype, true_lb, true_extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14383,7 +17537,9 @@ pub unsafe extern "C" fn PMPI_Type_get_true_extent_x(
     true_lb: *mut i64,
     true_extent: *mut i64,
 ) -> c_int {
-    forward!(Type_get_true_extent_x(datatype, true_lb, true_extent))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_true_extent_x)(caller, datatype, true_lb, true_extent) }
 }
 
 #[unsafe(no_mangle)]
@@ -14392,7 +17548,9 @@ pub unsafe extern "C" fn MPI_Type_get_value_index(
     index_type: <A as Abi>::Datatype,
     pair_type: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_get_value_index(value_type, index_type, pair_type))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_value_index)(caller, value_type, index_type, pair_type) }
 }
 
 #[unsafe(no_mangle)]
@@ -14401,7 +17559,9 @@ pub unsafe extern "C" fn PMPI_Type_get_value_index(
     index_type: <A as Abi>::Datatype,
     pair_type: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_get_value_index(value_type, index_type, pair_type))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_get_value_index)(caller, value_type, index_type, pair_type) }
 }
 
 #[unsafe(no_mangle)]
@@ -14412,13 +17572,18 @@ pub unsafe extern "C" fn MPI_Type_hindexed(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_hindexed(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_hindexed)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14429,13 +17594,18 @@ pub unsafe extern "C" fn PMPI_Type_hindexed(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_hindexed(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_hindexed)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14446,7 +17616,9 @@ pub unsafe extern "C" fn MPI_Type_hvector(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_hvector(count, blocklength, stride, oldtype, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_hvector)(caller, count, blocklength, stride, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -14457,7 +17629,9 @@ pub unsafe extern "C" fn PMPI_Type_hvector(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_hvector(count, blocklength, stride, oldtype, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_hvector)(caller, count, blocklength, stride, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -14468,13 +17642,18 @@ pub unsafe extern "C" fn MPI_Type_indexed(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_indexed(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_indexed)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14485,13 +17664,18 @@ pub unsafe extern "C" fn PMPI_Type_indexed(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_indexed(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_indexed)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14502,13 +17686,18 @@ pub unsafe extern "C" fn MPI_Type_indexed_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_indexed_c(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_indexed_c)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14519,13 +17708,18 @@ pub unsafe extern "C" fn PMPI_Type_indexed_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_indexed_c(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        oldtype,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_indexed_c)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            oldtype,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14533,7 +17727,9 @@ pub unsafe extern "C" fn MPI_Type_lb(
     datatype: <A as Abi>::Datatype,
     displacement: *mut isize,
 ) -> c_int {
-    forward!(Type_lb(datatype, displacement))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_lb)(caller, datatype, displacement) }
 }
 
 #[unsafe(no_mangle)]
@@ -14541,7 +17737,9 @@ pub unsafe extern "C" fn PMPI_Type_lb(
     datatype: <A as Abi>::Datatype,
     displacement: *mut isize,
 ) -> c_int {
-    forward!(Type_lb(datatype, displacement))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_lb)(caller, datatype, displacement) }
 }
 
 #[unsafe(no_mangle)]
@@ -14550,7 +17748,9 @@ pub unsafe extern "C" fn MPI_Type_match_size(
     size: c_int,
     datatype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_match_size(typeclass, size, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_match_size)(caller, typeclass, size, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -14559,7 +17759,9 @@ pub unsafe extern "C" fn PMPI_Type_match_size(
     size: c_int,
     datatype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_match_size(typeclass, size, datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_match_size)(caller, typeclass, size, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -14568,7 +17770,9 @@ pub unsafe extern "C" fn MPI_Type_set_attr(
     type_keyval: c_int,
     attribute_val: *mut c_void,
 ) -> c_int {
-    forward!(Type_set_attr(datatype, type_keyval, attribute_val))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_set_attr)(caller, datatype, type_keyval, attribute_val) }
 }
 
 #[unsafe(no_mangle)]
@@ -14577,7 +17781,9 @@ pub unsafe extern "C" fn PMPI_Type_set_attr(
     type_keyval: c_int,
     attribute_val: *mut c_void,
 ) -> c_int {
-    forward!(Type_set_attr(datatype, type_keyval, attribute_val))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_set_attr)(caller, datatype, type_keyval, attribute_val) }
 }
 
 #[unsafe(no_mangle)]
@@ -14585,7 +17791,9 @@ pub unsafe extern "C" fn MPI_Type_set_name(
     datatype: <A as Abi>::Datatype,
     type_name: *const c_char,
 ) -> c_int {
-    forward!(Type_set_name(datatype, type_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_set_name)(caller, datatype, type_name) }
 }
 
 #[unsafe(no_mangle)]
@@ -14593,37 +17801,51 @@ pub unsafe extern "C" fn PMPI_Type_set_name(
     datatype: <A as Abi>::Datatype,
     type_name: *const c_char,
 ) -> c_int {
-    forward!(Type_set_name(datatype, type_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_set_name)(caller, datatype, type_name) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_size(datatype: <A as Abi>::Datatype, size: *mut c_int) -> c_int {
-    forward!(Type_size(datatype, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_size)(caller, datatype, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Type_size(datatype: <A as Abi>::Datatype, size: *mut c_int) -> c_int {
-    forward!(Type_size(datatype, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_size)(caller, datatype, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_size_c(datatype: <A as Abi>::Datatype, size: *mut i64) -> c_int {
-    forward!(Type_size_c(datatype, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_size_c)(caller, datatype, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Type_size_c(datatype: <A as Abi>::Datatype, size: *mut i64) -> c_int {
-    forward!(Type_size_c(datatype, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_size_c)(caller, datatype, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_size_x(datatype: <A as Abi>::Datatype, size: *mut i64) -> c_int {
-    forward!(Type_size_x(datatype, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_size_x)(caller, datatype, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Type_size_x(datatype: <A as Abi>::Datatype, size: *mut i64) -> c_int {
-    forward!(Type_size_x(datatype, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_size_x)(caller, datatype, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -14634,13 +17856,18 @@ pub unsafe extern "C" fn MPI_Type_struct(
     array_of_types: *const <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_struct(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        array_of_types,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_struct)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            array_of_types,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14651,23 +17878,32 @@ pub unsafe extern "C" fn PMPI_Type_struct(
     array_of_types: *const <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_struct(
-        count,
-        array_of_blocklengths,
-        array_of_displacements,
-        array_of_types,
-        newtype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Type_struct)(
+            caller,
+            count,
+            array_of_blocklengths,
+            array_of_displacements,
+            array_of_types,
+            newtype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_toint(datatype: <A as Abi>::Datatype) -> c_int {
-    forward!(Type_toint(datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_toint)(caller, datatype) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Type_toint(datatype: <A as Abi>::Datatype) -> c_int {
-    forward!(Type_toint(datatype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_toint)(caller, datatype) }
 }
 
 #[unsafe(no_mangle)]
@@ -14675,7 +17911,9 @@ pub unsafe extern "C" fn MPI_Type_ub(
     datatype: <A as Abi>::Datatype,
     displacement: *mut isize,
 ) -> c_int {
-    forward!(Type_ub(datatype, displacement))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_ub)(caller, datatype, displacement) }
 }
 
 #[unsafe(no_mangle)]
@@ -14683,7 +17921,9 @@ pub unsafe extern "C" fn PMPI_Type_ub(
     datatype: <A as Abi>::Datatype,
     displacement: *mut isize,
 ) -> c_int {
-    forward!(Type_ub(datatype, displacement))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_ub)(caller, datatype, displacement) }
 }
 
 #[unsafe(no_mangle)]
@@ -14694,7 +17934,9 @@ pub unsafe extern "C" fn MPI_Type_vector(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_vector(count, blocklength, stride, oldtype, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_vector)(caller, count, blocklength, stride, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -14705,7 +17947,9 @@ pub unsafe extern "C" fn PMPI_Type_vector(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_vector(count, blocklength, stride, oldtype, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_vector)(caller, count, blocklength, stride, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -14716,7 +17960,9 @@ pub unsafe extern "C" fn MPI_Type_vector_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_vector_c(count, blocklength, stride, oldtype, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_vector_c)(caller, count, blocklength, stride, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -14727,7 +17973,9 @@ pub unsafe extern "C" fn PMPI_Type_vector_c(
     oldtype: <A as Abi>::Datatype,
     newtype: *mut <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Type_vector_c(count, blocklength, stride, oldtype, newtype))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Type_vector_c)(caller, count, blocklength, stride, oldtype, newtype) }
 }
 
 #[unsafe(no_mangle)]
@@ -14740,9 +17988,13 @@ pub unsafe extern "C" fn MPI_Unpack(
     datatype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Unpack(
-        inbuf, insize, position, outbuf, outcount, datatype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Unpack)(
+            caller, inbuf, insize, position, outbuf, outcount, datatype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14755,9 +18007,13 @@ pub unsafe extern "C" fn PMPI_Unpack(
     datatype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Unpack(
-        inbuf, insize, position, outbuf, outcount, datatype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Unpack)(
+            caller, inbuf, insize, position, outbuf, outcount, datatype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14770,9 +18026,13 @@ pub unsafe extern "C" fn MPI_Unpack_c(
     datatype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Unpack_c(
-        inbuf, insize, position, outbuf, outcount, datatype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Unpack_c)(
+            caller, inbuf, insize, position, outbuf, outcount, datatype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14785,9 +18045,13 @@ pub unsafe extern "C" fn PMPI_Unpack_c(
     datatype: <A as Abi>::Datatype,
     comm: <A as Abi>::Comm,
 ) -> c_int {
-    forward!(Unpack_c(
-        inbuf, insize, position, outbuf, outcount, datatype, comm
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Unpack_c)(
+            caller, inbuf, insize, position, outbuf, outcount, datatype, comm,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14800,9 +18064,13 @@ pub unsafe extern "C" fn MPI_Unpack_external(
     outcount: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Unpack_external(
-        datarep, inbuf, insize, position, outbuf, outcount, datatype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Unpack_external)(
+            caller, datarep, inbuf, insize, position, outbuf, outcount, datatype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14815,9 +18083,13 @@ pub unsafe extern "C" fn PMPI_Unpack_external(
     outcount: c_int,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Unpack_external(
-        datarep, inbuf, insize, position, outbuf, outcount, datatype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Unpack_external)(
+            caller, datarep, inbuf, insize, position, outbuf, outcount, datatype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14830,9 +18102,13 @@ pub unsafe extern "C" fn MPI_Unpack_external_c(
     outcount: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Unpack_external_c(
-        datarep, inbuf, insize, position, outbuf, outcount, datatype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Unpack_external_c)(
+            caller, datarep, inbuf, insize, position, outbuf, outcount, datatype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14845,9 +18121,13 @@ pub unsafe extern "C" fn PMPI_Unpack_external_c(
     outcount: i64,
     datatype: <A as Abi>::Datatype,
 ) -> c_int {
-    forward!(Unpack_external_c(
-        datarep, inbuf, insize, position, outbuf, outcount, datatype
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Unpack_external_c)(
+            caller, datarep, inbuf, insize, position, outbuf, outcount, datatype,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14856,7 +18136,9 @@ pub unsafe extern "C" fn MPI_Unpublish_name(
     info: <A as Abi>::Info,
     port_name: *const c_char,
 ) -> c_int {
-    forward!(Unpublish_name(service_name, info, port_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Unpublish_name)(caller, service_name, info, port_name) }
 }
 
 #[unsafe(no_mangle)]
@@ -14865,7 +18147,9 @@ pub unsafe extern "C" fn PMPI_Unpublish_name(
     info: <A as Abi>::Info,
     port_name: *const c_char,
 ) -> c_int {
-    forward!(Unpublish_name(service_name, info, port_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Unpublish_name)(caller, service_name, info, port_name) }
 }
 
 #[unsafe(no_mangle)]
@@ -14873,7 +18157,9 @@ pub unsafe extern "C" fn MPI_Wait(
     request: *mut <A as Abi>::Request,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Wait(request, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Wait)(caller, request, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -14881,7 +18167,9 @@ pub unsafe extern "C" fn PMPI_Wait(
     request: *mut <A as Abi>::Request,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Wait(request, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Wait)(caller, request, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -14890,7 +18178,9 @@ pub unsafe extern "C" fn MPI_Waitall(
     array_of_requests: *mut <A as Abi>::Request,
     array_of_statuses: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Waitall(count, array_of_requests, array_of_statuses))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Waitall)(caller, count, array_of_requests, array_of_statuses) }
 }
 
 #[unsafe(no_mangle)]
@@ -14899,7 +18189,9 @@ pub unsafe extern "C" fn PMPI_Waitall(
     array_of_requests: *mut <A as Abi>::Request,
     array_of_statuses: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Waitall(count, array_of_requests, array_of_statuses))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Waitall)(caller, count, array_of_requests, array_of_statuses) }
 }
 
 #[unsafe(no_mangle)]
@@ -14909,7 +18201,9 @@ pub unsafe extern "C" fn MPI_Waitany(
     index: *mut c_int,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Waitany(count, array_of_requests, index, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Waitany)(caller, count, array_of_requests, index, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -14919,7 +18213,9 @@ pub unsafe extern "C" fn PMPI_Waitany(
     index: *mut c_int,
     status: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Waitany(count, array_of_requests, index, status))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Waitany)(caller, count, array_of_requests, index, status) }
 }
 
 #[unsafe(no_mangle)]
@@ -14930,13 +18226,18 @@ pub unsafe extern "C" fn MPI_Waitsome(
     array_of_indices: *mut c_int,
     array_of_statuses: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Waitsome(
-        incount,
-        array_of_requests,
-        outcount,
-        array_of_indices,
-        array_of_statuses
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Waitsome)(
+            caller,
+            incount,
+            array_of_requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14947,13 +18248,18 @@ pub unsafe extern "C" fn PMPI_Waitsome(
     array_of_indices: *mut c_int,
     array_of_statuses: *mut <A as Abi>::Status,
 ) -> c_int {
-    forward!(Waitsome(
-        incount,
-        array_of_requests,
-        outcount,
-        array_of_indices,
-        array_of_statuses
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Waitsome)(
+            caller,
+            incount,
+            array_of_requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -14965,7 +18271,9 @@ pub unsafe extern "C" fn MPI_Win_allocate(
     baseptr: *mut c_void,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_allocate(size, disp_unit, info, comm, baseptr, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_allocate)(caller, size, disp_unit, info, comm, baseptr, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -14977,7 +18285,9 @@ pub unsafe extern "C" fn PMPI_Win_allocate(
     baseptr: *mut c_void,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_allocate(size, disp_unit, info, comm, baseptr, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_allocate)(caller, size, disp_unit, info, comm, baseptr, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -14989,7 +18299,9 @@ pub unsafe extern "C" fn MPI_Win_allocate_c(
     baseptr: *mut c_void,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_allocate_c(size, disp_unit, info, comm, baseptr, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_allocate_c)(caller, size, disp_unit, info, comm, baseptr, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15001,7 +18313,9 @@ pub unsafe extern "C" fn PMPI_Win_allocate_c(
     baseptr: *mut c_void,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_allocate_c(size, disp_unit, info, comm, baseptr, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_allocate_c)(caller, size, disp_unit, info, comm, baseptr, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15013,9 +18327,9 @@ pub unsafe extern "C" fn MPI_Win_allocate_shared(
     baseptr: *mut c_void,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_allocate_shared(
-        size, disp_unit, info, comm, baseptr, win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_allocate_shared)(caller, size, disp_unit, info, comm, baseptr, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15027,9 +18341,9 @@ pub unsafe extern "C" fn PMPI_Win_allocate_shared(
     baseptr: *mut c_void,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_allocate_shared(
-        size, disp_unit, info, comm, baseptr, win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_allocate_shared)(caller, size, disp_unit, info, comm, baseptr, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15041,9 +18355,9 @@ pub unsafe extern "C" fn MPI_Win_allocate_shared_c(
     baseptr: *mut c_void,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_allocate_shared_c(
-        size, disp_unit, info, comm, baseptr, win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_allocate_shared_c)(caller, size, disp_unit, info, comm, baseptr, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15055,9 +18369,9 @@ pub unsafe extern "C" fn PMPI_Win_allocate_shared_c(
     baseptr: *mut c_void,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_allocate_shared_c(
-        size, disp_unit, info, comm, baseptr, win
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_allocate_shared_c)(caller, size, disp_unit, info, comm, baseptr, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15066,7 +18380,9 @@ pub unsafe extern "C" fn MPI_Win_attach(
     base: *mut c_void,
     size: isize,
 ) -> c_int {
-    forward!(Win_attach(win, base, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_attach)(caller, win, base, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -15075,37 +18391,51 @@ pub unsafe extern "C" fn PMPI_Win_attach(
     base: *mut c_void,
     size: isize,
 ) -> c_int {
-    forward!(Win_attach(win, base, size))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_attach)(caller, win, base, size) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_c2f(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_c2f(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_c2f)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_c2f(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_c2f(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_c2f)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_call_errhandler(win: <A as Abi>::Win, errorcode: c_int) -> c_int {
-    forward!(Win_call_errhandler(win, errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_call_errhandler)(caller, win, errorcode) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_call_errhandler(win: <A as Abi>::Win, errorcode: c_int) -> c_int {
-    forward!(Win_call_errhandler(win, errorcode))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_call_errhandler)(caller, win, errorcode) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_complete(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_complete(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_complete)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_complete(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_complete(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_complete)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15117,7 +18447,9 @@ pub unsafe extern "C" fn MPI_Win_create(
     comm: <A as Abi>::Comm,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_create(base, size, disp_unit, info, comm, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_create)(caller, base, size, disp_unit, info, comm, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15129,7 +18461,9 @@ pub unsafe extern "C" fn PMPI_Win_create(
     comm: <A as Abi>::Comm,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_create(base, size, disp_unit, info, comm, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_create)(caller, base, size, disp_unit, info, comm, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15141,7 +18475,9 @@ pub unsafe extern "C" fn MPI_Win_create_c(
     comm: <A as Abi>::Comm,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_create_c(base, size, disp_unit, info, comm, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_create_c)(caller, base, size, disp_unit, info, comm, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15153,7 +18489,9 @@ pub unsafe extern "C" fn PMPI_Win_create_c(
     comm: <A as Abi>::Comm,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_create_c(base, size, disp_unit, info, comm, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_create_c)(caller, base, size, disp_unit, info, comm, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15162,7 +18500,9 @@ pub unsafe extern "C" fn MPI_Win_create_dynamic(
     comm: <A as Abi>::Comm,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_create_dynamic(info, comm, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_create_dynamic)(caller, info, comm, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15171,7 +18511,9 @@ pub unsafe extern "C" fn PMPI_Win_create_dynamic(
     comm: <A as Abi>::Comm,
     win: *mut <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_create_dynamic(info, comm, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_create_dynamic)(caller, info, comm, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15179,7 +18521,9 @@ pub unsafe extern "C" fn MPI_Win_create_errhandler(
     win_errhandler_fn: Option<callback::WinErrhandlerFunction<A>>,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Win_create_errhandler(win_errhandler_fn, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_create_errhandler)(caller, win_errhandler_fn, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -15187,7 +18531,9 @@ pub unsafe extern "C" fn PMPI_Win_create_errhandler(
     win_errhandler_fn: Option<callback::WinErrhandlerFunction<A>>,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Win_create_errhandler(win_errhandler_fn, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_create_errhandler)(caller, win_errhandler_fn, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -15197,12 +18543,17 @@ pub unsafe extern "C" fn MPI_Win_create_keyval(
     win_keyval: *mut c_int,
     extra_state: *mut c_void,
 ) -> c_int {
-    forward!(Win_create_keyval(
-        win_copy_attr_fn,
-        win_delete_attr_fn,
-        win_keyval,
-        extra_state
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Win_create_keyval)(
+            caller,
+            win_copy_attr_fn,
+            win_delete_attr_fn,
+            win_keyval,
+            extra_state,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -15212,122 +18563,171 @@ pub unsafe extern "C" fn PMPI_Win_create_keyval(
     win_keyval: *mut c_int,
     extra_state: *mut c_void,
 ) -> c_int {
-    forward!(Win_create_keyval(
-        win_copy_attr_fn,
-        win_delete_attr_fn,
-        win_keyval,
-        extra_state
-    ))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe {
+        (table.Win_create_keyval)(
+            caller,
+            win_copy_attr_fn,
+            win_delete_attr_fn,
+            win_keyval,
+            extra_state,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_delete_attr(win: <A as Abi>::Win, win_keyval: c_int) -> c_int {
-    forward!(Win_delete_attr(win, win_keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_delete_attr)(caller, win, win_keyval) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_delete_attr(win: <A as Abi>::Win, win_keyval: c_int) -> c_int {
-    forward!(Win_delete_attr(win, win_keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_delete_attr)(caller, win, win_keyval) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_detach(win: <A as Abi>::Win, base: *const c_void) -> c_int {
-    forward!(Win_detach(win, base))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_detach)(caller, win, base) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_detach(win: <A as Abi>::Win, base: *const c_void) -> c_int {
-    forward!(Win_detach(win, base))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_detach)(caller, win, base) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_f2c(win: c_int) -> <A as Abi>::Win {
-    forward!(Win_f2c(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_f2c)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_f2c(win: c_int) -> <A as Abi>::Win {
-    forward!(Win_f2c(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_f2c)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_fence(assert: c_int, win: <A as Abi>::Win) -> c_int {
-    forward!(Win_fence(assert, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_fence)(caller, assert, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_fence(assert: c_int, win: <A as Abi>::Win) -> c_int {
-    forward!(Win_fence(assert, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_fence)(caller, assert, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_flush(rank: c_int, win: <A as Abi>::Win) -> c_int {
-    forward!(Win_flush(rank, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_flush)(caller, rank, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_flush(rank: c_int, win: <A as Abi>::Win) -> c_int {
-    forward!(Win_flush(rank, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_flush)(caller, rank, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_flush_all(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_flush_all(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_flush_all)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_flush_all(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_flush_all(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_flush_all)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_flush_local(rank: c_int, win: <A as Abi>::Win) -> c_int {
-    forward!(Win_flush_local(rank, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_flush_local)(caller, rank, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_flush_local(rank: c_int, win: <A as Abi>::Win) -> c_int {
-    forward!(Win_flush_local(rank, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_flush_local)(caller, rank, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_flush_local_all(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_flush_local_all(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_flush_local_all)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_flush_local_all(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_flush_local_all(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_flush_local_all)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_free(win: *mut <A as Abi>::Win) -> c_int {
-    forward!(Win_free(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_free)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_free(win: *mut <A as Abi>::Win) -> c_int {
-    forward!(Win_free(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_free)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_free_keyval(win_keyval: *mut c_int) -> c_int {
-    forward!(Win_free_keyval(win_keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_free_keyval)(caller, win_keyval) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_free_keyval(win_keyval: *mut c_int) -> c_int {
-    forward!(Win_free_keyval(win_keyval))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_free_keyval)(caller, win_keyval) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_fromint(win: c_int) -> <A as Abi>::Win {
-    forward!(Win_fromint(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_fromint)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_fromint(win: c_int) -> <A as Abi>::Win {
-    forward!(Win_fromint(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_fromint)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15337,7 +18737,9 @@ pub unsafe extern "C" fn MPI_Win_get_attr(
     attribute_val: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Win_get_attr(win, win_keyval, attribute_val, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_get_attr)(caller, win, win_keyval, attribute_val, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -15347,7 +18749,9 @@ pub unsafe extern "C" fn PMPI_Win_get_attr(
     attribute_val: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    forward!(Win_get_attr(win, win_keyval, attribute_val, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_get_attr)(caller, win, win_keyval, attribute_val, flag) }
 }
 
 #[unsafe(no_mangle)]
@@ -15355,7 +18759,9 @@ pub unsafe extern "C" fn MPI_Win_get_errhandler(
     win: <A as Abi>::Win,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Win_get_errhandler(win, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_get_errhandler)(caller, win, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -15363,7 +18769,9 @@ pub unsafe extern "C" fn PMPI_Win_get_errhandler(
     win: <A as Abi>::Win,
     errhandler: *mut <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Win_get_errhandler(win, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_get_errhandler)(caller, win, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -15371,7 +18779,9 @@ pub unsafe extern "C" fn MPI_Win_get_group(
     win: <A as Abi>::Win,
     group: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Win_get_group(win, group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_get_group)(caller, win, group) }
 }
 
 #[unsafe(no_mangle)]
@@ -15379,7 +18789,9 @@ pub unsafe extern "C" fn PMPI_Win_get_group(
     win: <A as Abi>::Win,
     group: *mut <A as Abi>::Group,
 ) -> c_int {
-    forward!(Win_get_group(win, group))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_get_group)(caller, win, group) }
 }
 
 #[unsafe(no_mangle)]
@@ -15387,7 +18799,9 @@ pub unsafe extern "C" fn MPI_Win_get_info(
     win: <A as Abi>::Win,
     info_used: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(Win_get_info(win, info_used))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_get_info)(caller, win, info_used) }
 }
 
 #[unsafe(no_mangle)]
@@ -15395,7 +18809,9 @@ pub unsafe extern "C" fn PMPI_Win_get_info(
     win: <A as Abi>::Win,
     info_used: *mut <A as Abi>::Info,
 ) -> c_int {
-    forward!(Win_get_info(win, info_used))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_get_info)(caller, win, info_used) }
 }
 
 #[unsafe(no_mangle)]
@@ -15404,7 +18820,9 @@ pub unsafe extern "C" fn MPI_Win_get_name(
     win_name: *mut c_char,
     resultlen: *mut c_int,
 ) -> c_int {
-    forward!(Win_get_name(win, win_name, resultlen))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_get_name)(caller, win, win_name, resultlen) }
 }
 
 #[unsafe(no_mangle)]
@@ -15413,7 +18831,9 @@ pub unsafe extern "C" fn PMPI_Win_get_name(
     win_name: *mut c_char,
     resultlen: *mut c_int,
 ) -> c_int {
-    forward!(Win_get_name(win, win_name, resultlen))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_get_name)(caller, win, win_name, resultlen) }
 }
 
 #[unsafe(no_mangle)]
@@ -15423,7 +18843,9 @@ pub unsafe extern "C" fn MPI_Win_lock(
     assert: c_int,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_lock(lock_type, rank, assert, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_lock)(caller, lock_type, rank, assert, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15433,17 +18855,23 @@ pub unsafe extern "C" fn PMPI_Win_lock(
     assert: c_int,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_lock(lock_type, rank, assert, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_lock)(caller, lock_type, rank, assert, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_lock_all(assert: c_int, win: <A as Abi>::Win) -> c_int {
-    forward!(Win_lock_all(assert, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_lock_all)(caller, assert, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_lock_all(assert: c_int, win: <A as Abi>::Win) -> c_int {
-    forward!(Win_lock_all(assert, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_lock_all)(caller, assert, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15452,7 +18880,9 @@ pub unsafe extern "C" fn MPI_Win_post(
     assert: c_int,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_post(group, assert, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_post)(caller, group, assert, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15461,7 +18891,9 @@ pub unsafe extern "C" fn PMPI_Win_post(
     assert: c_int,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_post(group, assert, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_post)(caller, group, assert, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15470,7 +18902,9 @@ pub unsafe extern "C" fn MPI_Win_set_attr(
     win_keyval: c_int,
     attribute_val: *mut c_void,
 ) -> c_int {
-    forward!(Win_set_attr(win, win_keyval, attribute_val))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_set_attr)(caller, win, win_keyval, attribute_val) }
 }
 
 #[unsafe(no_mangle)]
@@ -15479,7 +18913,9 @@ pub unsafe extern "C" fn PMPI_Win_set_attr(
     win_keyval: c_int,
     attribute_val: *mut c_void,
 ) -> c_int {
-    forward!(Win_set_attr(win, win_keyval, attribute_val))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_set_attr)(caller, win, win_keyval, attribute_val) }
 }
 
 #[unsafe(no_mangle)]
@@ -15487,7 +18923,9 @@ pub unsafe extern "C" fn MPI_Win_set_errhandler(
     win: <A as Abi>::Win,
     errhandler: <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Win_set_errhandler(win, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_set_errhandler)(caller, win, errhandler) }
 }
 
 #[unsafe(no_mangle)]
@@ -15495,27 +18933,37 @@ pub unsafe extern "C" fn PMPI_Win_set_errhandler(
     win: <A as Abi>::Win,
     errhandler: <A as Abi>::Errhandler,
 ) -> c_int {
-    forward!(Win_set_errhandler(win, errhandler))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_set_errhandler)(caller, win, errhandler) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_set_info(win: <A as Abi>::Win, info: <A as Abi>::Info) -> c_int {
-    forward!(Win_set_info(win, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_set_info)(caller, win, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_set_info(win: <A as Abi>::Win, info: <A as Abi>::Info) -> c_int {
-    forward!(Win_set_info(win, info))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_set_info)(caller, win, info) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_set_name(win: <A as Abi>::Win, win_name: *const c_char) -> c_int {
-    forward!(Win_set_name(win, win_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_set_name)(caller, win, win_name) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_set_name(win: <A as Abi>::Win, win_name: *const c_char) -> c_int {
-    forward!(Win_set_name(win, win_name))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_set_name)(caller, win, win_name) }
 }
 
 #[unsafe(no_mangle)]
@@ -15526,7 +18974,9 @@ pub unsafe extern "C" fn MPI_Win_shared_query(
     disp_unit: *mut c_int,
     baseptr: *mut c_void,
 ) -> c_int {
-    forward!(Win_shared_query(win, rank, size, disp_unit, baseptr))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_shared_query)(caller, win, rank, size, disp_unit, baseptr) }
 }
 
 #[unsafe(no_mangle)]
@@ -15537,7 +18987,9 @@ pub unsafe extern "C" fn PMPI_Win_shared_query(
     disp_unit: *mut c_int,
     baseptr: *mut c_void,
 ) -> c_int {
-    forward!(Win_shared_query(win, rank, size, disp_unit, baseptr))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_shared_query)(caller, win, rank, size, disp_unit, baseptr) }
 }
 
 #[unsafe(no_mangle)]
@@ -15548,7 +19000,9 @@ pub unsafe extern "C" fn MPI_Win_shared_query_c(
     disp_unit: *mut isize,
     baseptr: *mut c_void,
 ) -> c_int {
-    forward!(Win_shared_query_c(win, rank, size, disp_unit, baseptr))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_shared_query_c)(caller, win, rank, size, disp_unit, baseptr) }
 }
 
 #[unsafe(no_mangle)]
@@ -15559,7 +19013,9 @@ pub unsafe extern "C" fn PMPI_Win_shared_query_c(
     disp_unit: *mut isize,
     baseptr: *mut c_void,
 ) -> c_int {
-    forward!(Win_shared_query_c(win, rank, size, disp_unit, baseptr))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_shared_query_c)(caller, win, rank, size, disp_unit, baseptr) }
 }
 
 #[unsafe(no_mangle)]
@@ -15568,7 +19024,9 @@ pub unsafe extern "C" fn MPI_Win_start(
     assert: c_int,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_start(group, assert, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_start)(caller, group, assert, win) }
 }
 
 #[unsafe(no_mangle)]
@@ -15577,85 +19035,119 @@ pub unsafe extern "C" fn PMPI_Win_start(
     assert: c_int,
     win: <A as Abi>::Win,
 ) -> c_int {
-    forward!(Win_start(group, assert, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_start)(caller, group, assert, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_sync(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_sync(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_sync)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_sync(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_sync(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_sync)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_test(win: <A as Abi>::Win, flag: *mut c_int) -> c_int {
-    forward!(Win_test(win, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_test)(caller, win, flag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_test(win: <A as Abi>::Win, flag: *mut c_int) -> c_int {
-    forward!(Win_test(win, flag))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_test)(caller, win, flag) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_toint(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_toint(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_toint)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_toint(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_toint(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_toint)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_unlock(rank: c_int, win: <A as Abi>::Win) -> c_int {
-    forward!(Win_unlock(rank, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_unlock)(caller, rank, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_unlock(rank: c_int, win: <A as Abi>::Win) -> c_int {
-    forward!(Win_unlock(rank, win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_unlock)(caller, rank, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_unlock_all(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_unlock_all(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_unlock_all)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_unlock_all(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_unlock_all(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_unlock_all)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_wait(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_wait(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_wait)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Win_wait(win: <A as Abi>::Win) -> c_int {
-    forward!(Win_wait(win))
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Win_wait)(caller, win) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Wtick() -> f64 {
-    forward!(Wtick())
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Wtick)(caller) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Wtick() -> f64 {
-    forward!(Wtick())
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Wtick)(caller) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Wtime() -> f64 {
-    forward!(Wtime())
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Wtime)(caller) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Wtime() -> f64 {
-    forward!(Wtime())
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.Wtime)(caller) }
 }

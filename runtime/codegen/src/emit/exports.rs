@@ -10,17 +10,20 @@ pub fn exports(api: &Api, abi: &str) -> String {
     let mut out = format!(
         "//! The C functions of this facade: each calls its entry of the table.\n\
          #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\n\n\
+         use crate::ATTACHMENT;\n\
          use cohort_abi::{{Abi, {abi} as A, callback}};\n\
-         use cohort_facade::forward;\n\
          use core::ffi::{{c_char, c_int, c_void}};\n"
     );
     for procedure in &api.procedures {
         let (parameters, arguments) = (rust_parameters(procedure), rust_arguments(procedure));
+        let comma = if arguments.is_empty() { "" } else { ", " };
         for prefix in ["MPI", "PMPI"] {
             let _ = writeln!(
                 out,
                 "\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}_{0}({parameters}){1} {{\n\
-                 forward!({0}({arguments}))\n}}",
+                 let (caller, table) = ATTACHMENT.get();\n\
+                 // SAFETY: the C caller keeps the contract of this procedure.\n\
+                 unsafe {{ (table.{0})(caller{comma}{arguments}) }}\n}}",
                 procedure.name,
                 rust_return(procedure),
             );

@@ -1,0 +1,24 @@
+//! `libmpi_abi.so.1`: the C functions of the MPI-5 ABI, one rank's way into the node image.
+#![no_std]
+
+mod generated {
+    pub mod exports;
+}
+
+use cohort_abi::Mpi5;
+use cohort_facade::Attachment;
+
+/// The rank this copy of the library serves.
+static ATTACHMENT: Attachment<Mpi5> = Attachment::new();
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = attach;
+
+extern "C" fn attach() {
+    ATTACHMENT.attach(after_fork);
+}
+
+extern "C" fn after_fork() {
+    ATTACHMENT.refuse_after_fork();
+}

@@ -1,0 +1,25 @@
+//! `libmpi.so.12`: the C functions of the MPICH ABI, one rank's way into the node image.
+#![no_std]
+
+mod data;
+mod generated {
+    pub mod exports;
+}
+
+use cohort_abi::Mpich;
+use cohort_facade::Attachment;
+
+/// The rank this copy of the library serves.
+static ATTACHMENT: Attachment<Mpich> = Attachment::new();
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = attach;
+
+extern "C" fn attach() {
+    ATTACHMENT.attach(after_fork);
+}
+
+extern "C" fn after_fork() {
+    ATTACHMENT.refuse_after_fork();
+}

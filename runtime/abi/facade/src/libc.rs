@@ -1,0 +1,35 @@
+//! The C library functions that a facade uses, on the task of its own rank.
+
+use core::ffi::{c_char, c_int, c_ulong, c_void};
+
+/// What `dladdr` says about an address.
+#[repr(C)]
+pub struct DlInfo {
+    /// Path of the object.
+    pub file_name: *const c_char,
+    /// Where it is mapped.
+    pub base: *mut c_void,
+    /// Nearest symbol.
+    pub symbol_name: *const c_char,
+    /// Its address.
+    pub symbol_address: *mut c_void,
+}
+
+/// `RTLD_NOW`; `RTLD_LOCAL` is 0.
+pub const RTLD_NOW: c_int = 2;
+
+#[link(name = "c")]
+unsafe extern "C" {
+    pub static environ: *const *const c_char;
+    pub fn getauxval(kind: c_ulong) -> c_ulong;
+    pub fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;
+    pub fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
+    pub fn dlsym(object: *mut c_void, name: *const c_char) -> *mut c_void;
+    pub fn dlerror() -> *const c_char;
+    pub fn pthread_atfork(
+        prepare: Option<extern "C" fn()>,
+        parent: Option<extern "C" fn()>,
+        child: Option<extern "C" fn()>,
+    ) -> c_int;
+    pub fn _exit(status: c_int) -> !;
+}

@@ -1,0 +1,162 @@
+//! A program started without `pip-exec`: a node with one rank.
+
+use crate::{fail, libc};
+use cohort_base::boot::{
+    Lifecycle, MAGIC, NODE_IMAGE, NODE_OPEN, NodeBoot, NodeOpen, RankBoot, VERSION,
+};
+use cohort_base::settings::Settings;
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+/// Storage that the constructor fills before anybody reads it.
+struct Once<T>(UnsafeCell<T>);
+
+// SAFETY: written by the library's constructor only, before other threads use the library.
+unsafe impl<T> Sync for Once<T> {}
+
+static RANK: Once<RankBoot> = Once(UnsafeCell::new(RankBoot {
+    magic: MAGIC,
+    version: VERSION,
+    local_rank: 0,
+    world_rank: 0,
+    app_number: 0,
+    cpu: -1,
+    lifecycle: AtomicU32::new(Lifecycle::Fresh as u32),
+    abort: AtomicU64::new(0),
+    pid: AtomicI32::new(0),
+    reserved: 0,
+    api: core::ptr::null(),
+    node: null_mut(),
+}));
+
+static NODE: Once<NodeBoot> = Once(UnsafeCell::new(NodeBoot {
+    magic: MAGIC,
+    version: VERSION,
+    node_ranks: 1,
+    world_ranks: 1,
+    cpus: 1,
+    environment: core::ptr::null(),
+    ranks: RANK.0.get(),
+    places: core::ptr::null(),
+    places_len: 0,
+    report_fd: 2,
+}));
+
+/// Longest path of the node image, with its NUL.
+const PATH_MAX: usize = 4096;
+
+/// Loads the node image that lies beside this library and opens a node with one rank.
+/// Ends the process with a message if that is impossible.
+pub fn open() -> &'static RankBoot {
+    check_environment();
+    let open = load();
+    // SAFETY: the constructor runs once, before any other user of these records.
+    let (rank, node) = unsafe { (&mut *RANK.0.get(), &mut *NODE.0.get()) };
+    *rank.pid.get_mut() = rustix::process::getpid().as_raw_nonzero().get();
+    node.cpus = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
+    // SAFETY: the C library's environment, which the constructor alone uses now.
+    node.environment = unsafe { libc::environ };
+    let mut handle = null_mut();
+    // SAFETY: both records are complete and are never moved or freed.
+    let api = unsafe { open(node, &mut handle) };
+    // SAFETY: NULL or the image's API, which stays loaded.
+    match unsafe { api.as_ref() } {
+        Some(api) if api.version == VERSION => {}
+        _ => fail(
+            1,
+            format_args!(
+                "{NODE_IMAGE} did not start: it is of another version than this library, or memory \
+                 is short; use the files of one installation"
+            ),
+        ),
+    }
+    rank.api = api;
+    rank.node = handle;
+    rank
+}
+
+/// Ends the process if a `COHORT_*` variable has no valid name or value.
+fn check_environment() {
+    // SAFETY: NULL-terminated list of NUL-terminated strings; no other thread changes it yet.
+    let entries = (0..).map_while(|index| unsafe {
+        let entry = *libc::environ.add(index);
+        (!entry.is_null()).then(|| CStr::from_ptr(entry).to_bytes())
+    });
+    if let Err(invalid) = Settings::from_env(entries) {
+        fail(1, format_args!("{invalid}"));
+    }
+}
+
+/// The node image's opening function.
+fn load() -> NodeOpen {
+    let mut buffer = [0; PATH_MAX];
+    let path = image_path(&mut buffer);
+    // SAFETY: a NUL-terminated path; the image's constructors have no conditions.
+    let image = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+    if image.is_null() {
+        fail_to_load(path);
+    }
+    let mut name = [0; 64];
+    name[..NODE_OPEN.len()].copy_from_slice(NODE_OPEN.as_bytes());
+    // SAFETY: a loaded object and a NUL-terminated name.
+    let symbol = unsafe { libc::dlsym(image, name.as_ptr().cast()) };
+    if symbol.is_null() {
+        fail_to_load(path);
+    }
+    // SAFETY: the node image exports this name with this type.
+    unsafe { core::mem::transmute::<*mut c_void, NodeOpen>(symbol) }
+}
+
+/// Path of the node image: the directory of the library that holds this function.
+fn image_path(buffer: &mut [u8; PATH_MAX]) -> &CStr {
+    let mut info = libc::DlInfo {
+        file_name: core::ptr::null(),
+        base: null_mut(),
+        symbol_name: core::ptr::null(),
+        symbol_address: null_mut(),
+    };
+    // SAFETY: any address may be asked about; `info` is valid for writes.
+    let found = unsafe { libc::dladdr(image_path as *const c_void, &mut info) };
+    if found == 0 || info.file_name.is_null() {
+        fail(
+            127,
+            format_args!("cannot find out where the MPI library was loaded from"),
+        );
+    }
+    // SAFETY: the path of a loaded object, which stays valid while it is loaded.
+    let own = unsafe { CStr::from_ptr(info.file_name) }.to_bytes();
+    let directory = own
+        .iter()
+        .rposition(|&byte| byte == b'/')
+        .map_or(0, |slash| slash + 1);
+    let length = directory + NODE_IMAGE.len();
+    if length >= PATH_MAX {
+        fail(127, format_args!("the path of the MPI library is too long"));
+    }
+    buffer[..directory].copy_from_slice(&own[..directory]);
+    buffer[directory..length].copy_from_slice(NODE_IMAGE.as_bytes());
+    buffer[length] = 0;
+    CStr::from_bytes_until_nul(buffer).unwrap_or(c"")
+}
+
+fn fail_to_load(path: &CStr) -> ! {
+    // SAFETY: no condition; the text is valid until the next call of the dl functions.
+    let reason: *const c_char = unsafe { libc::dlerror() };
+    let reason = if reason.is_null() {
+        c"unknown reason"
+    } else {
+        // SAFETY: not NULL, so NUL-terminated.
+        unsafe { CStr::from_ptr(reason) }
+    };
+    fail(
+        127,
+        format_args!(
+            "cannot load the node image {}: {}; it must lie in the directory of the MPI library, \
+             both from one installation",
+            path.to_str().unwrap_or("(path is not UTF-8)"),
+            reason.to_str().unwrap_or("(reason is not UTF-8)")
+        ),
+    )
+}
