@@ -1,1 +1,45 @@
-//! Tests.
+//! The shared heap under contention.
+
+extern crate std;
+use super::*;
+use std::thread;
+use std::vec::Vec;
+
+#[test]
+fn threads_allocate_and_free_each_others_blocks() {
+    const ROUNDS: usize = 2_000;
+    let heap = SharedHeap::new();
+    let layout = |index: usize| Layout::from_size_align(8 + index % 300, 16).unwrap();
+    thread::scope(|scope| {
+        let heap = &heap;
+        let (mut senders, mut receivers) = (Vec::new(), Vec::new());
+        for _ in 0..4 {
+            let (sender, receiver) = std::sync::mpsc::channel::<(usize, usize)>();
+            senders.push(sender);
+            receivers.push(receiver);
+        }
+        // Each thread allocates, and frees what its neighbour allocated.
+        senders.rotate_left(1);
+        for (sender, receiver) in senders.into_iter().zip(receivers) {
+            scope.spawn(move || {
+                for index in 0..ROUNDS {
+                    // SAFETY: a valid layout; the block is filled within its size.
+                    let block = unsafe { heap.alloc(layout(index)) };
+                    assert!(!block.is_null());
+                    // SAFETY: as above.
+                    unsafe { block.write_bytes(index as u8, layout(index).size()) };
+                    sender.send((block.expose_provenance(), index)).unwrap();
+                    let (address, index) = receiver.recv().unwrap();
+                    let block = core::ptr::with_exposed_provenance_mut::<u8>(address);
+                    // SAFETY: the neighbour's live block of this layout, given to us.
+                    unsafe {
+                        assert_eq!(block.read(), index as u8);
+                        heap.dealloc(block, layout(index));
+                    }
+                }
+            });
+        }
+    });
+    heap.trim();
+    assert_eq!(heap.stats(), Stats::default());
+}
