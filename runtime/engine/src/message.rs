@@ -1,0 +1,109 @@
+//! The vocabulary of messages: envelopes, what a receive asks for, and what it is told.
+
+use cohort_base::LocalRank;
+
+/// What identifies a message to its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// Context number of the communicator (even: point to point, odd: collectives).
+    pub context: u32,
+    /// The sender's rank in the communicator.
+    pub source: i32,
+    /// The message's tag.
+    pub tag: i32,
+}
+
+/// When a send is complete (MPI-4.1, 3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendMode {
+    /// When the buffer may be used again.
+    Standard,
+    /// When the receive has begun.
+    Synchronous,
+    /// As standard; the receive was posted before.
+    Ready,
+    /// As standard; the buffer is a private copy ([`crate::isend_owned`]).
+    Buffered,
+}
+
+/// Whom a receive or probe takes messages from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `MPI_ANY_SOURCE`.
+    Any,
+    /// One rank.
+    Rank {
+        /// Its index on the node.
+        world: LocalRank,
+        /// Its rank in the communicator, compared with [`Envelope::source`].
+        comm_rank: i32,
+    },
+}
+
+/// Which tags a receive or probe takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// `MPI_ANY_TAG`.
+    Any,
+    /// This one.
+    Is(i32),
+}
+
+/// Outcome of a receive (`MPI_Status`); numbers are those of the MPI-5 ABI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The sender's rank in the communicator.
+    pub source: i32,
+    /// The message's tag.
+    pub tag: i32,
+    /// [`Status::SUCCESS`] or an error class.
+    pub error: i32,
+    /// Bytes of data that arrived in the buffer (for probes: bytes of the message).
+    pub bytes: i64,
+    /// Whether the operation was cancelled.
+    pub cancelled: bool,
+}
+
+impl Status {
+    /// `MPI_SUCCESS`.
+    pub const SUCCESS: i32 = 0;
+    /// `MPI_ERR_TRUNCATE`: the message was longer than the buffer; its beginning was delivered.
+    pub const TRUNCATE: i32 = 15;
+    /// `MPI_ANY_SOURCE`.
+    pub const ANY_SOURCE: i32 = -1;
+    /// `MPI_ANY_TAG`.
+    pub const ANY_TAG: i32 = -1;
+
+    /// What an operation without a message gives ("empty status", MPI-4.1, 3.7.3).
+    pub const EMPTY: Self = Self {
+        source: Self::ANY_SOURCE,
+        tag: Self::ANY_TAG,
+        error: Self::SUCCESS,
+        bytes: 0,
+        cancelled: false,
+    };
+
+    /// The status of a message with this envelope of which `bytes` bytes were delivered.
+    #[inline]
+    #[must_use]
+    pub fn of(envelope: Envelope, bytes: u64) -> Self {
+        Self {
+            source: envelope.source,
+            tag: envelope.tag,
+            error: Self::SUCCESS,
+            bytes: bytes as i64,
+            cancelled: false,
+        }
+    }
+
+    /// The same for a message of `message` bytes into a buffer of `buffer` bytes.
+    #[inline]
+    #[must_use]
+    pub fn delivered(envelope: Envelope, message: u64, buffer: u64) -> Self {
+        let mut status = Self::of(envelope, message.min(buffer));
+        if message > buffer {
+            status.error = Self::TRUNCATE;
+        }
+        status
+    }
+}
