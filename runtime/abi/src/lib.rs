@@ -14,6 +14,8 @@ mod handle;
 mod mpi5;
 mod mpich;
 mod status;
+#[cfg(test)]
+mod tests;
 
 /// Files that `cohort-codegen` writes.
 mod generated {

