@@ -47,7 +47,7 @@ impl Api {
     ///
     /// # Errors
     /// A text that says which entry is not understood.
-    pub fn read(apis: &str, kinds: &str, removed: &str) -> Result<Self, String> {
+    pub fn read(apis: &str, kinds: &str, removed: &str, corrections: &str) -> Result<Self, String> {
         let kinds = read_kinds(kinds)?;
         let json: Value = serde_json::from_str(apis).map_err(|e| format!("apis.json: {e}"))?;
         let entries = json.as_object().ok_or("apis.json: not an object")?;
@@ -68,6 +68,9 @@ impl Api {
         }
         for line in crate::table_lines(removed) {
             procedures.push(removed_procedure(line, &kinds)?);
+        }
+        for line in crate::table_lines(corrections) {
+            correct(&mut procedures, line).ok_or(format!("corrections.table: {line}"))?;
         }
         procedures.sort_by(|a, b| a.name.cmp(&b.name));
         callbacks.sort_by(|a, b| a.name.cmp(&b.name));
@@ -227,6 +230,28 @@ fn array(p: &Value) -> String {
     } else {
         String::new()
     }
+}
+
+/// Applies one line of `corrections.table`; `None` if it does not fit.
+fn correct(procedures: &mut [Procedure], line: &str) -> Option<()> {
+    let mut words = line.split_whitespace();
+    let (name, parameter, text) = (words.next()?, words.next()?, words.next()?);
+    let procedure = procedures.iter_mut().find(|p| p.name == name)?;
+    let target = procedure
+        .parameters
+        .iter_mut()
+        .find(|p| p.name == parameter)?;
+    let (rest, array) = text
+        .strip_suffix("[]")
+        .map_or((text, ""), |rest| (rest, "[]"));
+    let base = rest.trim_end_matches('*');
+    target.ty = Type {
+        base: Base::parse(base.strip_prefix("const_").unwrap_or(base))?,
+        constant: base.starts_with("const_"),
+        pointers: rest.len() - base.len(),
+        array: array.to_owned(),
+    };
+    Some(())
 }
 
 fn removed_procedure(line: &str, kinds: &Kinds) -> Result<Procedure, String> {

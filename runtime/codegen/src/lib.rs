@@ -37,7 +37,7 @@ pub fn table_lines(table: &str) -> impl Iterator<Item = &str> {
 /// What could not be read or understood, for the user.
 pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
     let own = |name: &str| read(&root.join("runtime/codegen").join(name));
-    let api = api::Api::read(&read(apis)?, &own("kinds.table")?, &own("removed.table")?)?;
+    let api = read_api(root, apis)?;
     let constants = constants::read(&own("constants.table")?)?;
     let functions = read(&root.join("runtime/binding/functions.table"))?;
     let wiring = emit::wiring::Wiring::read(&functions, &api)?;
@@ -90,6 +90,20 @@ pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
             text: emit::documents::functions(&api, &wiring),
         },
     ])
+}
+
+/// Reads the interface: the Forum's `apis.json`, and the tables below `root`.
+///
+/// # Errors
+/// What could not be read or understood, for the user.
+pub fn read_api(root: &Path, apis: &Path) -> Result<api::Api, String> {
+    let own = |name: &str| read(&root.join("runtime/codegen").join(name));
+    api::Api::read(
+        &read(apis)?,
+        &own("kinds.table")?,
+        &own("removed.table")?,
+        &own("corrections.table")?,
+    )
 }
 
 /// Writes the outputs that differ; returns their paths.

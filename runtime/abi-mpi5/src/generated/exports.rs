@@ -8507,7 +8507,7 @@ pub unsafe extern "C" fn PMPI_Info_create(info: *mut <A as Abi>::Info) -> c_int 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Info_create_env(
     argc: c_int,
-    argv: *mut c_char,
+    argv: *mut *mut c_char,
     info: *mut <A as Abi>::Info,
 ) -> c_int {
     let (caller, table) = ATTACHMENT.get();
@@ -8518,7 +8518,7 @@ pub unsafe extern "C" fn MPI_Info_create_env(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Info_create_env(
     argc: c_int,
-    argv: *mut c_char,
+    argv: *mut *mut c_char,
     info: *mut <A as Abi>::Info,
 ) -> c_int {
     let (caller, table) = ATTACHMENT.get();
@@ -11357,7 +11357,7 @@ pub unsafe extern "C" fn PMPI_Pready(partition: c_int, request: <A as Abi>::Requ
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Pready_list(
     length: c_int,
-    array_of_partitions: *mut c_int,
+    array_of_partitions: *const c_int,
     request: <A as Abi>::Request,
 ) -> c_int {
     let (caller, table) = ATTACHMENT.get();
@@ -11368,7 +11368,7 @@ pub unsafe extern "C" fn MPI_Pready_list(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Pready_list(
     length: c_int,
-    array_of_partitions: *mut c_int,
+    array_of_partitions: *const c_int,
     request: <A as Abi>::Request,
 ) -> c_int {
     let (caller, table) = ATTACHMENT.get();
@@ -11466,7 +11466,7 @@ pub unsafe extern "C" fn PMPI_Probe(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Psend_init(
-    buf: *mut c_void,
+    buf: *const c_void,
     partitions: c_int,
     count: i64,
     datatype: <A as Abi>::Datatype,
@@ -11487,7 +11487,7 @@ pub unsafe extern "C" fn MPI_Psend_init(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Psend_init(
-    buf: *mut c_void,
+    buf: *const c_void,
     partitions: c_int,
     count: i64,
     datatype: <A as Abi>::Datatype,

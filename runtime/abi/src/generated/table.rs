@@ -2622,7 +2622,7 @@ pub struct Table<A: Abi> {
     pub Info_create_env: unsafe extern "C" fn(
         caller: *const c_void,
         argc: c_int,
-        argv: *mut c_char,
+        argv: *mut *mut c_char,
         info: *mut <A as Abi>::Info,
     ) -> c_int,
     /// `MPI_Info_delete`
@@ -3485,7 +3485,7 @@ pub struct Table<A: Abi> {
     pub Pready_list: unsafe extern "C" fn(
         caller: *const c_void,
         length: c_int,
-        array_of_partitions: *mut c_int,
+        array_of_partitions: *const c_int,
         request: <A as Abi>::Request,
     ) -> c_int,
     /// `MPI_Pready_range`
@@ -3519,7 +3519,7 @@ pub struct Table<A: Abi> {
     /// `MPI_Psend_init`
     pub Psend_init: unsafe extern "C" fn(
         caller: *const c_void,
-        buf: *mut c_void,
+        buf: *const c_void,
         partitions: c_int,
         count: i64,
         datatype: <A as Abi>::Datatype,

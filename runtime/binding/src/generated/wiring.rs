@@ -4243,7 +4243,7 @@ mod unsupported {
     pub unsafe extern "C" fn Info_create_env<A: Abi>(
         caller: *const c_void,
         _argc: c_int,
-        _argv: *mut c_char,
+        _argv: *mut *mut c_char,
         _info: *mut <A as Abi>::Info,
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
@@ -5346,7 +5346,7 @@ mod unsupported {
     pub unsafe extern "C" fn Pready_list<A: Abi>(
         caller: *const c_void,
         _length: c_int,
-        _array_of_partitions: *mut c_int,
+        _array_of_partitions: *const c_int,
         _request: <A as Abi>::Request,
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
@@ -5392,7 +5392,7 @@ mod unsupported {
 
     pub unsafe extern "C" fn Psend_init<A: Abi>(
         caller: *const c_void,
-        _buf: *mut c_void,
+        _buf: *const c_void,
         _partitions: c_int,
         _count: i64,
         _datatype: <A as Abi>::Datatype,

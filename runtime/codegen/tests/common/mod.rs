@@ -1,0 +1,91 @@
+//! What the tests are given: paths in environment variables, so that nothing is skipped unseen.
+#![allow(dead_code)]
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("repository")
+}
+
+/// `apis.json` of the Python package pympistandard.
+pub fn apis() -> PathBuf {
+    given(
+        "COHORT_TEST_APIS",
+        "apis.json of the Python package pympistandard",
+    )
+}
+
+/// Where MPICH's `mpi.h` and `mpi_abi.h` are.
+pub fn mpich_include() -> PathBuf {
+    given(
+        "COHORT_TEST_MPICH_INCLUDE",
+        "the include directory of MPICH 5",
+    )
+}
+
+/// Where `libmpi_mpich.so` and `libmpi_mpi5.so` were built.
+pub fn libraries() -> PathBuf {
+    given(
+        "COHORT_TEST_LIBRARIES",
+        "the directory of the built facades, target/release",
+    )
+}
+
+fn given(variable: &str, what: &str) -> PathBuf {
+    match std::env::var_os(variable) {
+        Some(path) => path.into(),
+        None => panic!("set {variable} to {what}; `make test` does"),
+    }
+}
+
+/// The interface as the generator sees it.
+pub fn api() -> cohort_codegen::api::Api {
+    cohort_codegen::read_api(&root(), &apis()).expect("readable interface")
+}
+
+/// The constants as the generator sees them.
+pub fn constants() -> Vec<cohort_codegen::constants::Constant> {
+    let table = read(&root().join("runtime/codegen/constants.table"));
+    cohort_codegen::constants::read(&table).expect("readable constants")
+}
+
+pub fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// A fresh directory for one test.
+pub fn scratch(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).expect("scratch directory");
+    path
+}
+
+/// A command that does not see the tests' own variables, which are no settings of Cohort.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"COHORT_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs a command that must succeed.
+pub fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Output {
+    let output = command(program).args(arguments).output().expect(program);
+    assert!(
+        output.status.success(),
+        "{program}: {}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}

@@ -1,0 +1,260 @@
+//! The built facades: what they export, what they need, and where each name leads.
+
+mod common;
+
+use cohort_codegen::ctype::Base;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Built file, name that programs ask for, ABI number of `NodeApi::attach`.
+const FACADES: [(&str, &str, u32); 2] = [
+    ("libmpi_mpich.so", "libmpi.so.12", 12),
+    ("libmpi_mpi5.so", "libmpi_abi.so.1", 5),
+];
+
+/// What the MPICH ABI has besides procedures.
+const MPICH_EXTRA: [&str; 10] = [
+    "MPIR_Dup_fn",
+    "MPIR_F08_MPI_STATUSES_IGNORE_OBJ",
+    "MPIR_F08_MPI_STATUS_IGNORE_OBJ",
+    "MPI_F08_STATUSES_IGNORE",
+    "MPI_F08_STATUS_IGNORE",
+    "MPI_F_STATUSES_IGNORE",
+    "MPI_F_STATUS_IGNORE",
+    "MPI_T_PVAR_ALL_HANDLES",
+    "MPI_UNWEIGHTED",
+    "MPI_WEIGHTS_EMPTY",
+];
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    String::from_utf8(common::run(program, arguments).stdout).expect("text")
+}
+
+#[test]
+fn exports_are_exactly_the_procedures() {
+    for (file, _, abi) in FACADES {
+        let path = common::libraries().join(file);
+        let symbols = output("nm", &["-D", "--defined-only", path.to_str().unwrap()]);
+        let exported: BTreeSet<String> = symbols
+            .lines()
+            .filter_map(|line| line.split_whitespace().last())
+            .map(str::to_owned)
+            .collect();
+        let mut expected = BTreeSet::new();
+        for procedure in common::api().procedures {
+            expected.insert(format!("MPI_{}", procedure.name));
+            expected.insert(format!("PMPI_{}", procedure.name));
+        }
+        if abi == 12 {
+            expected.extend(MPICH_EXTRA.map(str::to_owned));
+        }
+        assert_eq!(exported, expected, "{file}");
+    }
+}
+
+#[test]
+fn facades_have_their_name_and_no_thread_local_data() {
+    for (file, name, _) in FACADES {
+        let path = common::libraries().join(file);
+        let headers = output("readelf", &["-lW", path.to_str().unwrap()]);
+        assert!(
+            headers.contains("LOAD") && !headers.contains("TLS"),
+            "{file}: {headers}"
+        );
+        let dynamic = output("readelf", &["-dW", path.to_str().unwrap()]);
+        assert!(dynamic.contains(&format!("[{name}]")), "{file}: {dynamic}");
+        let needed: Vec<&str> = dynamic.lines().filter(|l| l.contains("(NEEDED)")).collect();
+        assert!(
+            needed.iter().all(|l| l.contains("[libc.so.6]")),
+            "{file}: {needed:?}"
+        );
+    }
+}
+
+/// A node image whose table entry number `i` stores its first argument and returns `1000 + i`.
+fn stand_in(directory: &Path) {
+    let procedures = common::api().procedures;
+    let mut text = String::from(
+        "typedef struct { const void *rank, *table; } Attached;\n\
+         static int rank;\nstatic const void *seen;\nunsigned cohort_test_abi;\n\
+         int cohort_test_rank_passed(void) { int ok = seen == &rank; seen = 0; return ok; }\n",
+    );
+    for (index, procedure) in procedures.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "static long e_{}(const void *caller) {{ seen = caller; return {}; }}",
+            procedure.name,
+            1000 + index
+        );
+    }
+    text += "static long (*const table[])(const void *) = {\n";
+    for procedure in &procedures {
+        let _ = writeln!(text, "e_{},", procedure.name);
+    }
+    text += "};\n\
+        static Attached attach(const void *boot, unsigned abi) {\n\
+        (void)boot; cohort_test_abi = abi; Attached a = { &rank, table }; return a; }\n\
+        static void report(void *node) { (void)node; }\n\
+        static const struct { unsigned version; Attached (*attach)(const void *, unsigned);\n\
+        void (*report)(void *); } api = { 1, attach, report };\n\
+        const void *cohort_node_open(const void *boot, void **node) {\n\
+        (void)boot; *node = 0; return &api; }\n";
+    let source = directory.join("node.c");
+    std::fs::write(&source, text).expect("written");
+    let image = directory.join("libcohort_node.so");
+    let files = [source.to_str().unwrap(), "-o", image.to_str().unwrap()];
+    common::run(
+        "cc",
+        &[&["-shared", "-fPIC", "-O1", "-w"], &files[..]].concat(),
+    );
+}
+
+/// A program that calls every procedure of the facade at `argv[1]` and checks the answers.
+fn caller(directory: &Path) -> String {
+    let mut text = String::from(
+        "#include <dlfcn.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+         #include <sys/wait.h>\n#include <unistd.h>\n\
+         static void *mpi;\nstatic int (*passed)(void);\n\
+         static int check(const char *name, long expected, int narrow) {\n\
+         long (*f)(long, long, long, long, long, long) = dlsym(mpi, name);\n\
+         if (!f) { printf(\"%s is missing\\n\", name); return 1; }\n\
+         long got = f(1, 2, 3, 4, 5, 6);\n\
+         if (!passed()) { printf(\"%s passes another rank\\n\", name); return 1; }\n\
+         if (narrow && (int)got != expected) {\n\
+         printf(\"%s gives %ld, not %ld\\n\", name, got, expected); return 1; }\n\
+         return 0; }\n\
+         int main(int argc, char **argv) {\n(void)argc;\nint failed = 0, flag = 0, status;\n\
+         mpi = dlopen(argv[1], RTLD_NOW);\nif (!mpi) { puts(dlerror()); return 1; }\n\
+         void *node = dlopen(argv[2], RTLD_NOW | RTLD_NOLOAD);\n\
+         if (!node) { puts(\"the node image is not the one beside the facade\"); return 1; }\n\
+         passed = dlsym(node, \"cohort_test_rank_passed\");\n\
+         if (*(unsigned *)dlsym(node, \"cohort_test_abi\") != (unsigned)atoi(argv[3])) return 1;\n",
+    );
+    for (index, procedure) in common::api().procedures.iter().enumerate() {
+        let narrow = u8::from(procedure.returns != Base::Double);
+        for prefix in ["", "P"] {
+            let _ = writeln!(
+                text,
+                "failed += check(\"{prefix}MPI_{}\", {}, {narrow});",
+                procedure.name,
+                1000 + index
+            );
+        }
+    }
+    text += "fflush(stdout);\nif (fork() == 0) {\n\
+             int (*ask)(int *) = dlsym(mpi, \"MPI_Finalized\");\nask(&flag);\n\
+             if (!flag) _exit(9);\n((int (*)(void))dlsym(mpi, \"MPI_Finalize\"))();\n_exit(8); }\n\
+             wait(&status);\n\
+             if (!WIFEXITED(status) || WEXITSTATUS(status) != 1) {\n\
+             printf(\"MPI in a forked child: status %x\\n\", status); failed++; }\n\
+             return failed != 0;\n}\n";
+    let source = directory.join("caller.c");
+    std::fs::write(&source, text).expect("written");
+    let program = directory.join("caller").to_str().unwrap().to_owned();
+    common::run(
+        "cc",
+        &["-w", source.to_str().unwrap(), "-o", &program, "-ldl"],
+    );
+    program
+}
+
+#[test]
+fn every_name_calls_its_own_entry_with_the_rank() {
+    let directory = common::scratch("entries");
+    stand_in(&directory);
+    let program = caller(&directory);
+    let node = directory.join("libcohort_node.so");
+    for (file, name, abi) in FACADES {
+        let facade = directory.join(name);
+        std::fs::copy(common::libraries().join(file), &facade).expect("copied facade");
+        let output = common::command(&program)
+            .args([&facade, &node])
+            .arg(abi.to_string())
+            .output()
+            .expect("started");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {text}{errors}");
+        assert!(
+            errors.contains("was forked by an MPI process"),
+            "{name}: {errors}"
+        );
+    }
+}
+
+/// Starts a program that only loads the MPI-5 facade, in a directory of its own.
+fn load_alone(test: &str, setting: Option<(&str, &str)>, with_node: bool) -> (Option<i32>, String) {
+    let directory = common::scratch(test);
+    let facade = directory.join("libmpi_abi.so.1");
+    std::fs::copy(common::libraries().join("libmpi_mpi5.so"), &facade).expect("copied facade");
+    if with_node {
+        stand_in(&directory);
+    }
+    let source = directory.join("empty.c");
+    std::fs::write(
+        &source,
+        "int MPI_Barrier(void *);\nint main(void) { MPI_Barrier(0); return 0; }\n",
+    )
+    .expect("written");
+    let program = directory.join("empty");
+    let rpath = format!("-Wl,-rpath,{}", directory.display());
+    let files = [
+        source.to_str().unwrap(),
+        facade.to_str().unwrap(),
+        "-o",
+        program.to_str().unwrap(),
+    ];
+    common::run("cc", &[&files[..], &[&rpath]].concat());
+    let output = common::command(&program)
+        .envs(setting)
+        .output()
+        .expect("started");
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+#[test]
+fn a_missing_node_image_is_named() {
+    let (status, message) = load_alone("no_node", None, false);
+    assert_eq!(status, Some(127), "{message}");
+    assert!(message.contains("/no_node/libcohort_node.so"), "{message}");
+}
+
+#[test]
+fn a_misspelt_setting_is_refused() {
+    let (status, message) = load_alone("misspelt", Some(("COHORT_PROGRES", "steal")), true);
+    assert_eq!(status, Some(1), "{message}");
+    assert!(
+        message.contains("did you mean COHORT_PROGRESS?"),
+        "{message}"
+    );
+}
+
+/// A tool that defines `MPI_Send` and calls `PMPI_Send` is entered once per call.
+#[test]
+fn profiling_names_can_be_interposed() {
+    let directory = common::scratch("interposed");
+    stand_in(&directory);
+    let facade = directory.join("libmpi_abi.so.1");
+    std::fs::copy(common::libraries().join("libmpi_mpi5.so"), &facade).expect("copied facade");
+    let source = directory.join("tool.c");
+    let text = "#include <mpi.h>\nstatic int calls;\n\
+        int MPI_Send(const void *b, int n, MPI_Datatype t, int d, int g, MPI_Comm c) {\n\
+        calls++; return PMPI_Send(b, n, t, d, g, c); }\n\
+        int main(void) { MPI_Send(0, 0, MPI_INT, 0, 0, MPI_COMM_SELF); return calls != 1; }\n";
+    std::fs::write(&source, text).expect("written");
+    let program = directory.join("tool").to_str().unwrap().to_owned();
+    let include = format!("-I{}", common::root().join("include").display());
+    let rpath = format!("-Wl,-rpath,{}", directory.display());
+    let files = [
+        source.to_str().unwrap(),
+        facade.to_str().unwrap(),
+        "-o",
+        &program,
+    ];
+    common::run("cc", &[&files[..], &[&include, &rpath]].concat());
+    common::run::<&str>(&program, &[]);
+}
