@@ -57,7 +57,7 @@ impl SharedHeap {
         self.lock
             .compare_exchange(FREE, LOCKED, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
-            .then_some(Guard(&self.lock))
+            .then(|| Guard(&self.lock))
     }
 
     fn lock(&self) -> Guard<'_> {

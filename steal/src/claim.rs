@@ -149,7 +149,7 @@ impl ClaimWord {
     #[inline]
     #[must_use]
     pub fn try_guard(&self) -> Option<ClaimGuard<'_>> {
-        self.try_claim().then_some(ClaimGuard(self))
+        self.try_claim().then(|| ClaimGuard(self))
     }
 
     /// [`ClaimWord::claim_owner`] with a guard that releases.

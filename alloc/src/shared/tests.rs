@@ -6,6 +6,16 @@ use std::thread;
 use std::vec::Vec;
 
 #[test]
+fn a_refused_lock_stays_with_its_holder() {
+    let heap = SharedHeap::new();
+    let guard = heap.try_lock().unwrap();
+    assert!(heap.try_lock().is_none());
+    assert!(heap.try_lock().is_none(), "a refusal unlocks nothing");
+    drop(guard);
+    assert!(heap.try_lock().is_some());
+}
+
+#[test]
 fn threads_allocate_and_free_each_others_blocks() {
     const ROUNDS: usize = 2_000;
     let heap = SharedHeap::new();

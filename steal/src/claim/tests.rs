@@ -92,6 +92,7 @@ mod plain {
     extern crate std;
     use super::ClaimWord;
     use core::cell::UnsafeCell;
+    use std::sync::Barrier;
     use std::thread;
 
     #[test]
@@ -100,6 +101,8 @@ mod plain {
         let guard = claim.try_guard().unwrap();
         assert!(claim.is_held() && guard.is_of(&claim) && !guard.is_of(&ClaimWord::new()));
         assert!(!claim.try_claim());
+        assert!(claim.try_guard().is_none());
+        assert!(claim.is_held(), "a refused guard releases nothing");
         drop(guard);
         assert!(!claim.is_held());
         assert!(claim.try_claim());
@@ -123,15 +126,17 @@ mod plain {
 
     #[test]
     fn threads_exclude_each_other() {
-        const TURNS: u32 = if cfg!(miri) { 20 } else { 20_000 };
+        const TURNS: u32 = if cfg!(miri) { 20 } else { 200_000 };
         struct Guarded(ClaimWord, UnsafeCell<u32>);
         // SAFETY: the cell is accessed under the claim only.
         unsafe impl Sync for Guarded {}
         let guarded = Guarded(ClaimWord::new(), UnsafeCell::new(0));
+        let start = Barrier::new(3);
         let stolen: u32 = thread::scope(|scope| {
-            let guarded = &guarded;
+            let (guarded, start) = (&guarded, &start);
             let owners = [0; 2].map(|_| {
                 scope.spawn(move || {
+                    start.wait();
                     for _ in 0..TURNS {
                         let _guard = guarded.0.owner_guard();
                         // SAFETY: the claim is held.
@@ -139,6 +144,7 @@ mod plain {
                     }
                 })
             });
+            start.wait();
             let mut stolen = 0;
             while !owners.iter().all(|owner| owner.is_finished()) {
                 if let Some(_guard) = guarded.0.try_guard() {
