@@ -258,3 +258,32 @@ fn profiling_names_can_be_interposed() {
     common::run("cc", &[&files[..], &[&include, &rpath]].concat());
     common::run::<&str>(&program, &[]);
 }
+
+/// Old binaries ask for `libmpich.so.12`, others for `libmpi.so.12`: a link makes both the same
+/// object, even when one process asks for both.
+#[test]
+fn the_two_names_of_the_mpich_abi_are_one_object() {
+    let directory = common::scratch("two_names");
+    stand_in(&directory);
+    let facade = directory.join("libmpi.so.12");
+    std::fs::copy(common::libraries().join("libmpi_mpich.so"), &facade).expect("copied facade");
+    std::os::unix::fs::symlink("libmpi.so.12", directory.join("libmpich.so.12")).expect("linked");
+    let source = directory.join("both.c");
+    let text = "#include <dlfcn.h>\nint main(int argc, char **argv) {\n\
+        void *a = dlopen(argv[argc - 2], RTLD_NOW), *b = dlopen(argv[argc - 1], RTLD_NOW);\n\
+        return !a || a != b; }\n";
+    std::fs::write(&source, text).expect("written");
+    let program = directory.join("both").to_str().unwrap().to_owned();
+    common::run("cc", &[source.to_str().unwrap(), "-o", &program, "-ldl"]);
+    for names in [
+        ["libmpich.so.12", "libmpi.so.12"],
+        ["libmpi.so.12", "libmpich.so.12"],
+    ] {
+        let status = common::command(&program)
+            .args(names)
+            .env("LD_LIBRARY_PATH", &directory)
+            .status()
+            .expect("started");
+        assert!(status.success(), "{names:?}: {status}");
+    }
+}

@@ -6,7 +6,7 @@ use core::ffi::{c_char, c_int, c_void};
 
 /// One entry for every C procedure of the standard. The first argument of each is the
 /// calling rank, as `NodeApi::attach` returned it.
-#[allow(non_snake_case)]
+#[allow(non_snake_case, clippy::type_complexity)]
 #[repr(C)]
 pub struct Table<A: Abi> {
     /// `MPI_Abi_get_fortran_booleans`

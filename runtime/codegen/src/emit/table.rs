@@ -14,7 +14,7 @@ pub fn table(api: &Api) -> String {
          use core::ffi::{c_char, c_int, c_void};\n\n\
          /// One entry for every C procedure of the standard. The first argument of each is the\n\
          /// calling rank, as `NodeApi::attach` returned it.\n\
-         #[allow(non_snake_case)]\n#[repr(C)]\npub struct Table<A: Abi> {\n",
+         #[allow(non_snake_case, clippy::type_complexity)]\n#[repr(C)]\npub struct Table<A: Abi> {\n",
     );
     for procedure in &api.procedures {
         let parameters = rust_parameters(procedure);
