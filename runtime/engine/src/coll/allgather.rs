@@ -1,0 +1,49 @@
+//! Allgather, with equal or varying blocks: every member posts its block and copies everyone's.
+//!
+//! Members start with their right neighbour, so that they do not all read one buffer at once.
+
+use super::blocks::copy_whole;
+use super::round::{Finish, Round};
+use super::{Blocks, Group};
+use crate::EngineError;
+use crate::datatype::Layout;
+
+/// `MPI_Allgather` and `MPI_Allgatherv`; `send` is `None` for in-place.
+///
+/// # Safety
+/// The buffers are live; those of `receive` writable.
+///
+/// # Errors
+/// [`EngineError::Truncated`] when a member sends more than its block of `receive` holds.
+pub unsafe fn allgather(
+    group: &Group<'_>,
+    send: Option<Layout<'_>>,
+    receive: Blocks<'_>,
+) -> Result<(), EngineError> {
+    let (me, size) = (group.me(), group.size());
+    let own = receive.block(me);
+    let mut result = Ok(());
+    if let Some(send) = send {
+        // SAFETY: the caller's buffers.
+        result = unsafe { copy_whole(own, send) };
+    }
+    if size == 1 {
+        return result;
+    }
+    let send = send.unwrap_or(own);
+    let round = Round::begin(group);
+    // SAFETY: the caller's buffer; it stays until `finish`.
+    let exposed = unsafe { round.post_layout(&send) };
+    round.exchange();
+    for member in (me + 1..size).chain(0..me) {
+        // SAFETY: all members posted layouts; the buffer is the caller's.
+        let received = unsafe { round.receive_layout(member, receive.block(member)) };
+        result = result.and(received);
+    }
+    round.finish(if exposed {
+        Finish::Everyone
+    } else {
+        Finish::Nobody
+    });
+    result
+}

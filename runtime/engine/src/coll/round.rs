@@ -1,0 +1,282 @@
+//! One collective call at one member: post, wait for posts, read, complete.
+//!
+//! Who wakes whom, so that a parked member is woken once and by one:
+//! * After a post, members that wait for this round's posts are woken. When everybody waits
+//!   for everybody, only the last member to post wakes them ([`Round::exchange`]).
+//! * A member that completes a round wakes those that wait for it, again only the last.
+//!
+//! "The last" is well defined because a post or completion is followed by a full fence before
+//! the poster looks at the others: of several concurrent posters at least one sees all.
+//! A waiter announces itself in its slot, then [`wait::until`] re-checks behind the heavy
+//! barrier of its park slot before it sleeps, so an announcement is never missed.
+
+use super::Group;
+use super::shared::{Entry, INLINE, RING, Slot};
+use crate::wait::{self, WaitKind};
+use cohort_base::sync::atomic::{AtomicU64, Ordering};
+
+/// Form of an entry that holds an address.
+const ADDRESS: u64 = u64::MAX;
+
+/// What a member posted.
+pub(super) enum Posted {
+    /// Data in the entry itself.
+    Inline { data: *const u8, bytes: u64 },
+    /// The address of a record that lives until every member has completed the round.
+    Address(*const u8),
+}
+
+/// Whose completion a member awaits at the end of a round, because they read its memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finish {
+    /// Nobody's: its entry carried the data itself.
+    Nobody,
+    /// One member's.
+    Member(usize),
+    /// All members'.
+    Everyone,
+}
+
+/// A collective call in progress. See the module page.
+pub(super) struct Round<'a> {
+    group: &'a Group<'a>,
+    slots: &'a [Slot],
+    round: u64,
+}
+
+impl<'a> Round<'a> {
+    /// The next round of the group.
+    pub(super) fn begin(group: &'a Group<'a>) -> Self {
+        let slots = group.shared.slots();
+        let begun = &slots[group.me as usize].own.begun;
+        let round = begun.load(Ordering::Relaxed) + 1;
+        begun.store(round, Ordering::Relaxed);
+        Self {
+            group,
+            slots,
+            round,
+        }
+    }
+
+    fn mine(&self) -> &'a Slot {
+        &self.slots[self.group.me as usize]
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> + use<'a> {
+        let (me, size) = (self.group.me as usize, self.slots.len());
+        (me + 1..size).chain(0..me)
+    }
+
+    fn entry(&self, member: usize) -> &'a Entry {
+        &self.slots[member].entries[self.round as usize % RING]
+    }
+
+    fn wake(&self, member: usize) {
+        wait::wake(self.group.rank.node().rank(self.group.world[member]));
+    }
+
+    /// Posts at most [`INLINE`] bytes, which `fill` writes.
+    pub(super) fn post_inline(&self, bytes: u64, fill: impl FnOnce(*mut u8)) {
+        debug_assert!(bytes as usize <= INLINE);
+        let entry = self.free_entry();
+        fill(entry.data.get().cast());
+        self.publish(entry, bytes);
+    }
+
+    /// Posts nothing but the fact that this member is here.
+    pub(super) fn post_presence(&self) {
+        self.publish(self.free_entry(), 0);
+    }
+
+    /// Posts the address of `record`, which stays valid until [`Round::finish`] with
+    /// [`Finish::Everyone`] or [`Finish::Member`] returns.
+    pub(super) fn post_address<T>(&self, record: &T) {
+        let entry = self.free_entry();
+        // SAFETY: `free_entry` made sure that nobody reads the entry.
+        unsafe { entry.data.get().cast::<*const T>().write(record) };
+        self.publish(entry, ADDRESS);
+    }
+
+    /// This round's entry of the caller, once nobody reads what it held before.
+    fn free_entry(&self) -> &'a Entry {
+        let entry = self.entry(self.group.me as usize);
+        let held = entry.round.load(Ordering::Relaxed);
+        if self.mine().own.floor.load(Ordering::Relaxed) < held {
+            self.wait_completion(held, None);
+        }
+        entry
+    }
+
+    fn publish(&self, entry: &Entry, form: u64) {
+        // SAFETY: `free_entry` made sure that nobody reads the entry.
+        unsafe { entry.form.get().write(form) };
+        // A full fence as well: the module page says why.
+        entry.round.swap(self.round, Ordering::SeqCst);
+    }
+
+    fn has_posted(&self, member: usize) -> bool {
+        self.entry(member).round.load(Ordering::SeqCst) == self.round
+    }
+
+    fn all_posted(&self) -> bool {
+        self.others().all(|member| self.has_posted(member))
+    }
+
+    /// After a post that everyone makes: waits until all have posted.
+    pub(super) fn exchange(&self) {
+        if self.all_posted() {
+            self.others().for_each(|member| self.wake(member));
+        } else {
+            let mut missing = self.others().peekable();
+            wait::until(self.group.rank, WaitKind::Collective, || {
+                while missing.next_if(|&member| self.has_posted(member)).is_some() {}
+                missing.peek().is_none()
+            });
+        }
+        // Whoever posted in this round has completed the one before.
+        self.raise_floor(self.round - 1);
+    }
+
+    /// After the only post of the round: wakes the members that wait for it.
+    pub(super) fn announce(&self) {
+        for member in self.others() {
+            let awaits = &self.slots[member].awaits.posts;
+            if awaits.load(Ordering::SeqCst) == self.round {
+                self.wake(member);
+            }
+        }
+    }
+
+    /// After a post that only `root` reads: wakes it when everyone has posted.
+    pub(super) fn announce_to(&self, root: usize) {
+        let awaits = &self.slots[root].awaits.posts;
+        let others_posted = || self.others().all(|it| it == root || self.has_posted(it));
+        if awaits.load(Ordering::SeqCst) == self.round && others_posted() {
+            self.wake(root);
+        }
+    }
+
+    /// Waits for the posts of all other members.
+    pub(super) fn await_all(&self) {
+        let mut missing = self.others().peekable();
+        self.await_posts(move || {
+            while missing.next_if(|&member| self.has_posted(member)).is_some() {}
+            missing.peek().is_none()
+        });
+    }
+
+    /// Waits for the post of one member.
+    pub(super) fn await_member(&self, member: usize) {
+        self.await_posts(|| self.has_posted(member));
+    }
+
+    fn await_posts(&self, mut done: impl FnMut() -> bool) {
+        if done() {
+            return;
+        }
+        let awaits = &self.mine().awaits.posts;
+        awaits.store(self.round, Ordering::SeqCst);
+        wait::until(self.group.rank, WaitKind::Collective, done);
+        awaits.store(0, Ordering::Relaxed);
+    }
+
+    /// What `member`, which has posted, posted.
+    pub(super) fn posted(&self, member: usize) -> Posted {
+        debug_assert!(self.has_posted(member));
+        let entry = self.entry(member);
+        // SAFETY: the owner wrote both before `round`, and does not write them again before
+        // this member completes the round.
+        unsafe {
+            match *entry.form.get() {
+                ADDRESS => Posted::Address(*entry.data.get().cast::<*const u8>()),
+                bytes => Posted::Inline {
+                    data: entry.data.get().cast(),
+                    bytes,
+                },
+            }
+        }
+    }
+
+    /// The record whose address `member` posted.
+    ///
+    /// # Safety
+    /// `member` has posted the address of a `T` in this round.
+    pub(super) unsafe fn record<T>(&self, member: usize) -> &T {
+        match self.posted(member) {
+            // SAFETY: the caller names the type; the record outlives our completion.
+            Posted::Address(record) => unsafe { &*record.cast::<T>() },
+            Posted::Inline { .. } => unreachable!("this round's posts are addresses"),
+        }
+    }
+
+    /// Ends the round: the caller reads no entry of it any more.
+    pub(super) fn finish(self, wait_for: Finish) {
+        let completed = &self.mine().completed;
+        // A full fence as well: a watcher announces itself before it looks.
+        completed.swap(self.round, Ordering::SeqCst);
+        if self.group.shared.watchers.load(Ordering::Relaxed) != 0 {
+            self.wake_watchers();
+        }
+        match wait_for {
+            Finish::Nobody => {}
+            Finish::Everyone => self.wait_completion(self.round, None),
+            Finish::Member(member) => self.wait_completion(self.round, Some(member)),
+        }
+    }
+
+    /// Wakes every member whose wait for completions has just come to its end.
+    #[cold]
+    fn wake_watchers(&self) {
+        for member in self.others() {
+            let awaited = self.slots[member].awaits.completion.load(Ordering::SeqCst);
+            if awaited != 0 && self.all_but(member, |slot| has_completed(slot, awaited)) {
+                self.wake(member);
+            }
+        }
+    }
+
+    fn all_but(&self, member: usize, test: impl Fn(&Slot) -> bool) -> bool {
+        self.slots
+            .iter()
+            .enumerate()
+            .all(|(index, slot)| index == member || test(slot))
+    }
+
+    /// Waits until all other members, or one, have completed `round`.
+    fn wait_completion(&self, round: u64, member: Option<usize>) {
+        let mut missing = self
+            .others()
+            .filter(|&it| member.is_none_or(|m| m == it))
+            .peekable();
+        let mut done = move || {
+            while missing
+                .next_if(|&it| has_completed(&self.slots[it], round))
+                .is_some()
+            {}
+            missing.peek().is_none()
+        };
+        if !done() {
+            let watchers = &self.group.shared.watchers;
+            let awaits = &self.mine().awaits.completion;
+            awaits.store(round, Ordering::SeqCst);
+            watchers.fetch_add(1, Ordering::SeqCst);
+            wait::until(self.group.rank, WaitKind::Collective, done);
+            watchers.fetch_sub(1, Ordering::Relaxed);
+            awaits.store(0, Ordering::Relaxed);
+        }
+        if member.is_none() {
+            self.raise_floor(round);
+        }
+    }
+
+    fn raise_floor(&self, round: u64) {
+        let floor: &AtomicU64 = &self.mine().own.floor;
+        if floor.load(Ordering::Relaxed) < round {
+            floor.store(round, Ordering::Relaxed);
+        }
+    }
+}
+
+fn has_completed(slot: &Slot, round: u64) -> bool {
+    slot.completed.load(Ordering::SeqCst) >= round
+}

@@ -1,0 +1,101 @@
+//! Scan and exscan: member *i* gets the fold of the operands up to its own.
+//!
+//! Small: everybody posts its operand and folds the entries it needs.
+//!
+//! Large: members exchange addresses; each takes a share of the elements and computes all
+//! prefixes of it in one pass over the operands, writing each where it belongs. As in
+//! reduce, a share is touched by one member only, so in-place needs no copies.
+
+use super::Group;
+use super::fold::{Addresses, Folder, Reduction, Scratch, exchange_addresses, share};
+use super::round::{Finish, Round};
+use crate::EngineError;
+
+/// Whether a member's own operand is part of its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scan {
+    /// `MPI_Scan`.
+    Inclusive,
+    /// `MPI_Exscan`: member 0's output is not touched.
+    Exclusive,
+}
+
+/// `MPI_Scan` and `MPI_Exscan`.
+///
+/// # Safety
+/// The buffers are live and hold `count` elements.
+///
+/// # Errors
+/// [`EngineError::Unsupported`] operation for the type, or no memory.
+pub unsafe fn scan(group: &Group<'_>, call: &Reduction<'_>, kind: Scan) -> Result<(), EngineError> {
+    let folder = Folder::new(call.op, call.datatype)?;
+    // SAFETY: the caller's conditions.
+    unsafe {
+        if group.size() == 1 {
+            if let (Some(input), Scan::Inclusive) = (call.input, kind) {
+                folder.copy(input, call.output, call.count);
+            }
+            return Ok(());
+        }
+        if !folder.is_small(call.count) {
+            return scan_by_shares(group, &folder, call, kind);
+        }
+        let round = Round::begin(group);
+        round.post_layout(&folder.layout(call.operand(), call.count));
+        round.exchange();
+        let end = match kind {
+            Scan::Inclusive => group.me() + 1,
+            Scan::Exclusive => group.me(),
+        };
+        let result = match end {
+            0 => Ok(()),
+            _ => folder.fold_entries(&round, 0..end, 0..call.count, call.output),
+        };
+        round.finish(Finish::Nobody);
+        result
+    }
+}
+
+/// # Safety
+/// As [`scan`].
+unsafe fn scan_by_shares(
+    group: &Group<'_>,
+    folder: &Folder<'_>,
+    call: &Reduction<'_>,
+    kind: Scan,
+) -> Result<(), EngineError> {
+    let (first, second) = (
+        Scratch::new(folder, folder.block())?,
+        Scratch::new(folder, folder.block())?,
+    );
+    let own = Addresses {
+        operand: call.operand(),
+        output: call.output,
+    };
+    let (round, all) = exchange_addresses(group, &own)?;
+    for block in folder.blocks(share(call.count, group.me(), group.size())) {
+        let count = block.end - block.start;
+        let (mut prefix, mut next) = (first.base, second.base);
+        for (member, addresses) in all.iter().enumerate() {
+            let operand = folder.at(addresses.operand, block.start);
+            let output = folder.at(addresses.output, block.start);
+            // SAFETY: every member's buffers hold `count` elements until all have completed,
+            // and this block of them is touched by this member only.
+            unsafe {
+                folder.copy(operand, next, count);
+                if member > 0 && kind == Scan::Exclusive {
+                    folder.copy(prefix, output, count);
+                }
+                if member > 0 {
+                    folder.combine(prefix, next, count);
+                }
+                if kind == Scan::Inclusive {
+                    folder.copy(next, output, count);
+                }
+            }
+            core::mem::swap(&mut prefix, &mut next);
+        }
+    }
+    round.finish(Finish::Everyone);
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! The memory that the members of one communicator share on a node.
+//!
+//! Each member owns one [`Slot`]. The *n*-th collective call on the communicator is *round n*
+//! at every member, because MPI has all members call collectives in the same order. In round
+//! *n* a member may **post** one entry (data, or the address of a record on its stack) for the
+//! others to read, and at its end it **completes** the round: it will read no entry of this
+//! round or of earlier ones any more.
+//!
+//! Invariants:
+//! * Only its owner writes a slot. `entries[n % RING]` holds what was posted in round *n*
+//!   from the store of `round = n` on until the owner overwrites it.
+//! * An owner overwrites the entry of round *m* only when every member has completed *m*.
+//! * `completed` and each entry's `round` only grow.
+
+use crate::node::Node;
+use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use cohort_base::sync::CacheLine;
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::alloc::Layout;
+use core::cell::UnsafeCell;
+use core::ptr::NonNull;
+
+/// Rounds that a member may run ahead of the readers of its entries.
+pub(super) const RING: usize = 4;
+
+/// Bytes that an entry carries itself.
+pub(super) const INLINE: usize = 240;
+
+/// What one member posts in one round. The first 48 bytes of data share the line of `round`.
+#[repr(C, align(64))]
+pub(super) struct Entry {
+    pub(super) round: AtomicU64,
+    pub(super) form: UnsafeCell<u64>,
+    pub(super) data: UnsafeCell<[u64; INLINE / 8]>,
+}
+
+/// One member's part. All fields are written by the owner and read by everyone.
+#[repr(C, align(128))]
+pub(super) struct Slot {
+    /// The last round this member completed.
+    pub(super) completed: CacheLine<AtomicU64>,
+    /// What the member waits for.
+    pub(super) awaits: CacheLine<Awaits>,
+    /// The member's counters, which only it reads.
+    pub(super) own: CacheLine<Own>,
+    pub(super) entries: [Entry; RING],
+}
+
+pub(super) struct Awaits {
+    /// Round whose posts the member waits for, 0 for none.
+    pub(super) posts: AtomicU64,
+    /// Round whose completion the member waits for, 0 for none.
+    pub(super) completion: AtomicU64,
+}
+
+pub(super) struct Own {
+    /// The last round this member began.
+    pub(super) begun: AtomicU64,
+    /// A round that the member knows everyone to have completed.
+    pub(super) floor: AtomicU64,
+}
+
+/// What the members of a communicator share. See the module page.
+pub struct CommShared {
+    node: &'static Node,
+    context: u32,
+    slots: NonNull<Slot>,
+    size: u32,
+    left: AtomicU32,
+    /// Members that wait for completions.
+    pub(super) watchers: CacheLine<AtomicU32>,
+}
+
+// SAFETY: slots are atomics, and cells that the protocol of the module page lends to one
+// writer or to readers.
+unsafe impl Send for CommShared {}
+// SAFETY: as above.
+unsafe impl Sync for CommShared {}
+
+impl CommShared {
+    fn new(node: &'static Node, context: u32, size: u32) -> Self {
+        let layout = Self::layout(size);
+        // SAFETY: the layout is not empty: a communicator has a member.
+        let slots = unsafe { alloc_zeroed(layout) }.cast::<Slot>();
+        // All fields of a slot are valid when zero.
+        let Some(slots) = NonNull::new(slots) else {
+            handle_alloc_error(layout)
+        };
+        let (left, watchers) = (AtomicU32::new(0), CacheLine(AtomicU32::new(0)));
+        Self {
+            node,
+            context,
+            slots,
+            size,
+            left,
+            watchers,
+        }
+    }
+
+    fn layout(size: u32) -> Layout {
+        Layout::array::<Slot>(size.max(1) as usize).expect("a communicator fits in memory")
+    }
+
+    /// The shared part of the communicator of `node` with this (collective) context number; the
+    /// first member that asks makes it. Each of the `size` members asks once and later calls
+    /// [`CommShared::leave`] once. Owner-only.
+    #[must_use]
+    pub fn enter(node: &'static Node, context: u32, size: u32) -> &'static Self {
+        TABLE.with(|list| {
+            let found = list.iter().copied().find(|shared| {
+                // SAFETY: members of the list live until their last `leave` removes them.
+                let shared = unsafe { shared.as_ref() };
+                shared.context == context && core::ptr::eq(shared.node, node)
+            });
+            let shared = found.unwrap_or_else(|| {
+                let shared = NonNull::from(Box::leak(Box::new(Self::new(node, context, size))));
+                list.push(shared);
+                shared
+            });
+            // SAFETY: it outlives this member's `leave`.
+            unsafe { shared.as_ref() }
+        })
+    }
+
+    /// Ends one member's use, which must not touch it any more; the last of all members frees
+    /// it. Owner-only.
+    pub fn leave(&'static self) {
+        TABLE.with(|list| {
+            if self.left.fetch_add(1, Ordering::Relaxed) + 1 < self.size {
+                return;
+            }
+            if let Some(index) = list.iter().position(|&entry| entry == NonNull::from(self)) {
+                let last = list.swap_remove(index);
+                // SAFETY: leaked in `enter`; every member has left, and the list forgot it.
+                drop(unsafe { Box::from_raw(last.as_ptr()) });
+            }
+        });
+    }
+
+    /// Number of members.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    pub(super) fn slots(&self) -> &[Slot] {
+        // SAFETY: `new` allocated and zeroed this many slots, which live as long as `self`.
+        unsafe { core::slice::from_raw_parts(self.slots.as_ptr(), self.size as usize) }
+    }
+}
+
+impl Drop for CommShared {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with the same layout.
+        unsafe { dealloc(self.slots.as_ptr().cast(), Self::layout(self.size)) };
+    }
+}
+
+/// The shared parts in use, of all nodes. Owner-only: it allocates.
+struct Table {
+    busy: AtomicBool,
+    list: UnsafeCell<Vec<NonNull<CommShared>>>,
+}
+
+// SAFETY: `busy` guards the list.
+unsafe impl Sync for Table {}
+
+static TABLE: Table = Table {
+    busy: AtomicBool::new(false),
+    list: UnsafeCell::new(Vec::new()),
+};
+
+impl Table {
+    /// Runs `work` alone. Communicators are made rarely and the work is short, so waiters
+    /// give their CPU away instead of queueing.
+    fn with<R>(&self, work: impl FnOnce(&mut Vec<NonNull<CommShared>>) -> R) -> R {
+        while self.busy.swap(true, Ordering::Acquire) {
+            rustix::thread::sched_yield();
+        }
+        // SAFETY: `busy` is ours.
+        let result = work(unsafe { &mut *self.list.get() });
+        self.busy.store(false, Ordering::Release);
+        result
+    }
+}

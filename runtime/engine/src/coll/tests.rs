@@ -1,0 +1,71 @@
+//! Threads play the ranks of a node and compare every collective with a sequential reference.
+
+mod data;
+mod moving;
+mod reducing;
+
+use super::*;
+use crate::node::Node;
+use std::thread;
+use std::vec::Vec;
+
+/// Runs `work` at every member of a fresh communicator of `size` ranks; returns the results
+/// in rank order.
+pub(super) fn on_ranks<R: Send>(size: u32, work: impl Fn(&Group<'_>) -> R + Sync) -> Vec<R> {
+    const CONTEXT: u32 = 1;
+    let node = Node::for_test(size);
+    let world: Vec<_> = (0..size).collect();
+    thread::scope(|scope| {
+        let start = |me| {
+            let (world, work) = (&world, &work);
+            scope.spawn(move || {
+                let shared = CommShared::enter(node, CONTEXT, size);
+                let rank = node.rank(me);
+                let group = Group {
+                    rank,
+                    context: CONTEXT,
+                    me,
+                    world,
+                    shared,
+                };
+                let result = work(&group);
+                shared.leave();
+                result
+            })
+        };
+        let threads: Vec<_> = (0..size).map(start).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a rank panicked"))
+            .collect()
+    })
+}
+
+#[test]
+fn nobody_leaves_a_barrier_before_everybody_arrived() {
+    use core::sync::atomic::{AtomicU32, Ordering};
+    for size in [1, 2, 3, 8] {
+        let arrived = AtomicU32::new(0);
+        on_ranks(size, |group| {
+            for round in 1..=500 {
+                arrived.fetch_add(1, Ordering::SeqCst);
+                barrier(group).expect("barrier");
+                assert!(arrived.load(Ordering::SeqCst) >= round * size);
+            }
+        });
+        assert_eq!(arrived.into_inner(), 500 * size);
+    }
+}
+
+#[test]
+fn the_last_member_that_leaves_frees_the_shared_part() {
+    let node = Node::for_test(2);
+    let first = CommShared::enter(node, 7, 2);
+    first.leave();
+    let second = CommShared::enter(node, 7, 2);
+    assert!(core::ptr::eq(first, second), "one member is still missing");
+    second.leave();
+    let other = CommShared::enter(node, 9, 3);
+    assert_eq!(other.size(), 3);
+    (0..3).for_each(|_| other.leave());
+}
