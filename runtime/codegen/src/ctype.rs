@@ -25,7 +25,7 @@ pub enum Base {
     Handle(String),
     /// A handle of the tool interface, a pointer in every ABI, by its C name.
     Tool(String),
-    /// A user's function; `large` is the `_c` form, `pointed` says that C writes a `*`.
+    /// A user's function.
     Callback {
         /// Name of the small form, as in C.
         name: String,

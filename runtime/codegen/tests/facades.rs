@@ -72,44 +72,6 @@ fn facades_have_their_name_and_no_thread_local_data() {
     }
 }
 
-/// A node image whose table entry number `i` stores its first argument and returns `1000 + i`.
-fn stand_in(directory: &Path) {
-    let procedures = common::api().procedures;
-    let mut text = String::from(
-        "typedef struct { const void *rank, *table; } Attached;\n\
-         static int rank;\nstatic const void *seen;\nunsigned cohort_test_abi;\n\
-         int cohort_test_rank_passed(void) { int ok = seen == &rank; seen = 0; return ok; }\n",
-    );
-    for (index, procedure) in procedures.iter().enumerate() {
-        let _ = writeln!(
-            text,
-            "static long e_{}(const void *caller) {{ seen = caller; return {}; }}",
-            procedure.name,
-            1000 + index
-        );
-    }
-    text += "static long (*const table[])(const void *) = {\n";
-    for procedure in &procedures {
-        let _ = writeln!(text, "e_{},", procedure.name);
-    }
-    text += "};\n\
-        static Attached attach(const void *boot, unsigned abi) {\n\
-        (void)boot; cohort_test_abi = abi; Attached a = { &rank, table }; return a; }\n\
-        static void report(void *node) { (void)node; }\n\
-        static const struct { unsigned version; Attached (*attach)(const void *, unsigned);\n\
-        void (*report)(void *); } api = { 1, attach, report };\n\
-        const void *cohort_node_open(const void *boot, void **node) {\n\
-        (void)boot; *node = 0; return &api; }\n";
-    let source = directory.join("node.c");
-    std::fs::write(&source, text).expect("written");
-    let image = directory.join("libcohort_node.so");
-    let files = [source.to_str().unwrap(), "-o", image.to_str().unwrap()];
-    common::run(
-        "cc",
-        &[&["-shared", "-fPIC", "-O1", "-w"], &files[..]].concat(),
-    );
-}
-
 /// A program that calls every procedure of the facade at `argv[1]` and checks the answers.
 fn caller(directory: &Path) -> String {
     let mut text = String::from(
@@ -162,7 +124,7 @@ fn caller(directory: &Path) -> String {
 #[test]
 fn every_name_calls_its_own_entry_with_the_rank() {
     let directory = common::scratch("entries");
-    stand_in(&directory);
+    common::stand_in(&directory);
     let program = caller(&directory);
     let node = directory.join("libcohort_node.so");
     for (file, name, abi) in FACADES {
@@ -189,7 +151,7 @@ fn load_alone(test: &str, setting: Option<(&str, &str)>, with_node: bool) -> (Op
     let facade = directory.join("libmpi_abi.so.1");
     std::fs::copy(common::libraries().join("libmpi_mpi5.so"), &facade).expect("copied facade");
     if with_node {
-        stand_in(&directory);
+        common::stand_in(&directory);
     }
     let source = directory.join("empty.c");
     std::fs::write(
@@ -237,7 +199,7 @@ fn a_misspelt_setting_is_refused() {
 #[test]
 fn profiling_names_can_be_interposed() {
     let directory = common::scratch("interposed");
-    stand_in(&directory);
+    common::stand_in(&directory);
     let facade = directory.join("libmpi_abi.so.1");
     std::fs::copy(common::libraries().join("libmpi_mpi5.so"), &facade).expect("copied facade");
     let source = directory.join("tool.c");
@@ -264,7 +226,7 @@ fn profiling_names_can_be_interposed() {
 #[test]
 fn the_two_names_of_the_mpich_abi_are_one_object() {
     let directory = common::scratch("two_names");
-    stand_in(&directory);
+    common::stand_in(&directory);
     let facade = directory.join("libmpi.so.12");
     std::fs::copy(common::libraries().join("libmpi_mpich.so"), &facade).expect("copied facade");
     std::os::unix::fs::symlink("libmpi.so.12", directory.join("libmpich.so.12")).expect("linked");

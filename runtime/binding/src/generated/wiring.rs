@@ -2,7 +2,6 @@
 //! The function table of an ABI.
 
 use cohort_abi::{Abi, Table};
-use core::ffi::c_int;
 
 /// The functions that stand behind the C names of ABI `A`.
 #[must_use]

@@ -36,7 +36,7 @@ impl Wiring {
                 if !api.has_large(name) {
                     return Err(format!("functions.table: {name} has no large-count form"));
                 }
-                entries.push((name.to_owned(), format!("{path}::<A, c_int>")));
+                entries.push((name.to_owned(), format!("{path}::<A, core::ffi::c_int>")));
                 entries.push((format!("{name}_c"), format!("{path}::<A, i64>")));
             } else {
                 entries.push((name.to_owned(), format!("{path}::<A>")));
@@ -66,7 +66,7 @@ impl Wiring {
     pub fn rust(&self, api: &Api) -> Result<String, String> {
         let mut out = String::from(
             "//! The function table of an ABI.\n\n\
-             use cohort_abi::{Abi, Table};\nuse core::ffi::c_int;\n\n\
+             use cohort_abi::{Abi, Table};\n\n\
              /// The functions that stand behind the C names of ABI `A`.\n\
              #[must_use]\npub const fn table<A: Abi>() -> Table<A> {\nTable {\n",
         );

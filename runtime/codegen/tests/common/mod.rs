@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 use std::ffi::OsStr;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -88,4 +89,42 @@ pub fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Output {
         String::from_utf8_lossy(&output.stderr)
     );
     output
+}
+
+/// A node image whose table entry number `i` stores its first argument and returns `1000 + i`.
+pub fn stand_in(directory: &Path) {
+    let procedures = api().procedures;
+    let mut text = String::from(
+        "typedef struct { const void *rank, *table; } Attached;\n\
+         static int rank;\nstatic const void *seen;\nunsigned cohort_test_abi;\n\
+         int cohort_test_rank_passed(void) { int ok = seen == &rank; seen = 0; return ok; }\n",
+    );
+    for (index, procedure) in procedures.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "static long e_{}(const void *caller) {{ seen = caller; return {}; }}",
+            procedure.name,
+            1000 + index
+        );
+    }
+    text += "static long (*const table[])(const void *) = {\n";
+    for procedure in &procedures {
+        let _ = writeln!(text, "e_{},", procedure.name);
+    }
+    text += "};\n\
+        static Attached attach(const void *boot, unsigned abi) {\n\
+        (void)boot; cohort_test_abi = abi; Attached a = { &rank, table }; return a; }\n\
+        static void report(void *node) { (void)node; }\n\
+        static const struct { unsigned version; Attached (*attach)(const void *, unsigned);\n\
+        void (*report)(void *); } api = { 1, attach, report };\n\
+        const void *cohort_node_open(const void *boot, void **node) {\n\
+        (void)boot; *node = 0; return &api; }\n";
+    let source = directory.join("node.c");
+    std::fs::write(&source, text).expect("written");
+    let image = directory.join("libcohort_node.so");
+    let files = [source.to_str().unwrap(), "-o", image.to_str().unwrap()];
+    run(
+        "cc",
+        &[&["-shared", "-fPIC", "-O1", "-w"], &files[..]].concat(),
+    );
 }
