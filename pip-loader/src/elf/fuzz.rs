@@ -44,9 +44,10 @@ proptest! {
 #[test]
 fn mutations_of_a_valid_file_never_panic() {
     use proptest::test_runner::{Config, TestRunner};
-    let mut file = valid();
-    parse(&file).expect("an unmodified executable is valid");
-    let dynamic = goblin::elf::Elf::parse(&file)
+    let original = valid();
+    let file = std::cell::RefCell::new(original.clone());
+    parse(&original).expect("an unmodified executable is valid");
+    let dynamic = goblin::elf::Elf::parse(&original)
         .ok()
         .and_then(|elf| {
             elf.program_headers
@@ -67,9 +68,9 @@ fn mutations_of_a_valid_file_never_panic() {
         failure_persistence: None,
         ..Config::default()
     };
-    let original = file.clone();
     TestRunner::new(config)
         .run(&mutation, |(edits, cut, how)| {
+            let mut file = file.borrow_mut();
             for &(at, value) in &edits {
                 file[at] = value;
             }

@@ -106,16 +106,27 @@ impl MemoryMap<'_> {
     }
 }
 
+/// A run of adjacent mappings with the same name.
 struct Mapping {
     range: Range<usize>,
     name: String,
 }
 
+/// The run of mappings around an accessible address. Anonymous memory is split by
+/// `mprotect` and yet belongs together.
 fn mapping_of(address: usize) -> Option<Mapping> {
     let maps = fs::read("/proc/self/maps").ok()?;
-    maps.split(|&byte| byte == b'\n')
-        .filter_map(parse_mapping)
-        .find(|m| m.range.contains(&address))
+    let mut run: Option<Mapping> = None;
+    for mapping in maps.split(|&byte| byte == b'\n').filter_map(parse_mapping) {
+        match &mut run {
+            Some(run) if run.range.end == mapping.range.start && run.name == mapping.name => {
+                run.range.end = mapping.range.end;
+            }
+            Some(run) if run.range.contains(&address) => break,
+            _ => run = Some(mapping),
+        }
+    }
+    run.filter(|run| run.range.contains(&address))
 }
 
 /// One accessible line of `/proc/self/maps`.

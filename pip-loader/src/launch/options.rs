@@ -364,7 +364,7 @@ mod tests {
         assert!(refusal("-n x p").contains("a number of ranks"));
         assert!(refusal("-n").contains("needs a value"));
         assert!(refusal("--tiemout 3 p").contains("did you mean --timeout?"));
-        assert!(refusal("-gnev A 1 p").contains("did you mean -genv?"));
+        assert!(refusal("-genvs A 1 p").contains("did you mean -genv?"));
         assert!(refusal("--bind-to socket p").contains("none, core"));
         assert!(refusal("--timeout 0 p").contains("more than 0"));
         assert!(refusal("--label=yes p").contains("takes no value"));

@@ -1,0 +1,189 @@
+//! How jobs end: statuses, signals, time limits, and nobody left behind.
+
+mod support;
+
+use std::time::{Duration, Instant};
+use support::{
+    Folder, Outcome, children, eventually, finish, is_running, pip_exec, run, run_command, start,
+};
+
+/// From the failure to the job's end. The issue promises a second.
+const PROMPT: Duration = Duration::from_secs(1);
+
+fn shell(ranks: &str, script: &str) -> Outcome {
+    run_command(&mut pip_exec(["-n", ranks, "sh", "-c", script]), b"")
+}
+
+fn send(pid: i32, signal: i32) {
+    // SAFETY: the pid is that of a task that the test started.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+#[test]
+fn the_status_is_that_of_the_first_rank_that_failed() {
+    assert_eq!(shell("3", "exit 0").status, 0);
+    let outcome = shell("3", "exit 7");
+    assert_eq!(outcome.status, 7);
+    assert!(outcome.error.contains("ended with status 7"), "{outcome:?}");
+    let words = [
+        "-n", "3", "sleep", "60", ":", "-n", "1", "sh", "-c", "exit 3",
+    ];
+    let outcome = run_command(&mut pip_exec(words), b"");
+    assert_eq!(outcome.status, 3);
+    assert!(outcome.elapsed < PROMPT, "{outcome:?}");
+    assert!(
+        outcome.error.starts_with("pip-exec: rank 3 (pid "),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_rank_that_ignores_sigterm_is_killed() {
+    let script = "trap '' TERM; sleep 60";
+    let words = [
+        "-n",
+        "2",
+        "sh",
+        "-c",
+        script,
+        ":",
+        "-n",
+        "1",
+        "sh",
+        "-c",
+        "sleep 0.1; exit 3",
+    ];
+    let outcome = run_command(&mut pip_exec(words), b"");
+    assert_eq!(outcome.status, 3);
+    assert!(
+        outcome.elapsed < PROMPT + Duration::from_millis(100),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_fault_is_described() {
+    let folder = Folder::new("fault");
+    let program = folder.compile(
+        "fault.c",
+        "fault",
+        &["-fno-stack-protector", "-fno-optimize-sibling-calls"],
+    );
+    let cases = [
+        (
+            "null",
+            139,
+            "signal 11 (SIGSEGV), address 0x0, in memory of: unmapped",
+        ),
+        (
+            "wild",
+            139,
+            "signal 11 (SIGSEGV), at an address that no pointer can have",
+        ),
+        (
+            "stack",
+            139,
+            "in memory of: rank 1's stack guard (stack overflow)",
+        ),
+        ("program", 139, "in memory of: rank 1's program"),
+        ("library", 139, "in memory of: rank 1's library libc.so"),
+        ("heap", 139, "in memory of: rank 1's heap"),
+        ("abort", 134, "signal 6 (SIGABRT)"),
+        ("kill", 137, "signal 9 (SIGKILL)"),
+        ("divide", 136, "in memory of: rank 1's program"),
+        (
+            "null thread",
+            139,
+            "signal 11 (SIGSEGV), address 0x0, in memory of: unmapped",
+        ),
+    ];
+    for (how, status, said) in cases {
+        let outcome = run(&format!("-n 3 {} {how}", program.display()));
+        assert_eq!(outcome.status, status, "{how}: {outcome:?}");
+        assert!(
+            outcome.error.starts_with("pip-exec: rank 1 (pid "),
+            "{how}: {outcome:?}"
+        );
+        assert!(
+            outcome.error.trim_end().contains(said),
+            "{how}: {outcome:?}"
+        );
+        assert_eq!(outcome.error.lines().count(), 1, "{how}: {outcome:?}");
+        assert!(outcome.elapsed < PROMPT, "{how}: {outcome:?}");
+    }
+}
+
+#[test]
+fn a_job_that_runs_too_long_is_ended() {
+    let outcome = run("-n 4 --timeout 0.3 sleep 60");
+    assert_eq!(outcome.status, 124);
+    assert!(outcome.error.contains("after 0.3 seconds"), "{outcome:?}");
+    assert!(
+        outcome.elapsed < PROMPT + Duration::from_millis(300),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn signals_to_pip_exec_end_the_job() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let child = start(&mut pip_exec(["-n", "4", "sleep", "60"]));
+        let root = child.id();
+        eventually("all ranks run", || children(root).len() == 4);
+        let ranks = children(root);
+        let begin = Instant::now();
+        send(root as i32, signal);
+        let outcome = finish(child, begin);
+        assert_eq!(outcome.status, 128 + signal);
+        assert!(outcome.elapsed < PROMPT, "{outcome:?}");
+        assert!(!ranks.into_iter().any(is_running));
+    }
+}
+
+#[test]
+fn a_killed_rank_ends_the_job() {
+    let child = start(&mut pip_exec(["-n", "4", "sleep", "60"]));
+    let root = child.id();
+    eventually("all ranks run", || children(root).len() == 4);
+    let ranks = children(root);
+    let begin = Instant::now();
+    send(ranks[2], libc::SIGKILL);
+    let outcome = finish(child, begin);
+    assert_eq!(outcome.status, 137);
+    assert!(
+        outcome
+            .error
+            .contains(&format!("(pid {}) killed by signal 9", ranks[2])),
+        "{outcome:?}"
+    );
+    assert!(outcome.elapsed < PROMPT, "{outcome:?}");
+    assert!(!ranks.into_iter().any(is_running));
+}
+
+#[test]
+fn ranks_die_with_pip_exec() {
+    let child = start(&mut pip_exec(["-n", "4", "sleep", "60"]));
+    let root = child.id();
+    eventually("all ranks run", || children(root).len() == 4);
+    let ranks = children(root);
+    send(root as i32, libc::SIGKILL);
+    assert_eq!(finish(child, Instant::now()).status, -libc::SIGKILL);
+    eventually("all ranks are gone", || {
+        !ranks.iter().copied().any(is_running)
+    });
+}
+
+#[test]
+fn processes_of_ranks_end_with_a_failed_job() {
+    let folder = Folder::new("orphan");
+    let note = folder.path().join("pid");
+    let script = format!("sleep 60 & echo $! > {}; exit 5", note.display());
+    let outcome = run_command(&mut pip_exec(["-n", "1", "sh", "-c", &script]), b"");
+    assert_eq!(outcome.status, 5);
+    let pid = std::fs::read_to_string(note)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(!is_running(pid));
+}

@@ -1,0 +1,125 @@
+//! The contract with the node image, played by a stand-in.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{Folder, Outcome, run_command};
+
+/// A folder that looks like an installation, with the stand-in as node image.
+fn installation(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    std::fs::copy(
+        env!("CARGO_BIN_EXE_pip-exec"),
+        folder.path().join("pip-exec"),
+    )
+    .unwrap();
+    folder.compile("fake_node.c", "libcohort_node.so", &["-shared", "-fPIC"]);
+    folder
+}
+
+fn run_in(folder: &Folder, line: &str) -> Outcome {
+    let mut command = Command::new(folder.path().join("pip-exec"));
+    run_command(command.args(line.split_whitespace()), b"")
+}
+
+#[test]
+fn the_node_image_is_told_of_the_node_and_reports_at_the_end() {
+    let folder = installation("node");
+    let program = folder.compile("lifecycle.c", "lifecycle", &[]);
+    let line = format!("-n 3 -genv COHORT_STATS 1 {} finalize", program.display());
+    let outcome = run_in(&folder, &line);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert_eq!(
+        outcome.error,
+        "report: node=1 ranks=3 world=3 cpus=1 places=1 stats=1\n"
+    );
+}
+
+#[test]
+fn an_abort_ends_the_job_with_its_code() {
+    let folder = installation("abort");
+    let program = folder.compile("lifecycle.c", "lifecycle", &[]);
+    let outcome = run_in(&folder, &format!("-n 3 {} abort", program.display()));
+    assert_eq!(outcome.status, 42, "{outcome:?}");
+    assert!(outcome.elapsed.as_millis() < 1000, "{outcome:?}");
+}
+
+#[test]
+fn a_rank_that_leaves_without_finalize_ends_the_job() {
+    let folder = installation("leave");
+    let program = folder.compile("lifecycle.c", "lifecycle", &[]);
+    let outcome = run_in(&folder, &format!("-n 3 {} leave", program.display()));
+    assert_eq!(outcome.status, 1, "{outcome:?}");
+    assert!(outcome.error.contains("rank 1 (pid "), "{outcome:?}");
+    assert!(
+        outcome.error.contains("ended without calling MPI_Finalize"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn an_incomplete_installation_is_named() {
+    let folder = Folder::new("incomplete");
+    std::fs::copy(
+        env!("CARGO_BIN_EXE_pip-exec"),
+        folder.path().join("pip-exec"),
+    )
+    .unwrap();
+    let outcome = run_in(&folder, "-n 2 true");
+    assert_eq!(outcome.status, 2);
+    assert!(
+        outcome.error.contains("libcohort_node.so is missing"),
+        "{outcome:?}"
+    );
+    folder.file("libcohort_node.so", b"not a library");
+    let outcome = run_in(&folder, "-n 2 true");
+    assert_eq!(outcome.status, 2);
+    assert!(
+        outcome.error.contains("cannot load the node image"),
+        "{outcome:?}"
+    );
+}
+
+/// Builds a library that is called like an MPI.
+fn mpi_library(folder: &Folder, output: &str) {
+    let soname = Path::new(output).file_name().unwrap().to_str().unwrap();
+    folder.compile(
+        "beside.c",
+        output,
+        &["-shared", "-fPIC", &format!("-Wl,-soname,{soname}")],
+    );
+}
+
+#[test]
+fn programs_find_our_mpi_whatever_their_rpath_says() {
+    let folder = installation("faces");
+    std::fs::create_dir(folder.path().join("other")).unwrap();
+    mpi_library(&folder, "libmpi.so.12");
+    mpi_library(&folder, "other/libmpi.so.12");
+    let other = folder.path().join("other/libmpi.so.12");
+    let rpath = format!("-Wl,-rpath,{}", folder.path().join("other").display());
+    for tags in ["-Wl,--enable-new-dtags", "-Wl,--disable-new-dtags"] {
+        let arguments = ["-Wl,--no-as-needed", other.to_str().unwrap(), &rpath, tags];
+        let program = folder.compile("maps.c", "maps", &arguments);
+        let outcome = run_in(&folder, &format!("-n 2 {}", program.display()));
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+        let ours = folder.path().join("libmpi.so.12");
+        let expected = [ours.to_str().unwrap(); 2];
+        assert_eq!(
+            outcome.output.lines().collect::<Vec<_>>(),
+            expected,
+            "{tags}"
+        );
+    }
+    std::fs::remove_file(folder.path().join("libmpi.so.12")).unwrap();
+    let outcome = run_in(
+        &folder,
+        &format!("-n 2 {}", folder.path().join("maps").display()),
+    );
+    assert_eq!(outcome.status, 2);
+    assert!(
+        outcome.error.contains("libmpi.so.12, which is missing"),
+        "{outcome:?}"
+    );
+}
