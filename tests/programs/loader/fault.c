@@ -46,8 +46,8 @@ static void fault(const char *how)
     if (!strcmp(how, "kill"))
         kill(getpid(), SIGKILL);
     if (!strcmp(how, "divide")) {
-        volatile int zero = 0;
-        exit(1 / zero);
+        volatile int many = 7, zero = 0;
+        exit(many / zero);
     }
 }
 
