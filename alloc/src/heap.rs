@@ -3,7 +3,7 @@
 use crate::class::{self, CLASSES, SLAB_SIZE};
 use crate::map::{self, PAGE};
 use crate::remote::{Link, List, Returns, Source};
-use crate::segment::{Pool, RUN_MAX, SEGMENT_SIZE};
+use crate::segment::{Pool, RUN_MAX};
 use crate::slab::{Header, Kind, Listed, Slab};
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
@@ -465,7 +465,8 @@ impl Class {
     }
 }
 
-const _: () = assert!(size_of::<Header>() <= LARGE_OFFSET && SEGMENT_SIZE % SLAB_SIZE == 0);
+// Large blocks lie behind their header; a segment's slabs have a bit each in a `u32`.
+const _: () = assert!(size_of::<Header>() <= LARGE_OFFSET && RUN_MAX < u32::BITS);
 
 #[cfg(test)]
 mod tests;

@@ -154,8 +154,9 @@ impl Slab {
             while !block.is_null() {
                 let offset = (block.addr() - slab.addr()) as u32;
                 assert!(offset < (*slab).fresh, "a free block was used before");
-                assert!(
-                    (offset - first) % size == 0,
+                assert_eq!(
+                    (offset - first) % size,
+                    0,
                     "a free block begins where blocks begin"
                 );
                 free += 1;
