@@ -16,11 +16,11 @@ pub(crate) const SEGMENT_SIZE: usize = 2 << 20;
 /// The longest run of slabs: all but the one with the header.
 pub(crate) const RUN_MAX: u32 = (SEGMENT_SIZE / SLAB_SIZE) as u32 - 1;
 
-/// Free slabs that keep their memory: 1 MB.
-pub(crate) const DIRTY_MAX: u32 = 16;
+/// Free slabs that keep their memory: 4 MB.
+pub(crate) const DIRTY_MAX: u32 = 64;
 
 /// Segments without a used slab that stay mapped.
-pub(crate) const EMPTY_MAX: u32 = 1;
+pub(crate) const EMPTY_MAX: u32 = 2;
 
 /// `Segment::free` of an empty segment: all slabs but number 0.
 const ALL: u32 = !1;
