@@ -47,6 +47,10 @@ pub(super) struct Collector {
 impl Collector {
     /// Adds copies of a member whose displacements have the extremes `low` and `high`.
     pub(super) fn add(&mut self, low: i128, high: i128, member: &Bounds, has_data: bool) {
+        if !has_data && !member.resized {
+            // An empty type map has no bounds to contribute.
+            return;
+        }
         let outer = (low + i128::from(member.lb), high + i128::from(member.ub));
         let slot = if member.resized {
             &mut self.resized

@@ -196,7 +196,7 @@ pub fn struct_(
     let members = block_lengths.iter().zip(displacements).zip(types);
     for ((&length, &disp), member) in members {
         size += add_block(&mut collector, length, disp, member)?;
-        if length > 0 {
+        if length > 0 && member.size > 0 {
             alignment = alignment.max(member.alignment);
             placed.push((length, disp, member));
         }
