@@ -277,10 +277,13 @@ fn push_segment(
             "a segment's offset and address are not congruent",
         ));
     }
-    if let Some(previous) = plan.segments.last() {
-        if address / PAGE * PAGE < (previous.address + previous.memory_len).next_multiple_of(PAGE) {
-            return Err(ElfError::Malformed("segments overlap or are out of order"));
-        }
+    let page = address / PAGE * PAGE;
+    let previous = plan
+        .segments
+        .last()
+        .map_or(0, |previous| previous.address + previous.memory_len);
+    if page < previous.next_multiple_of(PAGE) {
+        return Err(ElfError::Malformed("segments overlap or are out of order"));
     }
     plan.segments.push(Segment {
         address,

@@ -89,6 +89,13 @@ impl Template {
         elf::exported_symbol(&file_bytes(&self.file).ok()??, name)
     }
 
+    /// Whether the file contains `text` anywhere.
+    #[must_use]
+    pub fn mentions(&self, text: &[u8]) -> bool {
+        let bytes = file_bytes(&self.file).ok().flatten();
+        bytes.is_some_and(|bytes| bytes.windows(text.len()).any(|window| window == text))
+    }
+
     /// Maps the file once more, at an address that the kernel chooses: one reservation
     /// for the whole span, then one mapping per segment over it.
     ///

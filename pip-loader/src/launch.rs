@@ -22,6 +22,7 @@ pub use options::{Options, Request, Section};
 
 use std::ffi::OsString;
 use std::fmt;
+use std::io::Write;
 
 /// Exit status for a command line or a program that was refused.
 pub const REFUSED: i32 = 2;
@@ -57,7 +58,8 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
     };
     let options = match request {
         Request::Print(text) => {
-            print!("{text}");
+            // A reader that went away has read enough.
+            let _ = std::io::stdout().write_all(text.as_bytes());
             return 0;
         }
         Request::Run(options) => options,
@@ -69,6 +71,12 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
 }
 
 fn refuse(refusal: &Refusal) -> i32 {
-    eprintln!("pip-exec: {refusal}");
+    say(format_args!("{refusal}"));
     REFUSED
+}
+
+/// Writes a line to standard error. Unlike `eprintln!` it does not mind that nobody reads.
+fn say(message: fmt::Arguments<'_>) {
+    let line = format!("pip-exec: {message}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }

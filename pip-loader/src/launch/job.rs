@@ -3,14 +3,14 @@
 use super::fault::MemoryMap;
 use super::prepare::{Prepared, PreparedProgram};
 use super::spawn::{Spawner, StartedRank};
-use super::{Refusal, TIMED_OUT};
+use super::{Refusal, TIMED_OUT, say};
 use crate::task::start::SETUP_FAILED;
 use cohort_base::boot::{Lifecycle, RankBoot};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -166,29 +166,22 @@ impl Job {
 
     fn reap(&mut self) {
         loop {
-            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::Exited(pid, code)) => self.on_end(pid, End::Exited(code)),
-                Ok(WaitStatus::Signaled(pid, signal, _)) => self.on_end(pid, End::Killed(signal)),
-                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return,
-                Ok(_) | Err(Errno::EINTR) => {}
-                // A real-time signal's number is none of `Signal`; the rank is found below.
-                Err(_) => self.reap_lost(),
+            let mut status = 0;
+            // SAFETY: `status` is a valid place for the result.
+            let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+            if pid <= 0 {
+                return;
+            }
+            if libc::WIFEXITED(status) {
+                self.on_end(pid, End::Exited(libc::WEXITSTATUS(status)));
+            } else if libc::WIFSIGNALED(status) {
+                self.on_end(pid, End::Killed(libc::WTERMSIG(status)));
             }
         }
     }
 
-    /// Drops tasks that no longer exist.
-    fn reap_lost(&mut self) {
-        let gone = |pid: &i32| kill(Pid::from_raw(*pid), None) == Err(Errno::ESRCH);
-        let lost: Vec<i32> = self.alive.keys().copied().filter(gone).collect();
-        for pid in lost {
-            self.alive.remove(&pid);
-            self.begin_ending(128);
-        }
-    }
-
-    fn on_end(&mut self, pid: Pid, end: End) {
-        let Some(rank) = self.alive.remove(&pid.as_raw()) else {
+    fn on_end(&mut self, pid: i32, end: End) {
+        let Some(rank) = self.alive.remove(&pid) else {
             return;
         };
         if self.ending.is_some() {
@@ -204,22 +197,25 @@ impl Job {
             .load(Ordering::Acquire);
         match end {
             End::Exited(0) if lifecycle == Lifecycle::Initialized as u32 => {
-                eprintln!("pip-exec: {who} ended without calling MPI_Finalize");
+                say(format_args!("{who} ended without calling MPI_Finalize"));
                 self.begin_ending(1);
             }
             End::Exited(0) => {}
             End::Exited(code) => {
                 match self.ranks[rank].plan.failure() {
                     Some((step, error)) if code == SETUP_FAILED => {
-                        eprintln!("pip-exec: {who} could not start: {step}: {error}");
+                        say(format_args!("{who} could not start: {step}: {error}"));
                     }
-                    _ => eprintln!("pip-exec: {who} ended with status {code}"),
+                    _ => say(format_args!("{who} ended with status {code}")),
                 }
                 self.begin_ending(code);
             }
             End::Killed(signal) => {
-                eprintln!("pip-exec: {who} killed by {}", self.describe(rank, signal));
-                self.begin_ending(128 + signal as i32);
+                say(format_args!(
+                    "{who} killed by {}",
+                    self.describe(rank, signal)
+                ));
+                self.begin_ending(128 + signal);
             }
         }
     }
@@ -236,12 +232,15 @@ impl Job {
     }
 
     /// A fatal signal in words.
-    fn describe(&mut self, rank: usize, signal: Signal) -> String {
-        let name = format!("signal {} ({signal})", signal as i32);
+    fn describe(&mut self, rank: usize, signal: i32) -> String {
+        let name = match Signal::try_from(signal) {
+            Ok(name) => format!("signal {signal} ({name})"),
+            Err(_) => format!("signal {signal}"),
+        };
         let crash = self.ranks[rank]
             .crash
             .crash()
-            .filter(|crash| crash.signal == signal as i32);
+            .filter(|crash| crash.signal == signal);
         let Some(crash) = crash else { return name };
         if crash.code <= 0 {
             return format!("{name}, sent by process {}", crash.address);
@@ -280,10 +279,10 @@ impl Job {
             }
         } else if self.ending.is_none() && self.deadline.is_some_and(|at| now >= at) {
             let limit = self.timeout.unwrap_or_default();
-            eprintln!(
-                "pip-exec: the job was ended after {} seconds",
+            say(format_args!(
+                "the job was ended after {} seconds",
                 limit.as_secs_f64()
-            );
+            ));
             self.begin_ending(TIMED_OUT);
         }
     }
@@ -311,7 +310,7 @@ impl Job {
 #[derive(Clone, Copy, Debug)]
 enum End {
     Exited(i32),
-    Killed(Signal),
+    Killed(i32),
 }
 
 /// The exit status for an abort code: its low byte, unless that made a failure look

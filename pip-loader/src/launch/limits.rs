@@ -1,6 +1,6 @@
 //! Limits of the system that a job must not meet halfway.
 
-use super::Refusal;
+use super::{Refusal, say};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt;
 /// Map entries of one shared object: four or five segments and its zero-filled data.
 const PER_OBJECT: usize = 5;
 
-/// Map entries of a rank besides objects: stack, guard, thread-local block, heap.
-const PER_RANK: usize = 8;
+/// Map entries of a rank besides objects: stack, guard, thread-local block, heap, locales.
+const PER_RANK: usize = 12;
 
 /// Map entries that a rank needs which loads `objects` shared objects (program and
 /// dynamic linker included).
@@ -116,9 +116,9 @@ pub fn avoid_core_dumps() {
     let result = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
     let wanted = getrlimit(Resource::RLIMIT_CORE).is_ok_and(|(soft, _)| soft > 0);
     if result == 0 && wanted {
-        eprintln!(
-            "pip-exec: no core dumps: before Linux 5.16 the dump of one rank would kill all at once"
-        );
+        say(format_args!(
+            "no core dumps: before Linux 5.16 the dump of one rank would kill all at once"
+        ));
     }
 }
 

@@ -188,7 +188,11 @@ impl Context<'_> {
         linker: &Template,
         library_path: &OsStr,
     ) -> Vec<OsString> {
-        let mut arguments = vec![linker.path().into(), "--argv0".into(), program.name.clone()];
+        let mut arguments = vec![linker.path().into()];
+        // Before glibc 2.33 a program started so sees its file's path as its name.
+        if linker.mentions(b"--argv0") {
+            arguments.extend(["--argv0".into(), program.name.clone()]);
+        }
         let folders = self
             .libraries
             .map(Path::as_os_str)

@@ -42,6 +42,9 @@ pub struct StartPlan {
 /// Exit status of a task that could not be set up.
 pub const SETUP_FAILED: i32 = 127;
 
+/// Highest descriptor that is closed on a kernel that has no `close_range`.
+const CLOSE_MAX: u32 = 8192;
+
 /// A step of the set-up, for the message about its failure.
 const STEPS: [&str; 7] = [
     "asking to end with pip-exec",
@@ -159,27 +162,35 @@ fn set_standard(plan: &StartPlan) -> isize {
 }
 
 fn close_others(plan: &StartPlan) -> isize {
-    // The directory is needed until the next step; it is close-on-exec and read-only, but
-    // a program need not see it: the step after this one closes it.
     for &(first, last) in plan.close {
+        // The directory is closed by the next step, which needs it.
         let directory = plan.directory as u32;
         let keep = plan.directory >= 0 && (first..=last).contains(&directory);
-        let ranges = if keep {
-            [(first, directory.wrapping_sub(1)), (directory + 1, last)]
-        } else {
-            [(first, last), (1, 0)]
+        let ranges = match keep {
+            true => [(first, directory.wrapping_sub(1)), (directory + 1, last)],
+            false => [(first, last), (1, 0)],
         };
-        for (first, last) in ranges {
-            if first <= last {
-                let result = own(
-                    libc::SYS_close_range,
-                    [first as usize, last as usize, 0, 0, 0],
-                );
-                if result < 0 {
-                    return result;
-                }
+        for (first, last) in ranges.into_iter().filter(|(first, last)| first <= last) {
+            let result = close_range(first, last);
+            if result < 0 {
+                return result;
             }
         }
+    }
+    0
+}
+
+/// Closes descriptors; before Linux 5.9, which has a call for it, one by one.
+fn close_range(first: u32, last: u32) -> isize {
+    let result = own(
+        libc::SYS_close_range,
+        [first as usize, last as usize, 0, 0, 0],
+    );
+    if result != -(libc::ENOSYS as isize) {
+        return result;
+    }
+    for descriptor in first..=last.min(CLOSE_MAX) {
+        own(libc::SYS_close, [descriptor as usize, 0, 0, 0, 0]);
     }
     0
 }
