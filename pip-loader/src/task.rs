@@ -8,6 +8,7 @@
 
 mod arch;
 pub mod crash;
+pub mod debug;
 pub mod stack;
 pub mod start;
 

@@ -17,8 +17,8 @@ use nix::unistd::Pid;
 pub struct RankMemory {
     /// Its dynamic linker.
     pub linker: Image,
-    /// Offset of `_r_debug` from the linker's base, where glibc lists loaded objects.
-    pub debug: Option<u64>,
+    /// Where glibc lists its loaded objects (`_r_debug`), if the linker is glibc's.
+    pub debug: Option<usize>,
 }
 
 /// All ranks' memory.
@@ -157,7 +157,7 @@ fn objects(memory: &RankMemory) -> Vec<Object> {
         return objects;
     };
     // struct r_debug { int version; struct link_map *map; ... }
-    let mut next = read_words::<2>(memory.linker.base + debug as usize).map_or(0, |words| words[1]);
+    let mut next = read_words::<2>(debug).map_or(0, |words| words[1]);
     while next != 0 && objects.len() < OBJECTS_MAX {
         // struct link_map { l_addr; char *l_name; l_ld; l_next; ... }
         let Some([base, name, _, following]) = read_words::<4>(next) else {

@@ -104,6 +104,7 @@ impl Job {
                 self.ranks.push(rank);
             }
         }
+        self.spawner.publish(&self.ranks);
         Ok(())
     }
 
@@ -232,7 +233,7 @@ impl Job {
     }
 
     /// A fatal signal in words.
-    fn describe(&mut self, rank: usize, signal: i32) -> String {
+    fn describe(&self, rank: usize, signal: i32) -> String {
         let name = match Signal::try_from(signal) {
             Ok(name) => format!("signal {signal} ({name})"),
             Err(_) => format!("signal {signal}"),
@@ -247,13 +248,6 @@ impl Job {
         }
         if crash.code == libc::SI_KERNEL {
             return format!("{name}, at an address that no pointer can have");
-        }
-        let programs = self
-            .programs
-            .iter()
-            .flat_map(|p| std::iter::repeat_n(p, p.ranks));
-        for (memory, program) in self.spawner.memory.iter_mut().zip(programs) {
-            memory.debug = program.linker.exported_symbol("_r_debug");
         }
         let map = MemoryMap {
             ranks: &self.spawner.memory,

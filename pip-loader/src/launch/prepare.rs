@@ -48,6 +48,8 @@ pub struct PreparedProgram {
     pub strings: Strings,
     /// Its dynamic linker.
     pub linker: Rc<Template>,
+    /// Offset of `_r_debug`, where glibc lists loaded objects, from the linker's base.
+    pub debug: Option<u64>,
     /// Its working directory, if it is not the root's.
     pub directory: Option<File>,
     /// Its name for the system's task list.
@@ -173,6 +175,7 @@ impl Context<'_> {
         let prepared = PreparedProgram {
             ranks: section.ranks,
             strings,
+            debug: linker.exported_symbol("_r_debug"),
             linker,
             directory,
             name,

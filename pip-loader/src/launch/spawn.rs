@@ -6,6 +6,7 @@ use super::output::{Pump, Stream};
 use super::prepare::{Prepared, PreparedProgram};
 use super::{Refusal, limits};
 use crate::task::crash::{self, CrashRecord, HANDLER_STACK};
+use crate::task::debug::{self, DebugRank};
 use crate::task::stack::{self, InheritedAuxiliary, StackArea};
 use crate::task::start::{self, StartPlan};
 use crate::{image, task};
@@ -115,6 +116,17 @@ impl Spawner {
         })
     }
 
+    /// Lets debuggers find the ranks. Call when all have been started.
+    pub fn publish(&self, ranks: &[StartedRank]) {
+        let entry = |(rank, memory): (&StartedRank, &RankMemory)| DebugRank {
+            pid: rank.pid as usize,
+            linker: memory.linker.base,
+            debug: memory.debug.unwrap_or(0),
+        };
+        let records: Vec<DebugRank> = ranks.iter().zip(&self.memory).map(entry).collect();
+        debug::publish(records.leak());
+    }
+
     /// Starts the next rank. Ranks are started in order.
     ///
     /// # Errors
@@ -159,10 +171,10 @@ impl Spawner {
         // SAFETY: image, stack and handler stack were made for this rank and are never
         // unmapped; the job has blocked all signals.
         let pid = unsafe { start::start(plan)? };
-        self.memory.push(RankMemory {
-            linker,
-            debug: None,
-        });
+        let debug = program
+            .debug
+            .map(|offset| linker.base.wrapping_add(offset as usize));
+        self.memory.push(RankMemory { linker, debug });
         Ok(StartedRank {
             pid,
             plan,
