@@ -1,12 +1,17 @@
 //! Barrier: every member posts its presence and waits for everyone's.
 //!
 //! Each member's post is one store to a cache line of its own, which the others poll: two
-//! ranks with a core each meet in one cache-line transfer. When ranks outnumber cores the
-//! waiting ones are parked, and only the last to arrive wakes them, once.
+//! ranks with a core each meet in one cache-line transfer. Above 64 members, where
+//! everybody looking at everybody becomes the cost, they count arrivals instead. Either way
+//! ranks that wait without a core of their own are parked, and only the last to arrive wakes
+//! them, once.
 
 use super::Group;
 use super::round::{Finish, Round};
 use crate::EngineError;
+
+/// Largest group whose members look at each other instead of at a counter.
+const PAIRWISE_MAX: usize = 64;
 
 /// `MPI_Barrier`.
 ///
@@ -15,8 +20,12 @@ use crate::EngineError;
 pub fn barrier(group: &Group<'_>) -> Result<(), EngineError> {
     if group.size() > 1 {
         let round = Round::begin(group);
-        round.post_presence();
-        round.exchange();
+        if group.size() <= PAIRWISE_MAX {
+            round.post_presence();
+            round.exchange();
+        } else {
+            round.meet();
+        }
         round.finish(Finish::Nobody);
     }
     Ok(())

@@ -16,6 +16,9 @@
 //! | `reduce` | reduce, allreduce, reduce_scatter(_block) | everyone folds the entries | each member folds a share of the elements for all |
 //! | `scan` | scan, exscan | fold of the entries | each member scans a share for all |
 //!
+//! MPI's variants are arguments: [`Blocks`] describes equal, varying (`v`) or typed (`w`)
+//! blocks, [`Scan`] tells scan from exscan, `reduce_scatter` takes every member's count.
+//!
 //! "Small" is what an entry carries (240 bytes). Operands are folded in rank order whatever
 //! the algorithm, so results are the same bit for bit in every run and at every member, and
 //! operations that do not commute need no special case.

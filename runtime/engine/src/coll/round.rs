@@ -11,7 +11,7 @@
 //! barrier of its park slot before it sleeps, so an announcement is never missed.
 
 use super::Group;
-use super::shared::{Entry, INLINE, RING, Slot};
+use super::shared::{CommShared, Entry, INLINE, RING, Slot};
 use crate::wait::{self, WaitKind};
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
 
@@ -134,6 +134,27 @@ impl<'a> Round<'a> {
             });
         }
         // Whoever posted in this round has completed the one before.
+        self.raise_floor(self.round - 1);
+    }
+
+    /// Instead of a post: arrives at a counter and waits until all members have. Costs each
+    /// member one look at one line where [`Round::exchange`] costs one for each member.
+    pub(super) fn meet(&self) {
+        let CommShared {
+            arrivals, barriers, ..
+        } = self.group.shared;
+        let size = self.slots.len() as u64;
+        let before = arrivals.fetch_add(1, Ordering::SeqCst);
+        let this = before / size + 1;
+        if before + 1 == this * size {
+            barriers.store(this, Ordering::SeqCst);
+            self.others().for_each(|member| self.wake(member));
+        } else {
+            wait::until(self.group.rank, WaitKind::Collective, || {
+                barriers.load(Ordering::Acquire) >= this
+            });
+        }
+        // Whoever arrived has completed the round before.
         self.raise_floor(self.round - 1);
     }
 

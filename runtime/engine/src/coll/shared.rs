@@ -71,6 +71,10 @@ pub struct CommShared {
     left: AtomicU32,
     /// Members that wait for completions.
     pub(super) watchers: CacheLine<AtomicU32>,
+    /// Arrivals at the barriers of large groups, all of them together.
+    pub(super) arrivals: CacheLine<AtomicU64>,
+    /// Barriers of large groups that everyone has arrived at.
+    pub(super) barriers: CacheLine<AtomicU64>,
 }
 
 // SAFETY: slots are atomics, and cells that the protocol of the module page lends to one
@@ -88,40 +92,20 @@ impl CommShared {
         let Some(slots) = NonNull::new(slots) else {
             handle_alloc_error(layout)
         };
-        let (left, watchers) = (AtomicU32::new(0), CacheLine(AtomicU32::new(0)));
         Self {
             node,
             context,
             slots,
             size,
-            left,
-            watchers,
+            left: AtomicU32::new(0),
+            watchers: CacheLine(AtomicU32::new(0)),
+            arrivals: CacheLine(AtomicU64::new(0)),
+            barriers: CacheLine(AtomicU64::new(0)),
         }
     }
 
     fn layout(size: u32) -> Layout {
         Layout::array::<Slot>(size.max(1) as usize).expect("a communicator fits in memory")
-    }
-
-    /// The shared part of the communicator of `node` with this (collective) context number; the
-    /// first member that asks makes it. Each of the `size` members asks once and later calls
-    /// [`CommShared::leave`] once. Owner-only.
-    #[must_use]
-    pub fn enter(node: &'static Node, context: u32, size: u32) -> &'static Self {
-        TABLE.with(|list| {
-            let found = list.iter().copied().find(|shared| {
-                // SAFETY: members of the list live until their last `leave` removes them.
-                let shared = unsafe { shared.as_ref() };
-                shared.context == context && core::ptr::eq(shared.node, node)
-            });
-            let shared = found.unwrap_or_else(|| {
-                let shared = NonNull::from(Box::leak(Box::new(Self::new(node, context, size))));
-                list.push(shared);
-                shared
-            });
-            // SAFETY: it outlives this member's `leave`.
-            unsafe { shared.as_ref() }
-        })
     }
 
     /// Ends one member's use, which must not touch it any more; the last of all members frees
@@ -155,6 +139,30 @@ impl Drop for CommShared {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with the same layout.
         unsafe { dealloc(self.slots.as_ptr().cast(), Self::layout(self.size)) };
+    }
+}
+
+impl Node {
+    /// The shared part of the communicator with this (collective) context number; the first
+    /// member that asks makes it. Each of the `size` members asks once and later calls
+    /// [`CommShared::leave`] once. Owner-only.
+    #[must_use]
+    pub fn comm_shared(&'static self, context: u32, size: u32) -> &'static CommShared {
+        TABLE.with(|list| {
+            let found = list.iter().copied().find(|shared| {
+                // SAFETY: members of the list live until their last `leave` removes them.
+                let shared = unsafe { shared.as_ref() };
+                shared.context == context && core::ptr::eq(shared.node, self)
+            });
+            let shared = found.unwrap_or_else(|| {
+                let shared = Box::new(CommShared::new(self, context, size));
+                let shared = NonNull::from(Box::leak(shared));
+                list.push(shared);
+                shared
+            });
+            // SAFETY: it outlives this member's `leave`.
+            unsafe { shared.as_ref() }
+        })
     }
 }
 

@@ -263,7 +263,6 @@ fn array(
         ub: extent,
         true_lb: narrow(true_lb)?,
         true_ub: narrow(true_ub)?,
-        resized: true,
     };
     Ok(TypeRef::new(Type {
         size,

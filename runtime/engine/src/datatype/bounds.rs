@@ -1,4 +1,9 @@
 //! Lower and upper bounds of datatypes (MPI-4.1 sections 5.1.6 to 5.1.8).
+//!
+//! `MPI_Type_create_resized` sets the bounds of the type it makes. In a struct the bounds of
+//! such a member count like those of any other, and the extent is padded as usual. (The
+//! standard's conceptual markers would let them prevail over the other members' bounds;
+//! MPICH dropped that together with `MPI_LB` and `MPI_UB`, and we do as programs see it there.)
 
 use super::{Basic, TypeError};
 
@@ -9,9 +14,6 @@ pub(super) struct Bounds {
     pub(super) ub: i64,
     pub(super) true_lb: i64,
     pub(super) true_ub: i64,
-    /// Whether `lb` and `ub` were set by `MPI_Type_create_resized` somewhere below: such
-    /// bounds prevail over those of members that have none.
-    pub(super) resized: bool,
 }
 
 impl Bounds {
@@ -26,7 +28,6 @@ impl Bounds {
             ub: basic.extent(),
             true_lb: 0,
             true_ub,
-            resized: false,
         }
     }
 }
@@ -39,45 +40,31 @@ pub(super) fn narrow(value: i128) -> Result<i64, TypeError> {
 /// Collects the bounds of members; sums are exact in 128 bits until [`Collector::finish`].
 #[derive(Default)]
 pub(super) struct Collector {
-    plain: Option<(i128, i128)>,
-    resized: Option<(i128, i128)>,
+    outer: Option<(i128, i128)>,
     data: Option<(i128, i128)>,
 }
 
 impl Collector {
     /// Adds copies of a member whose displacements have the extremes `low` and `high`.
     pub(super) fn add(&mut self, low: i128, high: i128, member: &Bounds, has_data: bool) {
-        if !has_data && !member.resized {
+        if !has_data && member.lb == member.ub {
             // An empty type map has no bounds to contribute.
             return;
         }
-        let outer = (low + i128::from(member.lb), high + i128::from(member.ub));
-        let slot = if member.resized {
-            &mut self.resized
-        } else {
-            &mut self.plain
-        };
-        widen(slot, outer);
+        let shifted = |from: i64, to: i64| (low + i128::from(from), high + i128::from(to));
+        widen(&mut self.outer, shifted(member.lb, member.ub));
         if has_data {
-            widen(
-                &mut self.data,
-                (
-                    low + i128::from(member.true_lb),
-                    high + i128::from(member.true_ub),
-                ),
-            );
+            widen(&mut self.data, shifted(member.true_lb, member.true_ub));
         }
     }
 
     /// The bounds of all members; `alignment` rounds the extent up as a C compiler pads a
-    /// struct, unless a resized member fixed it.
+    /// struct.
     pub(super) fn finish(self, alignment: i64) -> Result<Bounds, TypeError> {
         let (true_lb, true_ub) = self.data.unwrap_or((0, 0));
-        let (lb, mut ub) = self.resized.or(self.plain).unwrap_or((0, 0));
-        if self.resized.is_none() {
-            let alignment = i128::from(alignment);
-            ub = lb + (ub - lb + alignment - 1).div_euclid(alignment) * alignment;
-        }
+        let (lb, ub) = self.outer.unwrap_or((0, 0));
+        let alignment = i128::from(alignment);
+        let ub = lb + (ub - lb + alignment - 1).div_euclid(alignment) * alignment;
         // The differences must fit as well: they are the extents.
         narrow(ub - lb)?;
         narrow(true_ub - true_lb)?;
@@ -86,7 +73,6 @@ impl Collector {
             ub: narrow(ub)?,
             true_lb: narrow(true_lb)?,
             true_ub: narrow(true_ub)?,
-            resized: self.resized.is_some(),
         })
     }
 }

@@ -233,7 +233,6 @@ pub fn resized(old: &TypeRef, lb: i64, extent: i64, form: CountForm) -> Result<T
     let bounds = Bounds {
         lb,
         ub,
-        resized: true,
         ..old.bounds
     };
     Ok(derived(old, bounds, old.placed.clone(), contents))

@@ -30,7 +30,6 @@ struct Naive {
     entries: Vec<(i64, Basic)>,
     lb: i64,
     ub: i64,
-    marked: bool,
     alignment: i64,
 }
 
@@ -43,15 +42,15 @@ impl Naive {
     fn of(copies: &[(i64, &Naive)], pad: bool) -> Naive {
         let copies: Vec<_> = copies
             .iter()
-            .filter(|(_, member)| member.marked || !member.entries.is_empty())
+            .filter(|(_, member)| member.extent() != 0 || !member.entries.is_empty())
             .collect();
-        let marked = copies.iter().any(|(_, member)| member.marked);
-        let relevant = || copies.iter().filter(|(_, member)| member.marked == marked);
-        let lb = relevant()
+        let lb = copies
+            .iter()
             .map(|(disp, member)| disp + member.lb)
             .min()
             .unwrap_or(0);
-        let mut ub = relevant()
+        let mut ub = copies
+            .iter()
             .map(|(disp, member)| disp + member.ub)
             .max()
             .unwrap_or(0);
@@ -60,7 +59,7 @@ impl Naive {
             .map(|(_, member)| member.alignment)
             .max()
             .unwrap_or(1);
-        if pad && !marked {
+        if pad {
             while (ub - lb) % alignment != 0 {
                 ub += 1;
             }
@@ -73,7 +72,6 @@ impl Naive {
             entries,
             lb,
             ub,
-            marked,
             alignment,
         }
     }
@@ -118,7 +116,6 @@ fn naive_subarray(dims: &[(i64, i64, i64)], fortran: bool, old: &Naive) -> Naive
     Naive {
         lb: 0,
         ub: stride,
-        marked: true,
         ..Naive::of(&copies, false)
     }
 }
@@ -132,7 +129,6 @@ fn build(recipe: &Recipe) -> (TypeRef, Naive) {
                 entries: vec![(0, basic)],
                 lb: 0,
                 ub: basic.extent(),
-                marked: false,
                 alignment: basic.alignment(),
             };
             (datatype, naive)
@@ -207,7 +203,6 @@ fn build(recipe: &Recipe) -> (TypeRef, Naive) {
                 Naive {
                     lb: *lb,
                     ub: lb + extent,
-                    marked: true,
                     ..naive
                 },
             )
@@ -440,6 +435,25 @@ fn predefined_types_have_the_c_layout() {
         ),
         (6, 8, 8)
     );
+}
+
+#[test]
+fn structs_are_padded_like_c_structs() {
+    let named = |handle| predefined(handle).expect("a predefined handle");
+    let (char, long_double) = (named(0x243), named(0x220));
+    let bounds = |members: [&TypeRef; 2], disps: [i64; 2]| {
+        let types = members.map(TypeRef::clone);
+        let made = struct_(&[1, 1], &disps, &types, FORM).expect("small");
+        (made.lb(), made.extent(), made.true_extent())
+    };
+    assert_eq!(bounds([&double(), &char], [0, 8]), (0, 16, 9));
+    assert_eq!(bounds([&double(), &char], [-9, 8]), (-9, 24, 18));
+    assert_eq!(bounds([&long_double, &char], [0, 16]), (0, 32, 17));
+    assert_eq!(bounds([&named(0x216), &char], [0, 16]), (0, 24, 17));
+    assert_eq!(bounds([&named(0x22c), &char], [0, 8]), (0, 12, 9));
+    // A resized member's bounds count like any other's.
+    let wide = resized(&int(), -4, 20, FORM).expect("small");
+    assert_eq!(bounds([&double(), &wide], [0, 8]), (0, 24, 12));
 }
 
 #[test]
