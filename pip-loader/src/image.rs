@@ -103,7 +103,7 @@ impl Template {
     /// The system call that failed.
     pub fn map(&self) -> io::Result<Image> {
         let span = (self.plan.span.end - self.plan.span.start) as usize;
-        let start = map_at(ptr::null_mut(), span, libc::PROT_NONE, ANONYMOUS, -1, 0)?;
+        let start = reserve(span, libc::PROT_NONE, libc::MAP_NORESERVE)?;
         let base = (start as usize).wrapping_sub(self.plan.span.start as usize);
         for segment in &self.plan.segments {
             // SAFETY: `parse` promises that segments are disjoint and inside the span,
@@ -134,10 +134,9 @@ impl Template {
         let file_pages_end = file_end.next_multiple_of(page);
         if segment.file_len > 0 {
             let offset = segment.file_offset / PAGE * PAGE;
-            let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
             let len = file_pages_end - first_page;
-            let fd = self.file.as_raw_fd();
-            map_at(first_page as *mut _, len, protection, flags, fd, offset)?;
+            // SAFETY: the caller's promise.
+            unsafe { map_over(first_page, len, protection, Some((&self.file, offset)))? };
             if segment.write && segment.memory_len > segment.file_len {
                 // SAFETY: the bytes between the file's end and its last page's end were
                 // mapped writable just now and belong to this segment.
@@ -150,21 +149,12 @@ impl Template {
             first_page
         };
         if memory_end > zero_begin {
-            let flags = ANONYMOUS | libc::MAP_FIXED;
-            map_at(
-                zero_begin as *mut _,
-                memory_end - zero_begin,
-                protection,
-                flags,
-                -1,
-                0,
-            )?;
+            // SAFETY: the caller's promise.
+            unsafe { map_over(zero_begin, memory_end - zero_begin, protection, None)? };
         }
         Ok(())
     }
 }
-
-const ANONYMOUS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
 
 fn protection(segment: &Segment) -> i32 {
     let bit = |set, bit| if set { bit } else { 0 };
@@ -173,22 +163,40 @@ fn protection(segment: &Segment) -> i32 {
         | bit(segment.execute, libc::PROT_EXEC)
 }
 
-/// `mmap` with an error instead of `MAP_FAILED`. Mapping is not unsafe in itself: only
-/// `MAP_FIXED` replaces memory, and its callers here replace what they reserved.
-pub(crate) fn map_at(
-    address: *mut libc::c_void,
+/// Private anonymous memory where the kernel finds room. `flags` may add to
+/// `MAP_PRIVATE | MAP_ANONYMOUS`.
+pub(crate) fn reserve(len: usize, protection: i32, flags: i32) -> io::Result<*mut u8> {
+    let flags = flags & !(libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE);
+    let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: without MAP_FIXED a mapping replaces no memory.
+    let mapped = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, -1, 0) };
+    result(mapped)
+}
+
+/// Replaces pages by a file's, from `offset` on, or by zeroes.
+///
+/// # Safety
+/// The pages at `address` belong to the caller, and nobody uses their content.
+unsafe fn map_over(
+    address: usize,
     len: usize,
     protection: i32,
-    flags: i32,
-    fd: i32,
-    offset: u64,
+    source: Option<(&File, u64)>,
 ) -> io::Result<*mut u8> {
-    // SAFETY: see above.
-    let mapped = unsafe { libc::mmap(address, len, protection, flags, fd, offset as libc::off_t) };
-    if mapped == libc::MAP_FAILED {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(mapped.cast())
+    let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
+    let (flags, fd, offset) = match source {
+        Some((file, offset)) => (flags, file.as_raw_fd(), offset as libc::off_t),
+        None => (flags | libc::MAP_ANONYMOUS, -1, 0),
+    };
+    // SAFETY: the caller's promise.
+    let mapped = unsafe { libc::mmap(address as *mut _, len, protection, flags, fd, offset) };
+    result(mapped)
+}
+
+fn result(mapped: *mut libc::c_void) -> io::Result<*mut u8> {
+    match mapped {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        mapped => Ok(mapped.cast()),
     }
 }
 

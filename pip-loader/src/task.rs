@@ -13,7 +13,6 @@ pub mod stack;
 pub mod start;
 
 use crate::elf::PAGE;
-use crate::image;
 use std::io;
 
 /// Keeps the kernel's heap (`brk`) from growing for as long as the address space lives,
@@ -27,8 +26,12 @@ pub fn freeze_break() -> io::Result<()> {
     let end = unsafe { libc::sbrk(0) } as usize;
     let page = end.next_multiple_of(PAGE as usize);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
-    match image::map_at(page as *mut _, PAGE as usize, libc::PROT_NONE, flags, -1, 0) {
-        Err(error) if error.raw_os_error() != Some(libc::EEXIST) => Err(error),
-        _ => Ok(()),
+    // SAFETY: MAP_FIXED_NOREPLACE replaces nothing.
+    let mapped =
+        unsafe { libc::mmap(page as *mut _, PAGE as usize, libc::PROT_NONE, flags, -1, 0) };
+    let error = io::Error::last_os_error();
+    if mapped == libc::MAP_FAILED && error.raw_os_error() != Some(libc::EEXIST) {
+        return Err(error);
     }
+    Ok(())
 }

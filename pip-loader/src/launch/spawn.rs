@@ -89,10 +89,8 @@ impl Spawner {
         let records: &'static [CrashRecord] =
             Vec::leak((0..count).map(|_| CrashRecord::default()).collect());
         crash::publish(records);
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let len = count * HANDLER_STACK;
-        let handler_stacks = image::map_at(std::ptr::null_mut(), len, protection, flags, -1, 0)
+        let handler_stacks = image::reserve(count * HANDLER_STACK, protection, libc::MAP_NORESERVE)
             .map_err(|error| refuse("no room for signal stacks", &error))?;
         Ok(Self {
             node,

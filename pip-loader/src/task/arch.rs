@@ -3,7 +3,7 @@
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("the loader knows Linux on x86-64 only");
 
-use core::arch::{asm, naked_asm};
+use core::arch::{asm, global_asm};
 
 /// A system call without libc: no `errno`, hence no thread-local data. Returns the
 /// kernel's answer, `-errno` for a failure.
@@ -81,8 +81,19 @@ pub unsafe fn enter(entry: usize, stack: usize) -> ! {
     }
 }
 
-/// Return address of a signal handler: `rt_sigreturn`.
-#[unsafe(naked)]
-pub unsafe extern "C" fn signal_return() {
-    naked_asm!("mov eax, 15", "syscall", "ud2")
+global_asm!(
+    ".pushsection .text",
+    ".hidden cohort_signal_return",
+    ".globl cohort_signal_return",
+    ".type cohort_signal_return, @function",
+    "cohort_signal_return:",
+    "mov eax, 15",
+    "syscall",
+    "ud2",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    /// Return address of a signal handler: `rt_sigreturn`. Nothing else may go there.
+    pub fn cohort_signal_return();
 }

@@ -93,7 +93,7 @@ impl KernelAction {
         Self {
             handler: on_fault as *const () as usize,
             flags: (libc::SA_SIGINFO | libc::SA_ONSTACK) as u64 | Self::RESTORER,
-            restorer: arch::signal_return as *const () as usize,
+            restorer: arch::cohort_signal_return as *const () as usize,
             mask: !0,
         }
     }

@@ -1,7 +1,7 @@
 //! Stacks of ranks, and what the kernel would have put on them.
 
 use crate::elf::PAGE;
-use crate::image::{Image, map_at};
+use crate::image::{Image, reserve};
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::ops::Range;
@@ -33,8 +33,8 @@ impl StackArea {
             .checked_mul(count)
             .and_then(|len| len.checked_add(GUARD))
             .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
-        let start = map_at(std::ptr::null_mut(), len, libc::PROT_NONE, flags, -1, 0)?;
+        let flags = libc::MAP_NORESERVE | libc::MAP_STACK;
+        let start = reserve(len, libc::PROT_NONE, flags)?;
         // Older kernels give huge pages to MAP_STACK memory, 2 MiB for each rank's few
         // KiB. A kernel without huge pages refuses the advice, which is as good.
         // SAFETY: the advice changes no content; the range was mapped just now.
