@@ -136,6 +136,9 @@ impl<'a> Folder<'a> {
         output: *mut u8,
     ) -> Result<(), EngineError> {
         let count = range.end - range.start;
+        if count == 0 {
+            return Ok(());
+        }
         let size = self.datatype.size() as u64;
         let target = self.layout(output, count);
         let scratch = match self.datatype.is_dense() {

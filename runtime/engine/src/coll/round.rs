@@ -235,7 +235,7 @@ impl<'a> Round<'a> {
         let completed = &self.mine().completed;
         // A full fence as well: a watcher announces itself before it looks.
         completed.swap(self.round, Ordering::SeqCst);
-        if self.group.shared.watchers.load(Ordering::Relaxed) != 0 {
+        if self.group.shared.watchers.load(Ordering::SeqCst) != 0 {
             self.wake_watchers();
         }
         match wait_for {

@@ -239,9 +239,7 @@ fn an_unsuitable_operation_is_refused() {
         let mut call = doubles(None, &mut value, &datatype);
         call.op = Op::Predefined(PredefinedOp::MaxLoc);
         // SAFETY: a live buffer.
-        assert_eq!(
-            unsafe { allreduce(group, &call) },
-            Err(EngineError::Unsupported)
-        );
+        let result = unsafe { allreduce(group, &call) };
+        assert_eq!(result, Err(EngineError::Unsupported));
     });
 }
