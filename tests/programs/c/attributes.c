@@ -1,0 +1,60 @@
+// Predefined attributes, and user attributes with their copy and delete callbacks.
+//# ranks: 1 2
+#include "check.h"
+static int copies, deletes;
+
+static int copy(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag) {
+    (void)comm, (void)key;
+    CHECK(*(int *)extra == 99);
+    copies++;
+    *(void **)out = (char *)in + 1;
+    *flag = 1;
+    return MPI_SUCCESS;
+}
+
+static int drop(MPI_Comm comm, int key, void *value, void *extra) {
+    (void)comm, (void)key, (void)value, (void)extra;
+    deletes++;
+    return MPI_SUCCESS;
+}
+
+static int refuse(MPI_Comm comm, int key, void *value, void *extra) {
+    (void)comm, (void)key, (void)value, (void)extra;
+    return MPI_ERR_OTHER;
+}
+
+int main(int argc, char **argv) {
+    static char space[2];
+    int extra = 99, key, stubborn, flag, *bound;
+    void *value;
+    MPI_Comm twin;
+    start(&argc, &argv);
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag);
+    CHECK(flag && *bound >= 32767);
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_WTIME_IS_GLOBAL, &bound, &flag);
+    CHECK(flag);
+
+    MPI_Comm_create_keyval(copy, drop, &key, &extra);
+    MPI_Comm_get_attr(MPI_COMM_WORLD, key, &value, &flag);
+    CHECK(!flag);
+    MPI_Comm_set_attr(MPI_COMM_WORLD, key, space);
+    MPI_Comm_dup(MPI_COMM_WORLD, &twin);
+    MPI_Comm_get_attr(twin, key, &value, &flag);
+    CHECK(flag && value == space + 1);
+    CHECK_EQ(copies, 1);
+    MPI_Comm_set_attr(twin, key, space);
+    CHECK_EQ(deletes, 1);
+    MPI_Comm_free(&twin);
+    CHECK_EQ(deletes, 2);
+    MPI_Comm_delete_attr(MPI_COMM_WORLD, key);
+    CHECK_EQ(deletes, 3);
+    MPI_Comm_free_keyval(&key);
+    CHECK_EQ(key, MPI_KEYVAL_INVALID);
+
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, refuse, &stubborn, NULL);
+    MPI_Comm_dup(MPI_COMM_SELF, &twin);
+    MPI_Comm_set_errhandler(twin, MPI_ERRORS_RETURN);
+    MPI_Comm_set_attr(twin, stubborn, space);
+    CHECK(MPI_Comm_delete_attr(twin, stubborn) != MPI_SUCCESS);
+    return finish();
+}

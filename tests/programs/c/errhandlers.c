@@ -1,0 +1,53 @@
+// Errors go to the handler of their communicator; argument errors have the right class;
+// user error classes, codes and texts.
+//# ranks: 1 2
+#include "check.h"
+static int calls, last_code;
+
+static void note(MPI_Comm *comm, int *code, ...) {
+    (void)comm;
+    calls++;
+    last_code = *code;
+}
+
+static void argument_errors(void) {
+    int data = 0;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    CHECK_EQ(class_of(MPI_Send(&data, -1, MPI_INT, 0, 0, MPI_COMM_WORLD)), MPI_ERR_COUNT);
+    CHECK_EQ(class_of(MPI_Send(&data, 1, MPI_INT, size, 0, MPI_COMM_WORLD)), MPI_ERR_RANK);
+    CHECK_EQ(class_of(MPI_Send(&data, 1, MPI_INT, 0, -5, MPI_COMM_WORLD)), MPI_ERR_TAG);
+    CHECK_EQ(class_of(MPI_Send(&data, 1, MPI_DATATYPE_NULL, 0, 0, MPI_COMM_WORLD)), MPI_ERR_TYPE);
+    CHECK_EQ(class_of(MPI_Bcast(&data, 1, MPI_INT, size, MPI_COMM_WORLD)), MPI_ERR_ROOT);
+    CHECK_EQ(class_of(MPI_Allreduce(&data, &data + 1, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_WORLD)),
+             MPI_ERR_OP);
+}
+
+int main(int argc, char **argv) {
+    MPI_Errhandler handler, current;
+    char text[MPI_MAX_ERROR_STRING];
+    int length, mine, code, data = 0;
+    start(&argc, &argv);
+    argument_errors();
+
+    MPI_Comm_create_errhandler(note, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    MPI_Comm_get_errhandler(MPI_COMM_SELF, &current);
+    CHECK(current == handler);
+    MPI_Errhandler_free(&current);
+    MPI_Errhandler_free(&handler);
+    MPI_Send(&data, 1, MPI_INT, 5, 0, MPI_COMM_SELF);
+    CHECK_EQ(calls, 1);
+    CHECK_EQ(class_of(last_code), MPI_ERR_RANK);
+    MPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_OTHER);
+    CHECK_EQ(calls, 2);
+
+    MPI_Add_error_class(&mine);
+    MPI_Add_error_code(mine, &code);
+    MPI_Add_error_string(code, "out of tea");
+    MPI_Error_string(code, text, &length);
+    CHECK(strcmp(text, "out of tea") == 0);
+    CHECK_EQ(class_of(code), mine);
+    MPI_Error_string(MPI_ERR_TRUNCATE, text, &length);
+    CHECK(length > 0 && (int)strlen(text) == length);
+    return finish();
+}
