@@ -1,0 +1,45 @@
+//! Error handlers (MPI 9.3).
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+/// The application's error handler function. Called on the owner's task, without any lock.
+pub trait ErrorCallback: Send + Sync {
+    /// Calls it for the object with this neutral handle, with a neutral error code.
+    fn call(&self, object: u32, code: i32);
+}
+
+/// What happens when a call fails.
+#[derive(Clone, Default)]
+pub enum Errhandler {
+    /// `MPI_ERRORS_ARE_FATAL`: the job ends.
+    #[default]
+    Fatal,
+    /// `MPI_ERRORS_ABORT`: the processes of the communicator end; here, the job.
+    Abort,
+    /// `MPI_ERRORS_RETURN`.
+    Return,
+    /// The application's own; with its handle, for `MPI_Comm_get_errhandler`.
+    User(Arc<UserErrhandler>),
+}
+
+/// An error handler that the application made.
+pub struct UserErrhandler {
+    /// Which kind of object it is for.
+    pub owner: ErrhandlerOwner,
+    /// Its function.
+    pub callback: Box<dyn ErrorCallback>,
+}
+
+/// Kinds of objects that have error handlers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrhandlerOwner {
+    /// Communicators.
+    Comm,
+    /// Windows.
+    Win,
+    /// Files.
+    File,
+    /// Sessions.
+    Session,
+}

@@ -1,0 +1,207 @@
+//! Error classes, codes and their texts (MPI 9.4 and 9.5).
+//!
+//! Inside the runtime an error is its class. Codes that the program adds are numbered from
+//! [`neutral::FIRST_ADDED_ERROR`] up; a class is a code of itself.
+
+use crate::Outcome;
+use alloc::string::String;
+use alloc::vec::Vec;
+use cohort_abi::neutral;
+use spin::Mutex;
+
+struct Added {
+    class: i32,
+    text: String,
+    removed: bool,
+}
+
+/// The errors that the program of one rank added.
+#[derive(Default)]
+pub struct ErrorTable(Mutex<Vec<Added>>);
+
+impl ErrorTable {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    fn index(code: i32) -> Option<usize> {
+        usize::try_from(code.checked_sub(neutral::FIRST_ADDED_ERROR)?).ok()
+    }
+
+    fn add(&self, class: Option<i32>) -> i32 {
+        let mut added = self.0.lock();
+        let code = neutral::FIRST_ADDED_ERROR + added.len() as i32;
+        added.push(Added {
+            class: class.unwrap_or(code),
+            text: String::new(),
+            removed: false,
+        });
+        code
+    }
+
+    /// `MPI_Add_error_class`.
+    pub fn add_class(&self) -> i32 {
+        self.add(None)
+    }
+
+    /// `MPI_Add_error_code`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ARG` when `class` is no error class.
+    pub fn add_code(&self, class: i32) -> Outcome<i32> {
+        if self.class_of(class) == Some(class) {
+            Ok(self.add(Some(class)))
+        } else {
+            Err(neutral::ERR_ARG)
+        }
+    }
+
+    /// `MPI_Add_error_string`; an empty text removes it (`MPI_Remove_error_string`).
+    ///
+    /// # Errors
+    /// `MPI_ERR_ARG` for a code of the standard or none at all.
+    pub fn set_text(&self, code: i32, text: &str) -> Outcome<()> {
+        let mut added = self.0.lock();
+        let entry = Self::index(code).and_then(|index| added.get_mut(index));
+        match entry {
+            Some(entry) if !entry.removed => {
+                entry.text = text.into();
+                Ok(())
+            }
+            _ => Err(neutral::ERR_ARG),
+        }
+    }
+
+    /// `MPI_Remove_error_class` and `MPI_Remove_error_code`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ARG` for a code that the program did not add, or a class that has codes.
+    pub fn remove(&self, code: i32, is_class: bool) -> Outcome<()> {
+        let mut added = self.0.lock();
+        let index = Self::index(code).ok_or(neutral::ERR_ARG)?;
+        let in_use = added
+            .iter()
+            .enumerate()
+            .any(|(other, entry)| other != index && entry.class == code && !entry.removed);
+        match added.get_mut(index) {
+            Some(entry) if !entry.removed && !in_use && (entry.class == code) == is_class => {
+                entry.removed = true;
+                Ok(())
+            }
+            _ => Err(neutral::ERR_ARG),
+        }
+    }
+
+    /// `MPI_Error_class`; `None` for a number that is no error code.
+    #[must_use]
+    pub fn class_of(&self, code: i32) -> Option<i32> {
+        if (neutral::SUCCESS..=neutral::ERR_LASTCODE).contains(&code) {
+            return standard_text(code).map(|_| code);
+        }
+        let added = self.0.lock();
+        let entry = added.get(Self::index(code)?)?;
+        (!entry.removed).then_some(entry.class)
+    }
+
+    /// `MPI_Error_string`.
+    #[must_use]
+    pub fn text(&self, code: i32) -> Option<String> {
+        if let Some(text) = standard_text(code) {
+            return Some(text.into());
+        }
+        let added = self.0.lock();
+        let entry = added.get(Self::index(code)?)?;
+        (!entry.removed).then(|| entry.text.clone())
+    }
+
+    /// The last code in use (`MPI_LASTUSEDCODE`).
+    #[must_use]
+    pub fn last_used(&self) -> i32 {
+        let added = self.0.lock();
+        match added.iter().rposition(|entry| !entry.removed) {
+            Some(index) => neutral::FIRST_ADDED_ERROR + index as i32,
+            None => neutral::ERR_LASTCODE,
+        }
+    }
+}
+
+macro_rules! texts {
+    ($($name:ident $text:literal;)*) => {
+        /// Name and meaning of an error class of the standard.
+        #[must_use]
+        pub fn standard_text(class: i32) -> Option<&'static str> {
+            match class {
+                $(neutral::$name => Some(concat!("MPI_", stringify!($name), ": ", $text)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+texts! {
+    SUCCESS "no error";
+    ERR_BUFFER "invalid buffer pointer";
+    ERR_COUNT "invalid count";
+    ERR_TYPE "invalid datatype, or one that is not committed";
+    ERR_TAG "invalid tag";
+    ERR_COMM "invalid communicator";
+    ERR_RANK "invalid rank";
+    ERR_REQUEST "invalid request";
+    ERR_ROOT "invalid root";
+    ERR_GROUP "invalid group";
+    ERR_OP "invalid operation, or one that does not take this datatype";
+    ERR_TOPOLOGY "invalid topology";
+    ERR_DIMS "invalid dimensions";
+    ERR_ARG "invalid argument";
+    ERR_UNKNOWN "unknown error";
+    ERR_TRUNCATE "the message is longer than the receive buffer";
+    ERR_OTHER "call before MPI_Init or after MPI_Finalize, or another misuse";
+    ERR_INTERN "internal error of the runtime";
+    ERR_PENDING "the request is not complete yet";
+    ERR_IN_STATUS "look at the error fields of the statuses";
+    ERR_ACCESS "permission denied";
+    ERR_AMODE "invalid access mode";
+    ERR_ASSERT "invalid assert argument";
+    ERR_BAD_FILE "invalid file name";
+    ERR_BASE "invalid base address";
+    ERR_CONVERSION "error in a data conversion function";
+    ERR_DISP "invalid displacement";
+    ERR_DUP_DATAREP "data representation defined twice";
+    ERR_FILE_EXISTS "the file exists";
+    ERR_FILE_IN_USE "the file is in use";
+    ERR_FILE "invalid file handle";
+    ERR_INFO_KEY "info key empty or too long";
+    ERR_INFO_NOKEY "no such info key";
+    ERR_INFO_VALUE "info value too long";
+    ERR_INFO "invalid info object";
+    ERR_IO "input/output error";
+    ERR_KEYVAL "invalid attribute key";
+    ERR_LOCKTYPE "invalid lock type";
+    ERR_NAME "the service name is not published";
+    ERR_NO_MEM "out of memory";
+    ERR_NOT_SAME "an argument or the order of calls differs among the processes";
+    ERR_NO_SPACE "no space left";
+    ERR_NO_SUCH_FILE "no such file";
+    ERR_PORT "invalid port name";
+    ERR_QUOTA "quota exceeded";
+    ERR_READ_ONLY "the file or file system is read-only";
+    ERR_RMA_CONFLICT "conflicting accesses to a window";
+    ERR_RMA_SYNC "one-sided calls synchronised wrongly";
+    ERR_SERVICE "invalid service name";
+    ERR_SIZE "invalid size";
+    ERR_SPAWN "processes could not be started";
+    ERR_UNSUPPORTED_DATAREP "data representation not supported";
+    ERR_UNSUPPORTED_OPERATION "not implemented by this runtime";
+    ERR_WIN "invalid window";
+    ERR_RMA_RANGE "outside of the window";
+    ERR_RMA_ATTACH "memory cannot be attached";
+    ERR_RMA_SHARED "memory cannot be shared";
+    ERR_RMA_FLAVOR "wrong kind of window";
+    ERR_SESSION "invalid session";
+    ERR_PROC_ABORTED "a process has aborted";
+    ERR_VALUE_TOO_LARGE "value too large for its type";
+    ERR_ERRHANDLER "invalid error handler";
+    ERR_LASTCODE "last error code";
+}

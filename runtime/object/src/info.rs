@@ -1,0 +1,93 @@
+//! Info objects (MPI 10): ordered pairs of strings.
+
+use crate::Outcome;
+use alloc::string::String;
+use alloc::vec::Vec;
+use cohort_abi::neutral;
+use spin::Mutex;
+
+/// Longest key, without the terminating NUL (`MPI_MAX_INFO_KEY - 1` of either ABI).
+pub const KEY_MAX: usize = 255;
+
+/// Longest value, without the terminating NUL (`MPI_MAX_INFO_VAL - 1` of either ABI).
+pub const VALUE_MAX: usize = 1023;
+
+/// Pairs of key and value, in the order of insertion.
+#[derive(Debug, Default)]
+pub struct Info(Mutex<Vec<(String, String)>>);
+
+impl Clone for Info {
+    fn clone(&self) -> Self {
+        Self(Mutex::new(self.0.lock().clone()))
+    }
+}
+
+impl Info {
+    /// `MPI_Info_set`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_INFO_KEY` or `MPI_ERR_INFO_VALUE` for one that is empty or too long.
+    pub fn set(&self, key: &str, value: &str) -> Outcome<()> {
+        Self::check_key(key)?;
+        if value.len() > VALUE_MAX {
+            return Err(neutral::ERR_INFO_VALUE);
+        }
+        let mut pairs = self.0.lock();
+        match pairs.iter_mut().find(|(other, _)| other == key) {
+            Some((_, old)) => *old = value.into(),
+            None => pairs.push((key.into(), value.into())),
+        }
+        Ok(())
+    }
+
+    /// Refuses a key that no info object can hold.
+    ///
+    /// # Errors
+    /// `MPI_ERR_INFO_KEY`.
+    pub fn check_key(key: &str) -> Outcome<()> {
+        if key.is_empty() || key.len() > KEY_MAX {
+            Err(neutral::ERR_INFO_KEY)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The value of a key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<String> {
+        let pairs = self.0.lock();
+        pairs
+            .iter()
+            .find(|(other, _)| other == key)
+            .map(|(_, value)| value.clone())
+    }
+
+    /// `MPI_Info_delete`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_INFO_NOKEY`.
+    pub fn delete(&self, key: &str) -> Outcome<()> {
+        let mut pairs = self.0.lock();
+        let index = pairs.iter().position(|(other, _)| other == key);
+        pairs.remove(index.ok_or(neutral::ERR_INFO_NOKEY)?);
+        Ok(())
+    }
+
+    /// Number of keys.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+
+    /// Whether it has no keys.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The key with this number.
+    #[must_use]
+    pub fn nth_key(&self, index: usize) -> Option<String> {
+        self.0.lock().get(index).map(|(key, _)| key.clone())
+    }
+}

@@ -1,0 +1,46 @@
+//! MPI's objects, as one rank sees them.
+//!
+//! Everything here is **owner only**: it may run user callbacks and uses the global allocator,
+//! so no thief ever calls it. Values are neutral (those of the MPI-5 ABI); errors are neutral
+//! error classes. What a user's callback looks like is the binding's business: this crate
+//! holds it as a boxed trait ([`AttributeCallbacks`], [`ErrorCallback`]).
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`objects`] | one rank's objects, by handle |
+//! | [`slots`] | numbered slots: how a handle's index leads to its object |
+//! | [`comm`] | communicators and the collective calls that make them |
+//! | [`group`] | groups and their algebra |
+//! | [`attribute`] | keyvals, cached attributes |
+//! | [`errhandler`] | error handlers |
+//! | [`error`] | error classes, codes and their texts |
+//! | [`info`] | info objects |
+//! | [`datatype`] | what the binding adds to a datatype: commit state, name, attributes |
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod attribute;
+pub mod comm;
+pub mod datatype;
+pub mod errhandler;
+pub mod error;
+pub mod group;
+pub mod info;
+pub mod objects;
+pub mod slots;
+
+pub use attribute::{AttributeCallbacks, Attributes, Keyval, Owner};
+pub use comm::Comm;
+pub use datatype::Datatype;
+pub use errhandler::{Errhandler, ErrorCallback};
+pub use error::ErrorTable;
+pub use group::Group;
+pub use info::Info;
+pub use objects::Objects;
+pub use slots::Slots;
+
+/// What an operation on objects gives, or a neutral error class.
+pub type Outcome<T> = Result<T, i32>;

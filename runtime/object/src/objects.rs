@@ -1,0 +1,230 @@
+//! One rank's objects, by handle.
+
+use crate::Outcome;
+use crate::attribute::Keyval;
+use crate::comm::{Comm, WORLD_NUMBER};
+use crate::datatype::Datatype;
+use crate::errhandler::{Errhandler, UserErrhandler};
+use crate::error::ErrorTable;
+use crate::group::Group;
+use crate::info::Info;
+use crate::slots::Slots;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use cohort_abi::{FIRST_DYNAMIC_DATATYPE_INDEX, INDEX_MAX, Kind, dynamic, neutral};
+use cohort_engine::Rank;
+use cohort_engine::datatype::predefined_all;
+use spin::{Mutex, Once};
+
+/// Communicators that exist from initialisation to finalisation.
+struct Builtin {
+    world: Comm,
+    own: Comm,
+}
+
+/// Everything that handles of one rank refer to, but for requests and operations.
+pub struct Objects {
+    rank: &'static Rank,
+    builtin: Once<Builtin>,
+    comms: Slots<Box<Comm>>,
+    groups: Slots<Group>,
+    datatypes: Slots<Box<Datatype>>,
+    errhandlers: Slots<Arc<UserErrhandler>>,
+    keyvals: Slots<Arc<Keyval>>,
+    infos: Slots<Box<Info>>,
+    predefined: Once<Vec<Box<Datatype>>>,
+    /// Errors that the program added.
+    pub errors: ErrorTable,
+    /// Error handler of calls without a communicator before `MPI_Init` (MPI 9.3).
+    pub initial_errhandler: Mutex<Errhandler>,
+}
+
+macro_rules! kinds {
+    ($($field:ident $type:ty, $kind:ident, $error:ident, $add:ident, $get:ident, $remove:ident;)*) => {
+        impl Objects {$(
+            /// Keeps an object and returns its handle.
+            ///
+            /// # Errors
+            /// `MPI_ERR_NO_MEM` when no index is left.
+            pub fn $add(&self, object: $type) -> Outcome<u32> {
+                let index = self.$field.insert(&mut self.rank.enter(), object);
+                index.map(|index| dynamic(Kind::$kind, index)).ok_or(neutral::ERR_NO_MEM)
+            }
+
+            /// The object of a dynamic handle.
+            ///
+            /// # Errors
+            /// The error class of a bad handle of this kind.
+            #[inline]
+            pub fn $get(&self, handle: u32) -> Outcome<&$type> {
+                let index = handle & INDEX_MAX;
+                if handle != dynamic(Kind::$kind, index) {
+                    return Err(neutral::$error);
+                }
+                // SAFETY: MPI forbids to free a handle while another thread uses it.
+                unsafe { self.$field.get(index) }.ok_or(neutral::$error)
+            }
+
+            /// Takes the object of a dynamic handle out.
+            ///
+            /// # Errors
+            /// The error class of a bad handle of this kind.
+            pub fn $remove(&self, handle: u32) -> Outcome<$type> {
+                self.$get(handle)?;
+                let index = handle & INDEX_MAX;
+                self.$field.remove(&mut self.rank.enter(), index).ok_or(neutral::$error)
+            }
+        )*}
+    };
+}
+
+kinds! {
+    comms Box<Comm>, Comm, ERR_COMM, add_comm, dynamic_comm, remove_comm;
+    groups Group, Group, ERR_GROUP, add_group, dynamic_group, remove_group;
+    errhandlers Arc<UserErrhandler>, Errhandler, ERR_ERRHANDLER, add_errhandler, errhandler, remove_errhandler;
+    keyvals Arc<Keyval>, Keyval, ERR_KEYVAL, add_keyval, keyval, remove_keyval;
+    infos Box<Info>, Info, ERR_INFO, add_info, info, remove_info;
+}
+
+impl Objects {
+    /// The objects of a rank that has not been initialised.
+    #[must_use]
+    pub fn new(rank: &'static Rank) -> Self {
+        Self {
+            rank,
+            builtin: Once::new(),
+            comms: Slots::new(),
+            groups: Slots::new(),
+            datatypes: Slots::new(),
+            errhandlers: Slots::new(),
+            keyvals: Slots::new(),
+            infos: Slots::new(),
+            predefined: Once::new(),
+            errors: ErrorTable::new(),
+            initial_errhandler: Mutex::new(Errhandler::Fatal),
+        }
+    }
+
+    /// The rank.
+    #[must_use]
+    pub fn rank(&self) -> &'static Rank {
+        self.rank
+    }
+
+    /// Makes `MPI_COMM_WORLD` and `MPI_COMM_SELF`. Not collective: members meet in the
+    /// shared part by its number.
+    pub fn initialize(&self) {
+        self.builtin.call_once(|| {
+            let node = self.rank.node();
+            let handler = || self.initial_errhandler.lock().clone();
+            let everyone = Group::new((0..node.size()).collect(), self.rank.id());
+            let world = Comm::new(self.rank, WORLD_NUMBER, everyone, handler());
+            world.set_name("MPI_COMM_WORLD");
+            let alone = Group::new(alloc::vec![self.rank.id()], self.rank.id());
+            let own = Comm::new(self.rank, node.next_context(), alone, handler());
+            own.set_name("MPI_COMM_SELF");
+            Builtin { world, own }
+        });
+    }
+
+    /// The communicator of a handle.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COMM`; `MPI_ERR_OTHER` for a predefined one before initialisation.
+    #[inline]
+    pub fn comm(&self, handle: u32) -> Outcome<&Comm> {
+        match handle {
+            neutral::handle::COMM_WORLD => Ok(&self.builtin()?.world),
+            neutral::handle::COMM_SELF => Ok(&self.builtin()?.own),
+            handle => self.dynamic_comm(handle).map(|comm| &**comm),
+        }
+    }
+
+    #[inline]
+    fn builtin(&self) -> Outcome<&Builtin> {
+        self.builtin.get().ok_or(neutral::ERR_OTHER)
+    }
+
+    /// The group of a handle.
+    ///
+    /// # Errors
+    /// `MPI_ERR_GROUP`.
+    pub fn group(&self, handle: u32) -> Outcome<Group> {
+        if handle == neutral::handle::GROUP_EMPTY {
+            return Ok(Group::new(Vec::new(), self.rank.id()));
+        }
+        self.dynamic_group(handle).cloned()
+    }
+
+    /// Keeps a group and returns its handle; that of `MPI_GROUP_EMPTY` for an empty one.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub fn publish_group(&self, group: Group) -> Outcome<u32> {
+        if group.size() == 0 {
+            Ok(neutral::handle::GROUP_EMPTY)
+        } else {
+            self.add_group(group)
+        }
+    }
+
+    /// Keeps a datatype and returns its handle.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub fn add_datatype(&self, datatype: Datatype) -> Outcome<u32> {
+        let index = self
+            .datatypes
+            .insert(&mut self.rank.enter(), Box::new(datatype));
+        let handle = index.map(|index| index + FIRST_DYNAMIC_DATATYPE_INDEX);
+        match handle.filter(|&index| index <= INDEX_MAX) {
+            Some(index) => Ok(dynamic(Kind::Datatype, index)),
+            None => Err(neutral::ERR_NO_MEM),
+        }
+    }
+
+    fn datatype_index(handle: u32) -> Option<u32> {
+        let index = handle & INDEX_MAX;
+        let index = (handle == dynamic(Kind::Datatype, index)).then_some(index)?;
+        index.checked_sub(FIRST_DYNAMIC_DATATYPE_INDEX)
+    }
+
+    /// The datatype of a handle, predefined or not.
+    ///
+    /// # Errors
+    /// `MPI_ERR_TYPE`.
+    #[inline]
+    pub fn datatype(&self, handle: u32) -> Outcome<&Datatype> {
+        if let Some(index) = Self::datatype_index(handle) {
+            // SAFETY: MPI forbids to free a handle while another thread uses it.
+            let datatype = unsafe { self.datatypes.get(index) };
+            return datatype
+                .map(|datatype| &**datatype)
+                .ok_or(neutral::ERR_TYPE);
+        }
+        self.predefined_datatype(handle).ok_or(neutral::ERR_TYPE)
+    }
+
+    fn predefined_datatype(&self, handle: u32) -> Option<&Datatype> {
+        let all = self.predefined.call_once(|| {
+            predefined_all()
+                .map(|layout| Box::new(Datatype::predefined(layout)))
+                .collect()
+        });
+        all.iter()
+            .find(|datatype| datatype.layout.handle() == handle)
+            .map(|found| &**found)
+    }
+
+    /// Takes the datatype of a dynamic handle out.
+    ///
+    /// # Errors
+    /// `MPI_ERR_TYPE`, also for a predefined one.
+    pub fn remove_datatype(&self, handle: u32) -> Outcome<Box<Datatype>> {
+        let index = Self::datatype_index(handle).ok_or(neutral::ERR_TYPE)?;
+        self.datatypes
+            .remove(&mut self.rank.enter(), index)
+            .ok_or(neutral::ERR_TYPE)
+    }
+}

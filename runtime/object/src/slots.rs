@@ -1,0 +1,174 @@
+//! Numbered slots of one rank: from the index in a handle to what it stands for.
+//!
+//! Slots never move, so a handle is decoded without a lock: the chunk is found from the
+//! index, and the slot belongs to whoever holds the handle (MPI forbids that two threads complete
+//! the same request). Taking and giving back slots happens under the rank's [`Claim`].
+
+use alloc::boxed::Box;
+use cohort_abi::INDEX_MAX;
+use cohort_engine::Claim;
+use core::cell::{Cell, UnsafeCell};
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// Slots of the first chunk; each further one is twice as large.
+const FIRST_CHUNK: u32 = 64;
+
+/// Enough chunks for every index a handle can hold.
+const CHUNKS: usize = 21;
+
+/// The end of the list of vacant slots.
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+enum Slot<T> {
+    Vacant { next: u32 },
+    Used(T),
+}
+
+/// Slots of one kind of object.
+pub struct Slots<T> {
+    chunks: [AtomicPtr<UnsafeCell<Slot<T>>>; CHUNKS],
+    vacant: Cell<u32>,
+    used: Cell<u32>,
+}
+
+// SAFETY: `vacant` and `used` are touched only under the rank's claim, which the methods that
+// do so take as a witness; slots are reached only through their handle's holder.
+unsafe impl<T: Send> Sync for Slots<T> {}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Slots<T> {
+    /// No slots; it allocates nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            chunks: [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS],
+            vacant: Cell::new(NONE),
+            used: Cell::new(0),
+        }
+    }
+
+    /// Keeps `value` and returns its index; `None` when no index is left.
+    pub fn insert(&self, _claim: &mut Claim<'_>, value: T) -> Option<u32> {
+        let index = match self.vacant.get() {
+            NONE => self.unused()?,
+            index => index,
+        };
+        let slot = self.slot(index)?;
+        // SAFETY: the slot is vacant and the claim is held, so nobody else refers to it.
+        let previous = unsafe { slot.get().replace(Slot::Used(value)) };
+        if let Slot::Vacant { next } = previous {
+            self.vacant.set(next);
+        }
+        Some(index)
+    }
+
+    /// Takes the value of a slot away; the slot will be used again.
+    pub fn remove(&self, _claim: &mut Claim<'_>, index: u32) -> Option<T> {
+        let slot = self.slot(index)?;
+        let next = self.vacant.get();
+        // SAFETY: the caller holds the handle and the claim.
+        match unsafe { slot.get().replace(Slot::Vacant { next }) } {
+            Slot::Used(value) => {
+                self.vacant.set(index);
+                Some(value)
+            }
+            vacant => {
+                // SAFETY: as above.
+                unsafe { slot.get().write(vacant) };
+                None
+            }
+        }
+    }
+
+    /// The value of slot `index`; `None` if the slot is vacant.
+    ///
+    /// # Safety
+    /// The caller holds the handle and no other thread ends the object's life meanwhile.
+    #[inline]
+    pub unsafe fn get(&self, index: u32) -> Option<&T> {
+        let slot = self.slot(index)?;
+        // SAFETY: slots are initialised; nobody replaces this one, by the caller's contract.
+        match unsafe { &*slot.get() } {
+            Slot::Vacant { .. } => None,
+            Slot::Used(value) => Some(value),
+        }
+    }
+
+    #[inline]
+    fn slot(&self, index: u32) -> Option<&UnsafeCell<Slot<T>>> {
+        let (chunk, offset) = place(index);
+        let slots = self.chunks.get(chunk)?.load(Ordering::Acquire);
+        if slots.is_null() {
+            return None;
+        }
+        // SAFETY: a chunk has slots for every index that `place` puts there, and lives as
+        // long as the table.
+        Some(unsafe { &*slots.add(offset) })
+    }
+
+    /// A slot that was never used, made vacant.
+    #[cold]
+    fn unused(&self) -> Option<u32> {
+        let index = self.used.get();
+        if index > INDEX_MAX {
+            return None;
+        }
+        let (chunk, offset) = place(index);
+        if offset == 0 {
+            let slots: Box<[UnsafeCell<Slot<T>>]> = (0..FIRST_CHUNK << chunk)
+                .map(|_| UnsafeCell::new(Slot::Vacant { next: NONE }))
+                .collect();
+            // Paired with the acquire load in `slot`.
+            self.chunks[chunk].store(Box::into_raw(slots).cast(), Ordering::Release);
+        }
+        self.used.set(index + 1);
+        Some(index)
+    }
+}
+
+impl<T> Drop for Slots<T> {
+    fn drop(&mut self) {
+        for (number, chunk) in self.chunks.iter_mut().enumerate() {
+            let slots = *chunk.get_mut();
+            if slots.is_null() {
+                continue;
+            }
+            let slots =
+                core::ptr::slice_from_raw_parts_mut(slots, (FIRST_CHUNK as usize) << number);
+            // SAFETY: made by `unused` from a box of this length.
+            drop(unsafe { Box::from_raw(slots) });
+        }
+    }
+}
+
+/// Chunk of an index, and offset in that chunk.
+#[inline]
+fn place(index: u32) -> (usize, usize) {
+    let chunk = (index / FIRST_CHUNK + 1).ilog2();
+    let first = FIRST_CHUNK * ((1 << chunk) - 1);
+    (chunk as usize, (index - first) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_has_its_own_place() {
+        let mut expected = (0, 0);
+        for index in 0..100_000 {
+            assert_eq!(place(index), expected, "{index}");
+            expected.1 += 1;
+            if expected.1 == (FIRST_CHUNK as usize) << expected.0 {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+        assert!(place(INDEX_MAX).0 < CHUNKS);
+    }
+}
