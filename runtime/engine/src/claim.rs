@@ -1,10 +1,69 @@
-//! The right to act for a rank.
+//! The right to act for a rank, and the state that it opens.
+//!
+//! A [`Claim`] is the only way to a rank's [`State`]: its queues, its requests, the consuming ends of its
+//! inbound rings and the producing ends of its outbound ones, and its heap. Owners get one
+//! by [`Rank::enter`], thieves by [`Rank::try_steal`]; nobody waits while holding a stolen one.
 
+use crate::list::List;
+use crate::matching::{Posted, Unexpected};
+use crate::outbox::Outbox;
+use crate::protocol::job::{IN_JOBS, Job};
 use crate::rank::Rank;
+use crate::request::{IN_OWNED, Request};
+use cohort_alloc::Heap;
+use cohort_base::LocalRank;
+use cohort_steal::TaskKind;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-/// A held claim on `Rank`; see the module page.
+/// Alignment of [`Claim::alloc`].
+const ALIGN: usize = 16;
+
+/// What belongs to the holder of a rank's claim.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) posted: Posted,
+    pub(crate) unexpected: Unexpected,
+    /// Long messages for this rank that are being copied.
+    pub(crate) jobs: List<Job, IN_JOBS>,
+    /// Rendezvous sends that are not complete.
+    pub(crate) offers: List<Request, IN_OWNED>,
+    /// Requests that were released before they were complete.
+    pub(crate) released: List<Request, IN_OWNED>,
+    /// The first receiver with messages that wait for room, plus one; 0 if there is none.
+    pub(crate) receivers_waited_for: u32,
+    /// Where the next poll of all rings begins.
+    pub(crate) first_ring: u32,
+    /// Posted receives (counted once), receivers waited for, and jobs: why this rank expects progress.
+    reasons: u32,
+    /// `node.size()` outboxes.
+    outboxes: *mut Outbox,
+}
+
+impl State {
+    /// The state of a new rank.
+    pub(crate) const fn new(outboxes: *mut Outbox) -> Self {
+        Self {
+            posted: Posted::EMPTY,
+            unexpected: Unexpected::EMPTY,
+            jobs: List::EMPTY,
+            offers: List::EMPTY,
+            released: List::EMPTY,
+            receivers_waited_for: 0,
+            first_ring: 0,
+            reasons: 0,
+            outboxes,
+        }
+    }
+
+    /// Whether no message of this rank's waits for its progress, apart from those in its rings.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.reasons == 0 && self.offers.first().is_null()
+    }
+}
+
+/// A held claim, which ends with this value. See the module page.
 #[derive(Debug)]
 pub struct Claim<'rank> {
     rank: &'rank Rank,
@@ -13,14 +72,116 @@ pub struct Claim<'rank> {
 }
 
 impl<'rank> Claim<'rank> {
+    /// The value that stands for a claim that was just taken.
+    #[inline]
+    pub(crate) fn of_taken(rank: &'rank Rank) -> Self {
+        Self {
+            rank,
+            not_send: PhantomData,
+        }
+    }
+
     /// The claimed rank.
+    #[inline]
     #[must_use]
     pub fn rank(&self) -> &'rank Rank {
         self.rank
     }
 
-    /// `size` bytes (16-aligned) of the rank's heap, or `None` when it cannot grow.
+    /// `size` bytes (16-aligned) of the rank's heap, or `None` when it cannot grow. Freed by
+    /// [`Heap::free`] from any task.
+    #[inline]
     pub fn alloc(&mut self, size: usize) -> Option<NonNull<u8>> {
-        unimplemented!("{size}")
+        self.alloc_aligned(size, ALIGN)
+    }
+
+    /// [`Claim::alloc`] with another alignment, a power of two up to a page.
+    #[inline]
+    pub(crate) fn alloc_aligned(&mut self, size: usize, align: usize) -> Option<NonNull<u8>> {
+        // SAFETY: we hold the claim.
+        unsafe { self.rank.heap().alloc(size, align) }
+    }
+
+    /// Frees a block of the claimed rank's heap.
+    ///
+    /// # Safety
+    /// The block came from this rank's heap and nobody uses it any more.
+    #[inline]
+    pub(crate) unsafe fn free_local(&mut self, block: NonNull<u8>) {
+        // SAFETY: the caller's promise, and we hold the claim.
+        unsafe { self.rank.heap().free_local(block) }
+    }
+
+    pub(crate) fn heap(&self) -> &'rank Heap {
+        self.rank.heap()
+    }
+
+    #[inline]
+    pub(crate) fn state(&mut self) -> &mut State {
+        // SAFETY: the claim excludes every other task, and `&mut self` every other borrow.
+        unsafe { &mut *self.rank.state() }
+    }
+
+    #[inline]
+    pub(crate) fn outbox(&mut self, to: LocalRank) -> *mut Outbox {
+        assert!(to < self.rank.node().size(), "no such rank");
+        // SAFETY: there is one outbox per rank of the node.
+        unsafe { self.state().outboxes.add(to as usize) }
+    }
+
+    /// One more reason for thieves to look at this rank.
+    #[inline]
+    pub(crate) fn expect_more(&mut self) {
+        let rank = self.rank;
+        let reasons = &mut self.state().reasons;
+        *reasons += 1;
+        if *reasons == 1 {
+            rank.expected().raise(TaskKind::Shm);
+        }
+    }
+
+    /// One reason less.
+    #[inline]
+    pub(crate) fn expect_less(&mut self) {
+        let rank = self.rank;
+        let reasons = &mut self.state().reasons;
+        *reasons -= 1;
+        if *reasons == 0 {
+            rank.expected().lower(TaskKind::Shm);
+        }
+    }
+
+    /// Appends a receive to the posted queue.
+    ///
+    /// # Safety
+    /// As for [`Posted::insert`].
+    #[inline]
+    pub(crate) unsafe fn post_receive(&mut self, request: *mut Request) {
+        if self.state().posted.is_empty() {
+            self.expect_more();
+        }
+        let heap = self.heap();
+        // SAFETY: the caller's promise.
+        unsafe { self.state().posted.insert(request, heap) };
+    }
+
+    /// Takes a receive out of the posted queue.
+    ///
+    /// # Safety
+    /// It is in there.
+    #[inline]
+    pub(crate) unsafe fn unpost_receive(&mut self, request: *mut Request) {
+        // SAFETY: the caller's promise.
+        unsafe { self.state().posted.remove(request) };
+        if self.state().posted.is_empty() {
+            self.expect_less();
+        }
+    }
+}
+
+impl Drop for Claim<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.rank.release_claim();
     }
 }

@@ -18,20 +18,26 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod arch;
 pub mod claim;
 pub mod coll;
 pub mod datatype;
 pub mod error;
+mod inbox;
 pub mod lifecycle;
+mod list;
+mod matching;
 pub mod message;
 pub mod node;
 pub mod op;
+mod outbox;
 pub mod p2p;
 pub mod probe;
 pub mod progress;
 pub mod protocol;
 pub mod rank;
 pub mod request;
+mod ring;
 pub mod wait;
 
 pub use claim::Claim;

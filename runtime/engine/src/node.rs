@@ -1,62 +1,271 @@
 //! The node: all ranks of one address space.
 
-use crate::rank::Rank;
+use crate::inbox::Inbox;
+use crate::outbox::Outbox;
+use crate::rank::{Parts, Rank};
+use crate::ring::Ring;
 use cohort_base::LocalRank;
-use cohort_base::boot::NodeBoot;
-use cohort_base::settings::Settings;
+use cohort_base::boot::{CpuPlace, NodeBoot};
+use cohort_base::settings::{Settings, WaitMode};
+use cohort_base::sync::Barriers;
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use cohort_steal::idle::IdleSet;
+use cohort_steal::policy::{ProgressPolicy, Worker, policy};
+use cohort_steal::stats::Counters;
+use core::fmt;
+use core::ptr::{NonNull, null_mut};
 
-/// All ranks of one address space.
-#[derive(Debug)]
+/// Communicator numbers below this one are predefined (world, self).
+const FIRST_CONTEXT: u32 = 2;
+
+/// All ranks of one address space. Never unmade.
 pub struct Node {
+    ranks: *const Rank,
     size: u32,
+    crowded: bool,
+    barriers: Barriers,
+    policy: &'static dyn ProgressPolicy,
+    settings: Settings,
+    boot: &'static NodeBoot,
+    idle: &'static [AtomicU64],
+    contexts: AtomicU32,
+}
+
+// SAFETY: `ranks` points to ranks that are shared and live for ever.
+unsafe impl Sync for Node {}
+// SAFETY: as above.
+unsafe impl Send for Node {}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({} ranks)", self.size)
+    }
 }
 
 impl Node {
     /// Makes the node that `boot` describes; `None` when memory is short. It is never unmade.
     #[must_use]
     pub fn create(boot: &'static NodeBoot, settings: Settings) -> Option<&'static Self> {
-        unimplemented!("{} {settings:?}", boot.version)
-    }
-
-    /// A node of `ranks` ranks with the default settings, for tests: any thread may play a rank.
-    #[cfg(any(test, feature = "testing"))]
-    #[must_use]
-    pub fn for_test(ranks: u32) -> &'static Self {
-        Self::for_test_with(ranks, Settings::DEFAULT)
-    }
-
-    /// [`Node::for_test`] with settings.
-    #[cfg(any(test, feature = "testing"))]
-    #[must_use]
-    pub fn for_test_with(ranks: u32, settings: Settings) -> &'static Self {
-        unimplemented!("{ranks} {settings:?}")
+        let size = boot.node_ranks;
+        let mut memory = Memory::map(size)?;
+        let crowded = match settings.wait {
+            WaitMode::Auto => size > boot.cpus,
+            WaitMode::Spin => false,
+            WaitMode::Park => true,
+        };
+        let node = memory.node;
+        let ranks = memory.ranks;
+        let idle = memory.idle.take(IdleSet::words(size));
+        // SAFETY: the memory is zeroed, exclusively ours, large enough for every table and never
+        // unmapped; nobody sees the node before it is complete.
+        unsafe {
+            node.write(Self {
+                ranks: ranks.as_ptr(),
+                size,
+                crowded,
+                barriers: Barriers::detect(crowded),
+                policy: policy(settings.progress),
+                settings,
+                boot,
+                idle: core::slice::from_raw_parts(idle, IdleSet::words(size)),
+                contexts: AtomicU32::new(FIRST_CONTEXT),
+            });
+            let node: &'static Self = node.as_ref();
+            for id in 0..size {
+                ranks.add(id as usize).write(Rank::new(memory.parts(node, id)));
+            }
+            Some(node)
+        }
     }
 
     /// The rank with this index. Panics when there is none.
+    #[inline]
     #[must_use]
-    pub fn rank(&'static self, index: LocalRank) -> &'static Rank {
-        unimplemented!("{index}")
+    pub fn rank(&self, index: LocalRank) -> &'static Rank {
+        assert!(index < self.size, "no such rank");
+        // SAFETY: there are `size` ranks, which live for ever.
+        unsafe { &*self.ranks.add(index as usize) }
     }
 
     /// Number of ranks.
+    #[inline]
     #[must_use]
     pub fn size(&self) -> u32 {
         self.size
     }
 
     /// The settings in force.
+    #[inline]
     #[must_use]
     pub fn settings(&self) -> &Settings {
-        unimplemented!()
+        &self.settings
+    }
+
+    /// What the loader said about this node.
+    #[must_use]
+    pub fn boot(&self) -> &'static NodeBoot {
+        self.boot
     }
 
     /// A number that no communicator of this node has had: it owns contexts `2n` and `2n + 1`.
+    /// Numbers 0 and 1 are those of `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
     pub fn next_context(&self) -> u32 {
-        unimplemented!()
+        self.contexts.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Writes every rank's counters to the report descriptor.
-    pub fn report(&self) {
-        unimplemented!()
+    /// Whether ranks outnumber CPUs, so that waiting ranks sleep soon.
+    #[inline]
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
+    #[inline]
+    pub(crate) fn barriers(&self) -> Barriers {
+        self.barriers
+    }
+
+    #[inline]
+    pub(crate) fn policy(&self) -> &'static dyn ProgressPolicy {
+        self.policy
+    }
+
+    pub(crate) fn idle(&self) -> IdleSet<'static> {
+        IdleSet::new(self.idle)
+    }
+
+    /// The CPUs of the job.
+    pub(crate) fn places(&self) -> &'static [CpuPlace] {
+        if self.boot.places.is_null() {
+            return &[];
+        }
+        // SAFETY: the loader's record holds this many places.
+        unsafe { core::slice::from_raw_parts(self.boot.places, self.boot.places_len as usize) }
+    }
+
+    /// Wakes one sleeping worker, preferably near `near`; says whether there was one.
+    pub(crate) fn wake_worker(&self, near: LocalRank) -> bool {
+        if !self.policy.may_steal() {
+            return false;
+        }
+        let Some(worker) = self.idle().pick(near) else {
+            return false;
+        };
+        self.rank(worker).wake();
+        true
     }
 }
+
+/// The one mapping that holds a node and its ranks. The kernel's pages are zero, and those that
+/// nobody touches cost nothing, so the quadratic tables are only address space.
+struct Memory {
+    node: NonNull<Node>,
+    ranks: NonNull<Rank>,
+    idle: Table<AtomicU64>,
+    rings: Table<AtomicPtr<Ring>>,
+    senders: Table<AtomicU32>,
+    outboxes: Table<Outbox>,
+    victims: Table<LocalRank>,
+    workers: Table<Worker<'static>>,
+    hits: Table<AtomicU64>,
+}
+
+/// A part of the mapping, dealt out from its beginning.
+struct Table<T> {
+    next: *mut T,
+    left: usize,
+}
+
+impl<T> Table<T> {
+    fn take(&mut self, count: usize) -> *mut T {
+        assert!(count <= self.left, "a table of the node is too short");
+        let start = self.next;
+        self.left -= count;
+        // SAFETY: `count` elements are left.
+        self.next = unsafe { start.add(count) };
+        start
+    }
+}
+
+/// Lays parts out one behind the other; a first pass, over no memory, measures.
+struct Cursor {
+    base: *mut u8,
+    offset: usize,
+}
+
+impl Cursor {
+    fn table<T>(&mut self, count: usize) -> Table<T> {
+        self.offset = self.offset.next_multiple_of(align_of::<T>().max(64));
+        let next = self.base.wrapping_add(self.offset).cast::<T>();
+        self.offset += count * size_of::<T>();
+        Table { next, left: count }
+    }
+}
+
+impl Memory {
+    fn map(size: u32) -> Option<Self> {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        let mut measure = Cursor {
+            base: core::ptr::without_provenance_mut(4096),
+            offset: 0,
+        };
+        Self::lay_out(&mut measure, size);
+        // SAFETY: a new private mapping at an address of the kernel's choice.
+        let base = unsafe {
+            mmap_anonymous(
+                null_mut(),
+                measure.offset.next_multiple_of(4096),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        };
+        let mut cursor = Cursor {
+            base: base.ok()?.cast(),
+            offset: 0,
+        };
+        Self::lay_out(&mut cursor, size)
+    }
+
+    fn lay_out(cursor: &mut Cursor, size: u32) -> Option<Self> {
+        let count = size as usize;
+        let node = cursor.table::<Node>(1).next;
+        let ranks = cursor.table::<Rank>(count).next;
+        let idle = cursor.table(IdleSet::words(size));
+        Some(Self {
+            idle,
+            rings: cursor.table(count * count),
+            senders: cursor.table(count * count),
+            outboxes: cursor.table(count * count),
+            victims: cursor.table(count * count),
+            workers: cursor.table(count),
+            hits: cursor.table(count * count),
+            node: NonNull::new(node)?,
+            ranks: NonNull::new(ranks)?,
+        })
+    }
+
+    /// The parts of the next rank.
+    ///
+    /// # Safety
+    /// The mapping is real, and `id` counts from 0.
+    unsafe fn parts(&mut self, node: &'static Node, id: LocalRank) -> Parts {
+        let count = node.size as usize;
+        // SAFETY: the tables are zeroed, and dealt out to one rank each; the loader's record has
+        // one entry per rank.
+        unsafe {
+            Parts {
+                id,
+                node,
+                boot: &*node.boot.ranks.add(id as usize),
+                inbox: Inbox::new(self.rings.take(count), self.senders.take(count), node.size),
+                outboxes: self.outboxes.take(count),
+                victims: self.victims.take(count),
+                worker_room: self.workers.take(1),
+                counters: Counters::new(core::slice::from_raw_parts(self.hits.take(count), count)),
+            }
+        }
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+mod testing;

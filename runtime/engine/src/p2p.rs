@@ -1,15 +1,36 @@
 //! Point-to-point communication (MPI-4.1, chapter 3).
 
 use crate::claim::Claim;
-use crate::datatype::TypeRef;
+use crate::datatype::{Layout, TypeRef};
 use crate::error::EngineError;
+use crate::matching::{Stored, Want};
 use crate::message::{Envelope, SendMode, Source, Status, Tag};
+use crate::progress;
+use crate::protocol::{self, Payload, eager, rendezvous};
 use crate::rank::Rank;
-use crate::request::RequestRef;
+use crate::request::{Buffer, Queue, Request, RequestRef};
+use crate::ring::PayloadKind;
+use crate::wait::{WaitKind, until_claimed};
 use cohort_base::LocalRank;
+use cohort_base::sync::pause;
 use core::ptr::NonNull;
 
+/// Messages that may wait for room to one receiver before a blocking send waits too.
+const WAITING_MAX: u32 = 1024;
+
+/// Polls of a blocking receive for its message alone, when every rank has a CPU.
+const DIRECT_POLLS: u32 = 400;
+
+/// Whether a message is sent without waiting for its receive.
+#[inline]
+fn is_eager(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
+    mode != SendMode::Synchronous && bytes <= rank.node().settings().eager_max as u64
+}
+
 /// Starts a send (`MPI_Isend`, `MPI_Issend`, `MPI_Irsend`).
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; nothing was sent then.
 ///
 /// # Safety
 /// The buffer holds `count` elements of `datatype`, which stay readable until the request is complete.
@@ -22,11 +43,27 @@ pub unsafe fn isend(
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<RequestRef, EngineError> {
-    unimplemented!("{claim:?} {buffer:?} {count} {datatype:?} {to} {envelope:?} {mode:?}")
+    let buffer = Buffer {
+        base: buffer.cast_mut(),
+        count,
+        datatype,
+    };
+    let layout = buffer.layout();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if is_eager(claim.rank(), layout.bytes(), mode) {
+            eager::send(claim, layout, to, envelope)?;
+            return Ok(claim.rank().sent());
+        }
+        rendezvous::send(claim, buffer, to, envelope)
+    }
 }
 
 /// Starts a send of `bytes` packed bytes in a block of the rank's heap (`claim.alloc`), which the
 /// engine frees when the message has left (`MPI_Bsend`: pack into the block first).
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; nothing was sent then, and the block is freed.
 ///
 /// # Safety
 /// `block` came from `claim.alloc` of the same rank and holds `bytes` bytes; it is the engine's now.
@@ -37,10 +74,15 @@ pub unsafe fn isend_owned(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<RequestRef, EngineError> {
-    unimplemented!("{claim:?} {block:?} {bytes} {to} {envelope:?}")
+    // SAFETY: the caller's promise.
+    unsafe { eager::send_owned(claim, block, bytes, to, envelope)? };
+    Ok(claim.rank().sent())
 }
 
 /// Starts a receive (`MPI_Irecv`).
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; nothing was posted then.
 ///
 /// # Safety
 /// The buffer takes `count` elements of `datatype`, and is not touched until the request is complete.
@@ -53,13 +95,73 @@ pub unsafe fn irecv(
     context: u32,
     tag: Tag,
 ) -> Result<RequestRef, EngineError> {
-    unimplemented!("{claim:?} {buffer:?} {count} {datatype:?} {from:?} {context} {tag:?}")
+    let buffer = Buffer {
+        base: buffer,
+        count,
+        datatype,
+    };
+    let want = Want::new(from, context, tag);
+    let made = Request::make(claim, Some(buffer), want).ok_or(EngineError::OutOfMemory)?;
+    let request = made.as_ptr();
+    // SAFETY: the request is fresh and ours.
+    unsafe {
+        if let Some(stored) = take_stored(claim, &want) {
+            deliver_stored(claim, stored, request);
+        } else {
+            claim.post_receive(request);
+            progress::pull_for(claim, sender_of(from), request);
+        }
+    }
+    Ok(RequestRef(made))
+}
+
+/// The only sender whose messages fit, if there is only one.
+pub(crate) fn sender_of(from: Source) -> Option<LocalRank> {
+    match from {
+        Source::Any => None,
+        Source::Rank { world, .. } => Some(world),
+    }
+}
+
+/// The oldest stored message that is wanted, taken for good and out of its queue.
+pub(crate) fn take_stored(claim: &mut Claim<'_>, want: &Want) -> Option<NonNull<Stored>> {
+    while let Some(stored) = NonNull::new(claim.state().unexpected.find(want)) {
+        // SAFETY: elements of the queue are valid, and not taken yet.
+        unsafe {
+            claim.state().unexpected.remove(stored.as_ptr());
+            if progress::take(&Payload::Stored(stored.as_ptr())) {
+                return Some(stored);
+            }
+            claim.free_local(stored.cast());
+        }
+    }
+    None
+}
+
+/// Delivers a stored message that was taken, and frees it.
+///
+/// # Safety
+/// `stored` came from [`take_stored`]; `request` is a pending receive in no queue.
+pub(crate) unsafe fn deliver_stored(
+    claim: &mut Claim<'_>,
+    stored: NonNull<Stored>,
+    request: *mut Request,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        protocol::deliver(claim, &Payload::Stored(stored.as_ptr()), request);
+        claim.free_local(stored.cast());
+    }
 }
 
 /// Sends and waits until the send is complete (`MPI_Send`, `MPI_Ssend`, `MPI_Rsend`).
 ///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; nothing was sent then.
+///
 /// # Safety
 /// As [`isend`], until this returns.
+#[inline]
 pub unsafe fn send(
     rank: &Rank,
     buffer: *const u8,
@@ -69,14 +171,44 @@ pub unsafe fn send(
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<(), EngineError> {
-    unimplemented!("{rank:?} {buffer:?} {count} {datatype:?} {to} {envelope:?} {mode:?}")
+    let layout = Layout::new(buffer.cast_mut(), count, datatype);
+    let mut claim = rank.enter();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if is_eager(rank, layout.bytes(), mode) {
+            eager::send(&mut claim, layout, to, envelope)?;
+            if (*claim.outbox(to)).waiting > WAITING_MAX {
+                let has_room = move |claim: &mut Claim<'_>| {
+                    // SAFETY: the outbox is ours under the claim.
+                    (*claim.outbox(to)).waiting <= WAITING_MAX
+                };
+                drop(until_claimed(claim, WaitKind::Request, has_room));
+            }
+            return Ok(());
+        }
+        let request = isend(&mut claim, buffer, count, datatype, to, envelope, mode)?;
+        finish(claim, request);
+    }
+    Ok(())
+}
+
+/// Waits for a request and releases it.
+fn finish(claim: Claim<'_>, request: RequestRef) -> Status {
+    let mut claim = until_claimed(claim, WaitKind::Request, |_| request.is_complete());
+    let status = request.status();
+    request.release(&mut claim);
+    status
 }
 
 /// Receives and waits until the message has arrived (`MPI_Recv`). A truncated message gives
 /// [`Status::TRUNCATE`] in the status, not an `Err`.
 ///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; nothing was received then.
+///
 /// # Safety
 /// As [`irecv`], until this returns.
+#[inline]
 pub unsafe fn recv(
     rank: &Rank,
     buffer: *mut u8,
@@ -86,11 +218,78 @@ pub unsafe fn recv(
     context: u32,
     tag: Tag,
 ) -> Result<Status, EngineError> {
-    unimplemented!("{rank:?} {buffer:?} {count} {datatype:?} {from:?} {context} {tag:?}")
+    let mut claim = rank.enter();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Source::Rank { world, .. } = from {
+            let layout = Layout::new(buffer, count, datatype);
+            let want = Want::new(from, context, tag);
+            if let Some(status) = receive_directly(&mut claim, world, &want, layout) {
+                return Ok(status);
+            }
+        }
+        let request = irecv(&mut claim, buffer, count, datatype, from, context, tag)?;
+        Ok(finish(claim, request))
+    }
+}
+
+/// The fast path of a blocking receive: when nothing else could match, it polls the sender's ring
+/// for a while and delivers without a request. `None`: the long way is needed.
+///
+/// # Safety
+/// The layout is writable.
+#[inline]
+unsafe fn receive_directly(
+    claim: &mut Claim<'_>,
+    sender: LocalRank,
+    want: &Want,
+    layout: Layout<'_>,
+) -> Option<Status> {
+    let rank = claim.rank();
+    let state = claim.state();
+    if !state.posted.is_empty() || !state.unexpected.is_empty() || !state.is_quiet() {
+        return None;
+    }
+    let ring = rank.inbox().ring(sender)?;
+    let polls = if rank.polls_directly() { DIRECT_POLLS } else { 1 };
+    for _ in 0..polls {
+        // SAFETY: we hold the claim, so we are the consumer.
+        let Some(front) = (unsafe { ring.front() }) else {
+            pause();
+            continue;
+        };
+        let header = front.header;
+        if header.kind == PayloadKind::Offer || !want.takes(&header.envelope()) {
+            return None;
+        }
+        // SAFETY: the caller's promise; the message is no offer.
+        let status = unsafe { eager::receive(&Payload::Ring(&front), layout) };
+        if front.pop() {
+            rank.node().rank(sender).notify(true);
+        }
+        return Some(status);
+    }
+    None
 }
 
 /// Asks for the end of an operation that has not begun to move data (`MPI_Cancel`). The request
 /// then completes with `cancelled`, or as if nothing had been asked.
 pub fn cancel(claim: &mut Claim<'_>, request: RequestRef) {
-    unimplemented!("{claim:?} {request:?}")
+    let request = request.as_ptr();
+    // SAFETY: the request is the claimed rank's and not released.
+    unsafe {
+        if (*request).queue != Queue::No {
+            claim.unpost_receive(request);
+            let cancelled = Status {
+                cancelled: true,
+                ..Status::EMPTY
+            };
+            Request::complete(request, cancelled);
+        } else if (*request).is_offer() {
+            (*request).withdraw();
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

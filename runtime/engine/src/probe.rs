@@ -3,37 +3,81 @@
 use crate::claim::Claim;
 use crate::datatype::TypeRef;
 use crate::error::EngineError;
+use crate::matching::{Stored, Want};
 use crate::message::{Source, Status, Tag};
+use crate::p2p::{deliver_stored, sender_of, take_stored};
+use crate::progress;
+use crate::protocol::Payload;
 use crate::rank::Rank;
-use crate::request::RequestRef;
+use crate::request::{Buffer, Request, RequestRef};
+use crate::wait::{self, WaitKind};
 use core::ffi::c_void;
 use core::ptr::NonNull;
 
 /// A message taken by a matched probe (`MPI_Message`): only [`imrecv`] receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct MessageRef(NonNull<c_void>);
+pub struct MessageRef(NonNull<Stored>);
+
+// SAFETY: a stored message is touched under its rank's claim only.
+unsafe impl Send for MessageRef {}
+// SAFETY: as above.
+unsafe impl Sync for MessageRef {}
 
 impl MessageRef {
     /// The message's address, to keep in a handle.
     #[must_use]
     pub fn as_ptr(self) -> *mut c_void {
-        self.0.as_ptr()
+        self.0.as_ptr().cast()
     }
 
-    /// The inverse of [`MessageRef::as_ptr`].
+    /// The inverse of [`MessageRef::as_ptr`]; `None` for null.
     ///
     /// # Safety
     /// `pointer` came from `as_ptr` of a message that was not received since.
     #[must_use]
     pub unsafe fn from_ptr(pointer: *mut c_void) -> Option<Self> {
-        NonNull::new(pointer).map(Self)
+        NonNull::new(pointer.cast()).map(Self)
     }
+}
+
+/// Finds the oldest stored message that is wanted, after taking what has arrived out of the rings.
+fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<NonNull<Stored>> {
+    if let Some(stored) = find_stored(claim, want) {
+        return Some(stored);
+    }
+    progress::pull(claim, sender_of(from), |claim| {
+        !claim.state().unexpected.find(want).is_null()
+    });
+    find_stored(claim, want)
+}
+
+/// The oldest stored message that is wanted. Drops withdrawn ones on the way.
+fn find_stored(claim: &mut Claim<'_>, want: &Want) -> Option<NonNull<Stored>> {
+    loop {
+        let stored = NonNull::new(claim.state().unexpected.find(want))?;
+        // SAFETY: elements of the queue are valid; a withdrawn one is dropped once, and freed.
+        unsafe {
+            match Payload::Stored(stored.as_ptr()).offer() {
+                Some(offer) if (*offer.request).is_withdrawn() => {
+                    claim.state().unexpected.remove(stored.as_ptr());
+                    Request::drop_offer(offer.request);
+                    claim.free_local(stored.cast());
+                }
+                _ => return Some(stored),
+            }
+        }
+    }
+}
+
+fn status_of(stored: NonNull<Stored>) -> Status {
+    let payload = Payload::Stored(stored.as_ptr());
+    Status::of(payload.header().envelope(), payload.bytes())
 }
 
 /// Looks for a message without receiving it (`MPI_Iprobe`).
 pub fn iprobe(claim: &mut Claim<'_>, from: Source, context: u32, tag: Tag) -> Option<Status> {
-    unimplemented!("{claim:?} {from:?} {context} {tag:?}")
+    find(claim, from, &Want::new(from, context, tag)).map(status_of)
 }
 
 /// Takes a message out of matching (`MPI_Improbe`).
@@ -43,20 +87,41 @@ pub fn improbe(
     context: u32,
     tag: Tag,
 ) -> Option<(MessageRef, Status)> {
-    unimplemented!("{claim:?} {from:?} {context} {tag:?}")
+    let want = Want::new(from, context, tag);
+    find(claim, from, &want)?;
+    let stored = take_stored(claim, &want)?;
+    Some((MessageRef(stored), status_of(stored)))
 }
 
 /// Waits for a message without receiving it (`MPI_Probe`).
 pub fn probe(rank: &Rank, from: Source, context: u32, tag: Tag) -> Status {
-    unimplemented!("{rank:?} {from:?} {context} {tag:?}")
+    let mut found = Status::EMPTY;
+    wait::until_with(rank, WaitKind::Probe, |claim| {
+        let status = iprobe(claim, from, context, tag);
+        found = status.unwrap_or(found);
+        status.is_some()
+    });
+    found
 }
 
 /// Waits for a message and takes it out of matching (`MPI_Mprobe`).
 pub fn mprobe(rank: &Rank, from: Source, context: u32, tag: Tag) -> (MessageRef, Status) {
-    unimplemented!("{rank:?} {from:?} {context} {tag:?}")
+    let mut found = None;
+    loop {
+        wait::until_with(rank, WaitKind::Probe, |claim| {
+            found = found.or_else(|| improbe(claim, from, context, tag));
+            found.is_some()
+        });
+        if let Some(message) = found {
+            return message;
+        }
+    }
 }
 
 /// Starts the receive of a message taken by [`improbe`] (`MPI_Imrecv`).
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; the message was not received then.
 ///
 /// # Safety
 /// `message` was not received before; the buffer as for [`crate::irecv`].
@@ -67,5 +132,14 @@ pub unsafe fn imrecv(
     count: u64,
     datatype: &TypeRef,
 ) -> Result<RequestRef, EngineError> {
-    unimplemented!("{claim:?} {message:?} {buffer:?} {count} {datatype:?}")
+    let buffer = Buffer {
+        base: buffer,
+        count,
+        datatype,
+    };
+    let request =
+        Request::make(claim, Some(buffer), Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    // SAFETY: the message was taken by `improbe`; the request is fresh.
+    unsafe { deliver_stored(claim, message.0, request.as_ptr()) };
+    Ok(RequestRef(request))
 }

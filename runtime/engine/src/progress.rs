@@ -1,1 +1,259 @@
 //! What a rank, or a thief for it, does to move its messages.
+//!
+//! A [`turn`] needs the rank's claim and is bounded. Messages are taken out of the rings
+//! only while receives are posted: else nothing could match, and a message that stays in its
+//! ring is later delivered without being stored in between.
+
+use crate::claim::Claim;
+use crate::matching::Stored;
+use crate::node::Node;
+use crate::outbox;
+use crate::protocol::job::{Job, JobRef};
+use crate::protocol::{self, Payload};
+use crate::rank::Rank;
+use crate::request::{self, Queue, Request, RequestRef};
+use crate::ring::{Front, Ring};
+use cohort_base::LocalRank;
+use cohort_steal::TaskKind;
+use cohort_steal::policy::{Outcome, Victims};
+use core::ptr::NonNull;
+
+/// Messages that one turn takes out of the rings.
+const MESSAGES_PER_TURN: u32 = 64;
+
+/// Chunks of a long message that a thief copies before it looks at its own work again.
+const CHUNKS_PER_STEAL: u32 = 4;
+
+/// Own rendezvous sends that one look for a job visits.
+const OFFERS_PER_LOOK: u32 = 8;
+
+/// What a turn did.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// Whether anything moved.
+    pub(crate) moved: bool,
+    /// Bytes that were copied.
+    pub(crate) bytes: u64,
+    /// A long message to help with, outside of the claim.
+    pub(crate) job: Option<JobRef>,
+}
+
+/// A message that did not fit in the rank's heap stays in its ring.
+struct NoRoom;
+
+/// Moves what can be moved of the claimed rank's messages.
+#[inline]
+pub(crate) fn turn(claim: &mut Claim<'_>) -> Turn {
+    let mut turn = Turn::default();
+    if claim.state().receivers_waited_for != 0 {
+        turn.moved |= outbox::flush(claim) > 0;
+    }
+    if !claim.state().posted.is_empty() {
+        poll_rings(claim, &mut turn);
+    }
+    if !claim.state().jobs.first().is_null() {
+        turn.job = Job::next(claim);
+    }
+    if !claim.state().released.first().is_null() {
+        request::free_released(claim);
+    }
+    turn
+}
+
+/// Takes messages out of all rings, beginning with another one each time.
+fn poll_rings(claim: &mut Claim<'_>, turn: &mut Turn) {
+    let rank = claim.rank();
+    let count = rank.inbox().count();
+    let mut budget = MESSAGES_PER_TURN;
+    let mut place = claim.state().first_ring;
+    for _ in 0..count {
+        place = if place + 1 < count { place + 1 } else { 0 };
+        let Some(sender) = rank.inbox().sender(place) else {
+            continue;
+        };
+        let Some(ring) = rank.inbox().ring(sender) else {
+            continue;
+        };
+        // SAFETY: we hold the claim, so we are the consumer.
+        while let Some(front) = unsafe { ring.front() } {
+            match accept(claim, sender, front) {
+                Ok(bytes) => turn.bytes += bytes,
+                Err(NoRoom) => break,
+            }
+            turn.moved = true;
+            budget -= 1;
+            if budget == 0 || claim.state().posted.is_empty() {
+                claim.state().first_ring = place;
+                return;
+            }
+        }
+    }
+    claim.state().first_ring = place;
+}
+
+/// Takes one message out of a ring: delivers it or stores it. Returns the bytes copied.
+fn accept(claim: &mut Claim<'_>, sender: LocalRank, front: Front<'_>) -> Result<u64, NoRoom> {
+    let payload = Payload::Ring(&front);
+    let mut bytes = 0;
+    let request = claim.state().posted.find(&front.header.envelope());
+    // SAFETY: a posted request is valid and pending, and ours once it is out of the queue; the
+    // payload of an offer is a valid request.
+    unsafe {
+        if request.is_null() {
+            store(claim, &payload)?;
+        } else if take(&payload) {
+            claim.unpost_receive(request);
+            bytes = protocol::deliver(claim, &payload, request);
+        }
+    }
+    if front.pop() {
+        claim.rank().node().rank(sender).notify(true);
+    }
+    Ok(bytes)
+}
+
+/// Takes a matched message for good; `false` when it was an offer that the sender has withdrawn,
+/// which is dropped.
+///
+/// # Safety
+/// The message was neither taken nor dropped before.
+pub(crate) unsafe fn take(payload: &Payload<'_>) -> bool {
+    let Some(offer) = payload.offer() else {
+        return true;
+    };
+    // SAFETY: an offer's request is valid until it is completed or dropped.
+    unsafe {
+        let taken = (*offer.request).take_offer();
+        if !taken {
+            Request::drop_offer(offer.request);
+        }
+        taken
+    }
+}
+
+/// Stores a message that no posted receive takes.
+fn store(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Result<(), NoRoom> {
+    let stored = Stored::make(claim, payload.header()).ok_or(NoRoom)?;
+    let heap = claim.heap();
+    // SAFETY: the block has room for the payload, and is in no queue.
+    unsafe {
+        payload.read(Stored::payload(stored.as_ptr()));
+        claim.state().unexpected.insert(stored.as_ptr(), heap);
+    }
+    Ok(())
+}
+
+/// Takes messages of one sender, or of all, out of the rings until `enough`.
+pub(crate) fn pull(
+    claim: &mut Claim<'_>,
+    from: Option<LocalRank>,
+    mut enough: impl FnMut(&mut Claim<'_>) -> bool,
+) {
+    let rank = claim.rank();
+    if let Some(sender) = from {
+        if let Some(ring) = rank.inbox().ring(sender) {
+            pull_ring(claim, sender, ring, &mut enough);
+        }
+        return;
+    }
+    for place in 0..rank.inbox().count() {
+        let sender = rank.inbox().sender(place);
+        let ring = sender.and_then(|sender| rank.inbox().ring(sender));
+        if let (Some(sender), Some(ring)) = (sender, ring)
+            && pull_ring(claim, sender, ring, &mut enough)
+        {
+            return;
+        }
+    }
+}
+
+/// [`pull`] for one ring; `true` when it was enough.
+fn pull_ring(
+    claim: &mut Claim<'_>,
+    sender: LocalRank,
+    ring: &Ring,
+    enough: &mut impl FnMut(&mut Claim<'_>) -> bool,
+) -> bool {
+    // SAFETY: we hold the claim, so we are the consumer.
+    while let Some(front) = unsafe { ring.front() } {
+        if accept(claim, sender, front).is_err() {
+            return false;
+        }
+        if enough(claim) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Takes messages of the sender until `request` has left the posted queue.
+///
+/// # Safety
+/// `request` is a receive of the claimed rank that is not released.
+pub(crate) unsafe fn pull_for(
+    claim: &mut Claim<'_>,
+    from: Option<LocalRank>,
+    request: *mut Request,
+) {
+    // SAFETY: the caller's promise.
+    pull(claim, from, |_| unsafe { (*request).queue == Queue::No });
+}
+
+/// A job of one of the claimed rank's own sends. Forgets completed sends on the way.
+pub(crate) fn job_of_own_send(claim: &mut Claim<'_>) -> Option<JobRef> {
+    let mut request = claim.state().offers.first();
+    for _ in 0..OFFERS_PER_LOOK {
+        let current = NonNull::new(request)?;
+        // SAFETY: elements of the list are valid; the next one is taken first.
+        unsafe {
+            request = claim.state().offers.next(request);
+            if RequestRef(current).is_complete() {
+                Request::leave_offers(current.as_ptr(), claim);
+            } else if let Some(job) = Job::of_offer(current.as_ptr()) {
+                return Some(job);
+            }
+        }
+    }
+    None
+}
+
+/// The ranks of a node as victims of one thief.
+#[derive(Debug)]
+pub(crate) struct Thief {
+    pub(crate) node: &'static Node,
+}
+
+impl Victims for Thief {
+    fn count(&self) -> u32 {
+        self.node.size()
+    }
+
+    #[inline]
+    fn is_available(&self, rank: LocalRank, kind: TaskKind) -> bool {
+        self.node.rank(rank).expected().is_raised(kind)
+    }
+
+    fn try_progress(&self, rank: LocalRank, kind: TaskKind) -> Outcome {
+        match kind {
+            TaskKind::Shm => steal_from(self.node.rank(rank)),
+            // Only messages within the node exist so far.
+            TaskKind::Net => Outcome::Idle,
+        }
+    }
+}
+
+/// One bounded piece of a victim's progress.
+fn steal_from(victim: &Rank) -> Outcome {
+    let Some(mut claim) = victim.try_steal() else {
+        return Outcome::Busy;
+    };
+    let turn = turn(&mut claim);
+    drop(claim);
+    let helped = turn.job.map_or(0, |job| job.work(CHUNKS_PER_STEAL));
+    if turn.moved || helped > 0 {
+        let bytes = turn.bytes + helped;
+        Outcome::Progressed { bytes }
+    } else {
+        Outcome::Idle
+    }
+}

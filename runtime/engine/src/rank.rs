@@ -1,20 +1,100 @@
 //! One rank of the node.
 
-use crate::claim::Claim;
+use crate::claim::{Claim, State};
+use crate::inbox::Inbox;
 use crate::node::Node;
+use crate::outbox::Outbox;
+use crate::request::{Request, RequestRef};
+use cohort_alloc::Heap;
 use cohort_base::boot::RankBoot;
+use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, Ordering, fence};
 use cohort_base::{LocalRank, WorldRank};
+use cohort_steal::TaskKind;
+use cohort_steal::avail::Availability;
+use cohort_steal::claim::ClaimWord;
+use cohort_steal::park::ParkSlot;
+use cohort_steal::policy::Worker;
+use cohort_steal::stats::Counters;
+use cohort_steal::victim;
+use core::cell::UnsafeCell;
 use core::ffi::c_void;
+use core::fmt;
+use core::ptr::{NonNull, null_mut};
 
 /// One rank. Any task of the node may hold a reference; what only one may touch at a time is
 /// behind its [`Claim`].
-#[derive(Debug)]
+#[repr(C)]
 pub struct Rank {
+    word: ClaimWord,
+    park: ParkSlot,
+    expected: Availability,
     id: LocalRank,
+    threads_multiple: AtomicBool,
+    node: &'static Node,
+    boot: &'static RankBoot,
+    /// The object layer's slot.
+    local: AtomicPtr<c_void>,
+    /// Null until the rank waits for the first time.
+    worker: AtomicPtr<Worker<'static>>,
+    /// Room for the worker's victims, `node.size()` entries.
+    victims: *mut LocalRank,
+    /// Room for the worker.
+    worker_room: *mut Worker<'static>,
+    counters: Counters<'static>,
+    inbox: Inbox,
+    heap: Heap,
+    /// The request of every eager send.
+    sent: UnsafeCell<Request>,
+    state: UnsafeCell<State>,
+}
+
+// SAFETY: the cell is reached through the claim only; the pointers are set once.
+unsafe impl Sync for Rank {}
+// SAFETY: as above.
+unsafe impl Send for Rank {}
+
+impl fmt::Debug for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rank({})", self.id)
+    }
+}
+
+/// The parts of a new rank.
+pub(crate) struct Parts {
+    pub(crate) id: LocalRank,
+    pub(crate) node: &'static Node,
+    pub(crate) boot: &'static RankBoot,
+    pub(crate) inbox: Inbox,
+    pub(crate) outboxes: *mut Outbox,
+    pub(crate) victims: *mut LocalRank,
+    pub(crate) worker_room: *mut Worker<'static>,
+    pub(crate) counters: Counters<'static>,
 }
 
 impl Rank {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            word: ClaimWord::new(),
+            park: ParkSlot::new(),
+            expected: Availability::new(),
+            id: parts.id,
+            threads_multiple: AtomicBool::new(false),
+            node: parts.node,
+            boot: parts.boot,
+            local: AtomicPtr::new(null_mut()),
+            worker: AtomicPtr::new(null_mut()),
+            victims: parts.victims,
+            worker_room: parts.worker_room,
+            counters: parts.counters,
+            inbox: parts.inbox,
+            heap: Heap::new(),
+            sent: UnsafeCell::new(Request::sent()),
+            state: UnsafeCell::new(State::new(parts.outboxes)),
+        }
+    }
+
     /// Index on the node.
+    #[inline]
     #[must_use]
     pub fn id(&self) -> LocalRank {
         self.id
@@ -23,46 +103,173 @@ impl Rank {
     /// Rank in `MPI_COMM_WORLD`.
     #[must_use]
     pub fn world_rank(&self) -> WorldRank {
-        unimplemented!()
+        self.boot.world_rank
     }
 
     /// The node.
+    #[inline]
     #[must_use]
     pub fn node(&self) -> &'static Node {
-        unimplemented!()
+        self.node
     }
 
     /// The loader's record of this rank.
     #[must_use]
     pub fn boot(&self) -> &'static RankBoot {
-        unimplemented!()
+        self.boot
     }
 
     /// The claim of this rank, for its own tasks; waits while another task holds it.
     /// Not reentrant.
+    #[inline]
     pub fn enter(&self) -> Claim<'_> {
-        unimplemented!()
+        self.word.claim_owner();
+        Claim::of_taken(self)
     }
 
     /// The claim of this rank, for other ranks' tasks: `None` if anybody holds it.
+    #[inline]
     pub fn try_steal(&self) -> Option<Claim<'_>> {
-        unimplemented!()
+        self.word.try_claim().then(|| Claim::of_taken(self))
+    }
+
+    /// Ends a claim; by `Claim` only.
+    #[inline]
+    pub(crate) fn release_claim(&self) {
+        self.word.release();
     }
 
     /// The slot of the object layer. Owner only.
+    #[inline]
     #[must_use]
     pub fn local(&self) -> *mut c_void {
-        unimplemented!()
+        self.local.load(Ordering::Acquire)
     }
 
     /// Fills the slot of the object layer. Owner only.
     pub fn set_local(&self, value: *mut c_void) {
-        unimplemented!("{value:?}")
+        self.local.store(value, Ordering::Release);
     }
 
     /// Whether several threads of the rank may call at once (`MPI_THREAD_MULTIPLE`): waits then
     /// give the claim back between turns.
     pub fn set_threads_multiple(&self, multiple: bool) {
-        unimplemented!("{multiple}")
+        self.threads_multiple.store(multiple, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn threads_multiple(&self) -> bool {
+        self.threads_multiple.load(Ordering::Relaxed)
+    }
+
+    /// The state; to be dereferenced under the claim only.
+    #[inline]
+    pub(crate) fn state(&self) -> *mut State {
+        self.state.get()
+    }
+
+    /// The complete request that stands for all eager sends.
+    #[inline]
+    pub(crate) fn sent(&self) -> RequestRef {
+        // SAFETY: the address of a field.
+        RequestRef(unsafe { NonNull::new_unchecked(self.sent.get()) })
+    }
+
+    /// Whether a blocking receive may poll for its message alone for a while.
+    #[inline]
+    pub(crate) fn polls_directly(&self) -> bool {
+        !self.node.is_crowded() && !self.threads_multiple()
+    }
+
+    #[inline]
+    pub(crate) fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    #[inline]
+    pub(crate) fn inbox(&self) -> &Inbox {
+        &self.inbox
+    }
+
+    #[inline]
+    pub(crate) fn expected(&self) -> &Availability {
+        &self.expected
+    }
+
+    pub(crate) fn park(&self) -> &ParkSlot {
+        &self.park
+    }
+
+    pub(crate) fn counters(&self) -> &Counters<'static> {
+        &self.counters
+    }
+
+    /// Whether some task progresses this rank, or its owner is about to.
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.word.is_held()
+    }
+
+    /// Wakes the rank if it sleeps; says whether it did. The caller has published what the
+    /// rank waits for.
+    #[inline]
+    pub(crate) fn wake(&self) -> bool {
+        self.park.wake(self.node.barriers())
+    }
+
+    /// After a message for this rank was published: wakes it, or, if it computes and a worker could
+    /// help it, a worker.
+    #[inline]
+    pub(crate) fn notify(&self, is_offer: bool) {
+        if !self.wake() && is_offer && self.node.policy().wakes_worker_on_rendezvous() {
+            // The rank raises its availability and then looks at its rings: one of us sees
+            // the other.
+            fence(Ordering::SeqCst);
+            if self.expected.is_raised(TaskKind::Shm) && !self.is_claimed() {
+                self.node.wake_worker(self.id);
+            }
+        }
+    }
+
+    /// This rank as a worker. Made at its first wait, under its claim.
+    pub(crate) fn worker(&self, claim: &mut Claim<'_>) -> &Worker<'static> {
+        debug_assert!(core::ptr::eq(claim.rank(), self));
+        // SAFETY: the worker, once made, lives as long as the node.
+        unsafe {
+            if let Some(worker) = self.worker.load(Ordering::Acquire).as_ref() {
+                return worker;
+            }
+        }
+        self.make_worker()
+    }
+
+    #[cold]
+    fn make_worker(&self) -> &Worker<'static> {
+        let node = self.node;
+        let room = node.size().saturating_sub(1) as usize;
+        // SAFETY: the table has `node.size()` entries, and under the claim we are alone; the
+        // counters live as long as the node.
+        let (storage, counters) = unsafe {
+            (
+                core::slice::from_raw_parts_mut(self.victims, room),
+                &*(&raw const self.counters),
+            )
+        };
+        let limit = node.settings().steal_locality;
+        let bound_cpu = |rank| node.rank(rank).boot.cpu;
+        let order = victim::build(
+            self.id,
+            node.size(),
+            node.places(),
+            bound_cpu,
+            limit,
+            storage,
+        );
+        // SAFETY: the room is ours, and nobody has seen it yet.
+        unsafe {
+            let worker = Worker::new(order, counters, node.settings());
+            self.worker_room.write(worker);
+            self.worker.store(self.worker_room, Ordering::Release);
+            &*self.worker_room
+        }
     }
 }

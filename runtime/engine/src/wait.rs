@@ -1,9 +1,46 @@
 //! How a rank waits.
+//!
+//! A waiting rank holds its claim, so that nobody steals from it (rule 1), and takes turns:
+//! its own messages first, then, when they rest, a step of stealing. When nothing moved for a
+//! while it parks, without its claim; thieves may then work for it, and whoever completes
+//! something of it, or sends to it, wakes it.
+//!
+//! How long it takes turns before it parks depends on the node: long when every rank has a
+//! CPU, very short when ranks outnumber CPUs, for ever with `COHORT_WAIT=spin`.
+//!
+//! # Why nothing is lost
+//! The rank announces its sleep (and, if it may steal, enters the idle set), passes its heavy
+//! barrier, and looks at everything once more: the condition, its own messages, and all victims.
+//! Whoever publishes something passes the light barrier before it asks whether the rank sleeps.
+//! Only a victim whose claim was taken at the last look may hide work; then the sleep is short.
 
+use crate::arch::{TICKS_PER_US, ticks};
 use crate::claim::Claim;
+use crate::progress::{self, Thief};
+use crate::protocol::job::JobRef;
 use crate::rank::Rank;
+use cohort_base::settings::WaitMode;
+use cohort_base::sync::pause;
+use cohort_steal::park::Awake;
+use cohort_steal::policy::{Outcome, Worker};
+use core::time::Duration;
 
-/// What a rank waits for, for statistics.
+/// Turns in microseconds without any movement before a rank parks, if it has a CPU of its own.
+const SPIN_US: u64 = 100;
+
+/// The same when ranks outnumber CPUs, in ticks: a few turns.
+const CROWDED_TICKS: u64 = 1500;
+
+/// Turns between two looks at the clock.
+const TURNS_PER_LOOK: u32 = 16;
+
+/// Longest sleep while a victim's claim hides whether it has work.
+const UNSURE_SLEEP: Duration = Duration::from_millis(1);
+
+/// Chunks of a long message that a nonblocking call copies.
+const CHUNKS_PER_PROGRESS: u32 = 8;
+
+/// What a rank waits for, for statistics and traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitKind {
     /// Completion of requests.
@@ -17,26 +54,206 @@ pub enum WaitKind {
 /// Waits until `done`. Meanwhile the rank progresses its own messages and, as the policy says,
 /// those of ranks that compute; then it parks.
 ///
-/// `done` runs often and possibly under the rank's claim: it must be cheap and must not
+/// `done` runs often, also under the rank's claim: it must be cheap and must not
 /// call [`Rank::enter`]. What it looks at must be published by somebody who then calls
-/// [`wake`], or by a message or completion of this rank.
+/// [`wake`], or by a message or completion of this rank. The caller does not hold the claim.
+#[inline]
 pub fn until(rank: &Rank, kind: WaitKind, mut done: impl FnMut() -> bool) {
-    until_with(rank, kind, |_| done());
+    if !done() {
+        until_with(rank, kind, |_| done());
+    }
 }
 
 /// [`until`] whose condition looks at the rank through its claim.
 pub fn until_with(rank: &Rank, kind: WaitKind, done: impl FnMut(&mut Claim<'_>) -> bool) {
-    let _ = done;
-    unimplemented!("{rank:?} {kind:?}")
+    drop(until_claimed(rank.enter(), kind, done));
+}
+
+/// [`until_with`] for a caller that holds the claim, and gets it back.
+pub(crate) fn until_claimed<'rank>(
+    claim: Claim<'rank>,
+    _kind: WaitKind,
+    mut done: impl FnMut(&mut Claim<'_>) -> bool,
+) -> Claim<'rank> {
+    let rank = claim.rank();
+    let mut claim = Some(claim);
+    let mut patience = Patience::new(rank);
+    loop {
+        let mut held = claim.take().unwrap_or_else(|| rank.enter());
+        if done(&mut held) {
+            return held;
+        }
+        let turn = progress::turn(&mut held);
+        let job = turn.job.or_else(|| progress::job_of_own_send(&mut held));
+        if let Some(job) = job {
+            drop(held);
+            // When all chunks are taken, the next turn waits for those who copy them.
+            job.work(u32::MAX);
+            patience.renew();
+            continue;
+        }
+        if turn.moved {
+            patience.renew();
+            claim = Some(held);
+            continue;
+        }
+        let worker = rank.worker(&mut held);
+        if steal(rank, worker) {
+            patience.renew();
+        } else if patience.is_over() {
+            drop(held);
+            if park(rank, worker, &mut done) {
+                patience.renew();
+            }
+            continue;
+        } else {
+            pause();
+        }
+        // Another thread of the rank may want its turn.
+        claim = (!rank.threads_multiple()).then_some(held);
+    }
+}
+
+/// One step of stealing; `true` when something moved.
+#[inline]
+fn steal(rank: &Rank, worker: &Worker<'_>) -> bool {
+    let policy = rank.node().policy();
+    policy.may_steal() && {
+        let victims = Thief { node: rank.node() };
+        matches!(policy.step(worker, &victims), Outcome::Progressed { .. })
+    }
+}
+
+/// How long a rank goes on taking turns without movement.
+struct Patience {
+    limit: Option<u64>,
+    since: u64,
+    turns: u32,
+}
+
+impl Patience {
+    #[inline]
+    fn new(rank: &Rank) -> Self {
+        let node = rank.node();
+        let limit = match node.settings().wait {
+            WaitMode::Spin => None,
+            WaitMode::Park => Some(0),
+            WaitMode::Auto if node.is_crowded() => Some(CROWDED_TICKS),
+            WaitMode::Auto => Some(SPIN_US * TICKS_PER_US),
+        };
+        Self {
+            limit,
+            since: 0,
+            turns: 0,
+        }
+    }
+
+    /// Something moved.
+    #[inline]
+    fn renew(&mut self) {
+        self.turns = 0;
+    }
+
+    /// Nothing moved in one more turn: is it time to park?
+    #[inline]
+    fn is_over(&mut self) -> bool {
+        let Some(limit) = self.limit else {
+            return false;
+        };
+        if self.turns == 0 {
+            self.since = ticks();
+        }
+        self.turns += 1;
+        limit == 0
+            || self.turns % TURNS_PER_LOOK == 0 && ticks().wrapping_sub(self.since) >= limit
+    }
+}
+
+/// Parks until something happens; `true` when something was found or did happen.
+#[cold]
+fn park(
+    rank: &Rank,
+    worker: &Worker<'_>,
+    done: &mut impl FnMut(&mut Claim<'_>) -> bool,
+) -> bool {
+    let node = rank.node();
+    if node.policy().may_steal() {
+        node.idle().insert(rank.id());
+    }
+    let ticket = rank.park().prepare(node.barriers());
+    let limit = match last_look(rank, worker, done) {
+        LastLook::Found => {
+            rank.park().cancel(ticket);
+            leave_idle(rank, worker);
+            return true;
+        }
+        LastLook::Nothing => None,
+        LastLook::Unsure => Some(UNSURE_SLEEP),
+    };
+    rank.counters().count_park();
+    let awake = rank.park().sleep(ticket, limit);
+    leave_idle(rank, worker) || awake == Awake::Woken
+}
+
+/// Leaves the idle set. `true`: a sender had picked the rank to work for another one, and it has
+/// made its round of stealing.
+fn leave_idle(rank: &Rank, worker: &Worker<'_>) -> bool {
+    let policy = rank.node().policy();
+    let picked = policy.may_steal() && !rank.node().idle().remove(rank.id());
+    if picked {
+        // Whatever the outcome, the errand is done: nobody else was sent for it.
+        let _ = policy.last_look(worker, &Thief { node: rank.node() });
+    }
+    picked
+}
+
+/// What a rank found after it had announced its sleep.
+enum LastLook {
+    Found,
+    Nothing,
+    Unsure,
+}
+
+fn last_look(
+    rank: &Rank,
+    worker: &Worker<'_>,
+    done: &mut impl FnMut(&mut Claim<'_>) -> bool,
+) -> LastLook {
+    let mut claim = rank.enter();
+    if done(&mut claim) {
+        return LastLook::Found;
+    }
+    let turn = progress::turn(&mut claim);
+    let job: Option<JobRef> = turn
+        .job
+        .or_else(|| progress::job_of_own_send(&mut claim));
+    if turn.moved || job.is_some() {
+        // The next turn of the wait finds the job again.
+        return LastLook::Found;
+    }
+    drop(claim);
+    let victims = Thief { node: rank.node() };
+    match rank.node().policy().last_look(worker, &victims) {
+        Outcome::Idle => LastLook::Nothing,
+        Outcome::Busy => LastLook::Unsure,
+        Outcome::Progressed { .. } => LastLook::Found,
+    }
 }
 
 /// One turn of progress that never waits (for `MPI_Test`, `MPI_Iprobe`). The caller does not
 /// hold the rank's claim.
 pub fn progress(rank: &Rank) {
-    unimplemented!("{rank:?}")
+    let mut claim = rank.enter();
+    let turn = progress::turn(&mut claim);
+    let job = turn.job.or_else(|| progress::job_of_own_send(&mut claim));
+    drop(claim);
+    if let Some(job) = job {
+        job.work(CHUNKS_PER_PROGRESS);
+    }
 }
 
 /// Wakes `rank` if it sleeps in [`until`]; the caller has published (release) what its `done` looks at.
+#[inline]
 pub fn wake(rank: &Rank) {
-    unimplemented!("{rank:?}")
+    rank.wake();
 }

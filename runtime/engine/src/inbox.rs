@@ -1,0 +1,80 @@
+//! The receiving end of a rank: the rings that its senders have made.
+//!
+//! A sender stores its ring in the table first and then its number in the list, so that the receiver,
+//! which polls the list, finds every ring. A wait that is about to sleep looks again
+//! behind its heavy barrier, as for messages.
+
+use crate::ring::Ring;
+use cohort_base::LocalRank;
+use cohort_base::sync::CacheLine;
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// Where a rank's senders show it their rings.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    /// The ring of each sender, or null; `node.size()` entries.
+    rings: *const AtomicPtr<Ring>,
+    /// Senders, plus one, in the order in which they came; 0 where one is about to be written.
+    senders: *const AtomicU32,
+    count: CacheLine<AtomicU32>,
+    size: u32,
+}
+
+impl Inbox {
+    /// An inbox over zeroed tables of `size` entries.
+    ///
+    /// # Safety
+    /// The tables are zero, live as long as the inbox, and are used by nobody else.
+    pub(crate) unsafe fn new(
+        rings: *const AtomicPtr<Ring>,
+        senders: *const AtomicU32,
+        size: u32,
+    ) -> Self {
+        Self {
+            rings,
+            senders,
+            count: CacheLine(AtomicU32::new(0)),
+            size,
+        }
+    }
+
+    /// Shows the rank the ring of one more sender. By the sender, once.
+    pub(crate) fn add(&self, sender: LocalRank, ring: &Ring) {
+        // SAFETY: senders are below `size`, and each adds one ring.
+        unsafe {
+            let slot = &*self.rings.add(sender as usize);
+            // Release pairs with the Acquire in `ring`: zeroed cells first.
+            slot.store(core::ptr::from_ref(ring).cast_mut(), Ordering::Release);
+            let place = self.count.fetch_add(1, Ordering::Relaxed);
+            // Release pairs with the Acquire in `sender`.
+            (*self.senders.add(place as usize)).store(sender + 1, Ordering::Release);
+        }
+    }
+
+    /// The ring of one sender, once it has one.
+    #[inline]
+    pub(crate) fn ring(&self, sender: LocalRank) -> Option<&Ring> {
+        debug_assert!(sender < self.size);
+        // SAFETY: rings live as long as the node; Acquire pairs with the Release in `add`.
+        unsafe {
+            (*self.rings.add(sender as usize))
+                .load(Ordering::Acquire)
+                .as_ref()
+        }
+    }
+
+    /// Senders that have rings, at most.
+    #[inline]
+    pub(crate) fn count(&self) -> u32 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// The sender that came in this place, unless it is just coming.
+    #[inline]
+    pub(crate) fn sender(&self, place: u32) -> Option<LocalRank> {
+        debug_assert!(place < self.size);
+        // SAFETY: places are below the count, which is at most `size`.
+        let sender = unsafe { (*self.senders.add(place as usize)).load(Ordering::Acquire) };
+        sender.checked_sub(1)
+    }
+}

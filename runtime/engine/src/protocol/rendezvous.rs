@@ -1,0 +1,97 @@
+//! Rendezvous: the receiver copies straight from the sender's buffer.
+//!
+//! The sender posts an [`Offer`] with the address of its request. Whoever matches it with a
+//! receive, under the receiver's claim, takes the offer (from then on the send cannot be
+//! withdrawn), copies from user buffer to user buffer, and completes both requests.
+
+use crate::claim::Claim;
+use crate::datatype;
+use crate::error::EngineError;
+use crate::matching::Want;
+use crate::message::{Envelope, Status};
+use crate::outbox;
+use crate::protocol::Offer;
+use crate::protocol::job::Job;
+use crate::request::{Buffer, Owned, Request, RequestRef};
+use crate::ring::{Header, PayloadKind};
+use cohort_base::LocalRank;
+use core::ptr::null;
+
+/// Longest message that is copied at once under the receiver's claim; longer ones become a [`Job`].
+pub(crate) const AT_ONCE_MAX: u64 = 64 << 10;
+
+/// Offers a message.
+///
+/// # Safety
+/// The buffer is readable until the request is complete.
+pub(crate) unsafe fn send(
+    claim: &mut Claim<'_>,
+    buffer: Buffer<'_>,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<RequestRef, EngineError> {
+    let request =
+        Request::make(claim, Some(buffer), Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    let layout = buffer.layout();
+    let offer = Offer {
+        request: request.as_ptr(),
+        bytes: layout.bytes(),
+        data: layout.contiguous().map_or(null(), <*mut u8>::cast_const),
+    };
+    let header = Header::new(envelope, PayloadKind::Offer, size_of::<Offer>());
+    // SAFETY: the request is ours and in no list; the offer is a plain value.
+    unsafe {
+        (*request.as_ptr()).owned = Owned::Offers;
+        claim.state().offers.push(request.as_ptr());
+        if let Err(error) = outbox::post(claim, to, header, (&raw const offer).cast()) {
+            Request::complete_quietly(request.as_ptr(), Status::EMPTY);
+            RequestRef(request).release(claim);
+            return Err(error);
+        }
+    }
+    Ok(RequestRef(request))
+}
+
+/// Receives an offer that was taken: copies it at once or makes a job. Returns the bytes copied.
+///
+/// # Safety
+/// `receive` is a pending receive of the claimed rank in no queue.
+pub(crate) unsafe fn receive(
+    claim: &mut Claim<'_>,
+    offer: Offer,
+    envelope: Envelope,
+    receive: *mut Request,
+) -> u64 {
+    // SAFETY: the caller's promise; a taken offer's request is valid until we complete it.
+    unsafe {
+        let capacity = (*receive).layout().map_or(0, |layout| layout.bytes());
+        let status = Status::delivered(envelope, offer.bytes, capacity);
+        let bytes = status.bytes as u64;
+        if bytes > AT_ONCE_MAX && Job::start(claim, offer, receive, status) {
+            return 0;
+        }
+        copy_range(&offer, receive, 0, bytes);
+        Request::complete(offer.request, Status::EMPTY);
+        Request::complete(receive, status);
+        bytes
+    }
+}
+
+/// Copies bytes `[from, to)` of the offered message into the buffer of `receive`.
+///
+/// # Safety
+/// The offer was taken for `receive` and neither request is complete.
+pub(crate) unsafe fn copy_range(offer: &Offer, receive: *mut Request, from: u64, to: u64) {
+    // SAFETY: the requests keep their datatypes and their owners keep the buffers until
+    // completion; MPI forbids that they overlap.
+    unsafe {
+        let Some(destination) = (*receive).layout() else {
+            return;
+        };
+        if !offer.data.is_null() {
+            datatype::unpack(destination, from, offer.data.add(from as usize), to - from);
+        } else if let Some(source) = (*offer.request).layout() {
+            datatype::copy(destination, source, from, to);
+        }
+    }
+}
