@@ -13,8 +13,16 @@ use std::vec::Vec;
 /// Runs `work` at every member of a fresh communicator of `size` ranks; returns the results
 /// in rank order.
 pub(super) fn on_ranks<R: Send>(size: u32, work: impl Fn(&Group<'_>) -> R + Sync) -> Vec<R> {
+    on_node(Node::for_test(size), work)
+}
+
+/// [`on_ranks`] on all ranks of `node`.
+pub(super) fn on_node<R: Send>(
+    node: &'static Node,
+    work: impl Fn(&Group<'_>) -> R + Sync,
+) -> Vec<R> {
     const CONTEXT: u32 = 1;
-    let node = Node::for_test(size);
+    let size = node.size();
     let world: Vec<_> = (0..size).collect();
     thread::scope(|scope| {
         let start = |me| {

@@ -1,12 +1,15 @@
 //! Long random sequences of different collectives, with members that run ahead and lag behind.
 
 use super::data::{Random, int};
-use super::on_ranks;
+use super::on_node;
 use crate::coll::{
     Blocks, Group, Reduction, allgather, allreduce, barrier, bcast, gather, scatter,
 };
 use crate::datatype::{Layout, TypeRef};
+use crate::node::Node;
 use crate::op::{Op, PredefinedOp};
+use cohort_base::settings::{Settings, WaitMode};
+use core::time::Duration;
 use std::thread;
 use std::vec;
 use std::vec::Vec;
@@ -95,20 +98,36 @@ fn one(group: &Group<'_>, kind: u64, root: usize, count: usize, round: usize) {
     }
 }
 
+/// Runs the sequence on `size` ranks; some of the time a member is late enough for the
+/// others to park.
+fn run(size: u32, wait: WaitMode) {
+    let node = Node::for_test_with(
+        size,
+        Settings {
+            wait,
+            ..Settings::DEFAULT
+        },
+    );
+    on_node(node, |group| {
+        let mut common = Random::new(size.into());
+        let mut delay = Random::new(1000 + u64::from(group.me));
+        for round in 0..ROUNDS {
+            let (kind, root) = (common.below(8), common.below(size.into()) as usize);
+            let count = [1, 1, 1, 50, 300][common.below(5) as usize];
+            match delay.below(400) {
+                0 => thread::sleep(Duration::from_micros(300)),
+                1..20 => thread::yield_now(),
+                _ => {}
+            }
+            one(group, kind, root, count, round);
+        }
+    });
+}
+
 #[test]
 fn members_run_ahead_and_lag_behind() {
     for size in [2, 3, 6] {
-        on_ranks(size, |group| {
-            let mut common = Random::new(size.into());
-            let mut delay = Random::new(1000 + u64::from(group.me));
-            for round in 0..ROUNDS {
-                let (kind, root) = (common.below(8), common.below(size.into()) as usize);
-                let count = [1, 1, 1, 50, 300][common.below(5) as usize];
-                for _ in 0..delay.below(200).saturating_sub(190) * 2 {
-                    thread::yield_now();
-                }
-                one(group, kind, root, count, round);
-            }
-        });
+        run(size, WaitMode::Auto);
+        run(size, WaitMode::Park);
     }
 }
