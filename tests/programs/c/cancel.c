@@ -1,5 +1,5 @@
-// A receive that nothing matches can be cancelled; a
-// message is taken by the cancelled receive or by the next one, never lost.
+// A receive that nothing matches can be cancelled; a message is taken by the receive that was
+// cancelled too late or by the next one, and never lost.
 //# ranks: 1 2
 #include "check.h"
 

@@ -35,7 +35,7 @@ __attribute__((unused)) static int class_of(int code) {
     return error_class;
 }
 
-static void start(int *argc, char ***argv) {
+__attribute__((unused)) static void start(int *argc, char ***argv) {
     MPI_Init(argc, argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

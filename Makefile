@@ -1,0 +1,58 @@
+# Everyday commands. Each installs what it needs (tools/cache.sh) and needs no argument.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+BUILT := $(TARGET)/release
+export TEST_BUILT := $(BUILT)
+# Crates whose protocols are explored by loom; loom gets a target directory of its own.
+LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-engine
+
+.PHONY: help build run test unit loom suites bench overlap peers lint system
+
+help:
+	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
+	@echo "make run     build, then a heat solver on 4 ranks with steal statistics"
+	@echo "make test    unit tests, loom models, tidy checks, C programs, mpi4py's suite, binaries"
+	@echo "make bench   the overlap experiment, and latencies beside other MPIs"
+	@echo "make lint    rustfmt and clippy, warnings are errors"
+
+system:
+	@tools/cache.sh system
+
+build: system
+	cargo build --release --workspace --exclude cohort-tests
+	tools/install-names.sh $(BUILT)
+
+run: build
+	@mkdir -p $(TARGET)/examples
+	$(BUILT)/mpicc -O2 -o $(TARGET)/examples/heat tests/programs/c/heat.c -lm
+	@tools/run-heat.sh $(BUILT)/pip-exec $(TARGET)/examples/heat
+
+test: build unit loom suites
+
+unit: system
+	cargo test --workspace --exclude cohort-tests
+
+loom: system
+	RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 \
+	    cargo test --release --target-dir $(TARGET)/loom $(LOOM) --lib loom
+
+suites: build
+	tools/cache.sh mpich mpi4py mpi4py-src netpipe pympistandard
+	cargo test -p cohort-tests --test runner -- $(FILTER)
+
+bench: overlap peers
+
+overlap: build
+	tools/cache.sh mpich
+	python3 benches/overlap.py --built $(BUILT)
+
+peers: build
+	tools/cache.sh mpich openmpi impi
+	python3 benches/peers.py --built $(BUILT)
+
+lint: system
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings

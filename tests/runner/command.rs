@@ -1,0 +1,252 @@
+//! Runs a command with a time limit and looks for tasks that it left behind.
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{RwLock, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Trials that measure time hold this for writing, all others for reading.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// How long tasks may outlive the command that started them.
+const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+
+/// A command that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    line: String,
+    status: ExitStatus,
+    /// Standard output, invalid UTF-8 replaced.
+    pub stdout: String,
+    /// Standard error, invalid UTF-8 replaced.
+    pub stderr: String,
+    /// From start to the end of the command.
+    pub elapsed: Duration,
+}
+
+impl Ended {
+    /// Exit code; 128 + signal for a signalled command.
+    pub fn code(&self) -> i32 {
+        self.status
+            .code()
+            .unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+    }
+
+    /// An error text with everything that helps to find the cause.
+    pub fn failure(&self, reason: &str) -> String {
+        let mut text = format!(
+            "{reason}\n  command: {}\n  exit code: {}",
+            self.line,
+            self.code()
+        );
+        for (name, stream) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            let _ = write!(text, "\n  {name}:\n{}", tail(stream, 60));
+        }
+        text
+    }
+
+    /// # Errors
+    /// When the exit code is not `code`.
+    pub fn expect_code(self, code: i32) -> Result<Self, String> {
+        if self.code() == code {
+            Ok(self)
+        } else {
+            Err(self.failure(&format!("expected exit code {code}")))
+        }
+    }
+
+    /// # Errors
+    /// When neither stream contains `text`.
+    pub fn expect_text(self, text: &str) -> Result<Self, String> {
+        if self.stdout.contains(text) || self.stderr.contains(text) {
+            Ok(self)
+        } else {
+            Err(self.failure(&format!("expected the output to contain {text:?}")))
+        }
+    }
+}
+
+/// A command being put together.
+pub struct Program {
+    command: Command,
+    seconds: u64,
+    alone: bool,
+}
+
+impl Program {
+    /// A command of the program `path`, with a limit of 60 s and no `COHORT_*` variable.
+    pub fn new(path: impl AsRef<OsStr>) -> Self {
+        let mut command = Command::new(path);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("COHORT_") {
+                command.env_remove(name);
+            }
+        }
+        Self {
+            command,
+            seconds: 60,
+            alone: false,
+        }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    /// Sets an environment variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Sets the limit, in seconds.
+    #[must_use]
+    pub fn seconds(mut self, seconds: u64) -> Self {
+        self.seconds = seconds;
+        self
+    }
+
+    /// Runs while no other trial runs a command.
+    #[must_use]
+    pub fn alone(mut self, alone: bool) -> Self {
+        self.alone = alone;
+        self
+    }
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// When it does not start, exceeds its limit (its process group is then killed),
+    /// or leaves tasks of its process group behind.
+    pub fn run(self) -> Result<Ended, String> {
+        self.run_with(|_| ())
+    }
+
+    /// As [`Program::run`]; calls `meddle` with the started command's process id.
+    ///
+    /// # Errors
+    /// As [`Program::run`].
+    pub fn run_with(mut self, meddle: impl FnOnce(u32)) -> Result<Ended, String> {
+        let (_shared, _exclusive);
+        if self.alone {
+            _exclusive = MACHINE
+                .write()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+        } else {
+            _shared = MACHINE
+                .read()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        let line = format!("{:?}", self.command);
+        self.command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        self.command.process_group(0);
+        let start = Instant::now();
+        let mut child = self
+            .command
+            .spawn()
+            .map_err(|error| format!("{line}: {error}"))?;
+        let group = Pid::from_child(&child);
+        let (stdout, stderr) = (drain(child.stdout.take()), drain(child.stderr.take()));
+        meddle(child.id());
+        let status = wait(&mut child, start + Duration::from_secs(self.seconds));
+        let elapsed = start.elapsed();
+        let leftover = status.is_some() && outlives(group);
+        let _ = kill_process_group(group, Signal::KILL);
+        let status = match status {
+            Some(status) => status,
+            None => child.wait().map_err(|error| format!("{line}: {error}"))?,
+        };
+        let read = |stream: mpsc::Receiver<String>| {
+            stream
+                .recv_timeout(Duration::from_secs(5))
+                .unwrap_or_else(|_| "(held open)".into())
+        };
+        let ended = Ended {
+            line,
+            status,
+            stdout: read(stdout),
+            stderr: read(stderr),
+            elapsed,
+        };
+        if elapsed >= Duration::from_secs(self.seconds) {
+            return Err(ended.failure(&format!("no end within {} s", self.seconds)));
+        }
+        if leftover {
+            return Err(ended.failure("the command ended, but tasks of it live on"));
+        }
+        Ok(ended)
+    }
+}
+
+/// The child's status, or None when `deadline` passes first.
+fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
+    let mut pause = Duration::from_micros(500);
+    while Instant::now() < deadline {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(10));
+    }
+    None
+}
+
+/// Whether the process group has members after the grace time.
+fn outlives(group: Pid) -> bool {
+    let deadline = Instant::now() + LEFTOVER_GRACE;
+    while test_kill_process_group(group).is_ok() {
+        if Instant::now() >= deadline {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// Reads a pipe to its end on a thread of its own, so that the writer never blocks.
+fn drain(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            let _ = stream.read_to_end(&mut bytes);
+        }
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receiver
+}
+
+/// The last `lines` lines, indented.
+fn tail(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    let skipped = all.len().saturating_sub(lines);
+    let head = if skipped > 0 {
+        format!("    ({skipped} lines before)\n")
+    } else {
+        String::new()
+    };
+    head + &all[skipped..]
+        .iter()
+        .map(|line| format!("    {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}

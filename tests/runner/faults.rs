@@ -1,0 +1,124 @@
+//! Ranks that die: the job ends at once, says why, and leaves nothing behind.
+//!
+//! [`crate::command::Program`] itself checks that no task of the job lives on.
+
+use crate::command::{Ended, Program};
+use crate::directives::Abi;
+use crate::{Outcome, place, programs, trial};
+use libtest_mimic::Trial;
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A job whose rank dies must have ended within this time after the death.
+const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial(
+            "faults/kill -9 of one rank ends the job".into(),
+            killed_rank,
+        ),
+        trial(
+            "faults/SIGTERM to pip-exec ends the job".into(),
+            terminated_job,
+        ),
+        trial("faults/--timeout ends the job".into(), expired_job),
+        trial(
+            "faults/a segmentation fault names rank and address".into(),
+            crashed_rank,
+        ),
+    ]
+}
+
+/// Rank processes of the job that pip-exec (process `root`) started.
+fn ranks_of(root: u32) -> Vec<Pid> {
+    let path = format!("/proc/{root}/task/{root}/children");
+    let children = std::fs::read_to_string(Path::new(&path)).unwrap_or_default();
+    children
+        .split_whitespace()
+        .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
+        .collect()
+}
+
+/// The program whose ranks wait or crash, compiled once.
+fn stuck() -> Result<PathBuf, String> {
+    static EXECUTABLE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let make = || programs::compile_as("fault", &programs::source("stuck.c"), Abi::Mpich, &[]);
+    EXECUTABLE.get_or_init(make).clone()
+}
+
+/// Runs `stuck.c`, whose ranks wait forever, on 4 ranks; calls `strike` when all wait.
+fn strike(strike: impl FnOnce(u32, &[Pid]), arguments: &[&str]) -> Result<Ended, String> {
+    let executable = stuck()?;
+    let mut struck = Instant::now();
+    let ended = Program::new(place::built_file("pip-exec")?)
+        .args(arguments)
+        .args(["-n", "4"])
+        .arg(executable)
+        .arg("wait")
+        .seconds(20)
+        .run_with(|root| {
+            let deadline = Instant::now() + Duration::from_secs(5);
+            while ranks_of(root).len() < 4 && Instant::now() < deadline {
+                sleep(Duration::from_millis(5));
+            }
+            sleep(Duration::from_millis(300));
+            struck = Instant::now();
+            strike(root, &ranks_of(root));
+        })?;
+    if arguments.is_empty() && struck.elapsed() > END_WITHIN + Duration::from_secs(1) {
+        return Err(ended.failure(&format!(
+            "the job ended {:?} after the blow",
+            struck.elapsed()
+        )));
+    }
+    Ok(ended)
+}
+
+fn killed_rank() -> Outcome {
+    let blow = |_root, ranks: &[Pid]| {
+        if let Some(&rank) = ranks.get(1) {
+            let _ = kill_process(rank, Signal::KILL);
+        }
+    };
+    strike(blow, &[])?
+        .expect_code(128 + 9)?
+        .expect_text("rank")?;
+    Ok(())
+}
+
+fn terminated_job() -> Outcome {
+    let blow = |root: u32, _ranks: &[Pid]| {
+        if let Some(root) = Pid::from_raw(root.cast_signed()) {
+            let _ = kill_process(root, Signal::TERM);
+        }
+    };
+    strike(blow, &[])?.expect_code(128 + 15)?;
+    Ok(())
+}
+
+fn expired_job() -> Outcome {
+    let ended = strike(|_, _| (), &["--timeout", "1"])?;
+    if ended.code() == 0 || ended.elapsed > Duration::from_secs(4) {
+        return Err(ended.failure("expected a failure after about 1 s"));
+    }
+    Ok(())
+}
+
+fn crashed_rank() -> Outcome {
+    let executable = stuck()?;
+    Program::new(place::built_file("pip-exec")?)
+        .args(["-n", "4"])
+        .arg(executable)
+        .arg("crash")
+        .seconds(20)
+        .run()?
+        .expect_code(128 + 11)?
+        .expect_text("rank 1")?
+        .expect_text("SIGSEGV")?;
+    Ok(())
+}

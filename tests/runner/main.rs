@@ -1,0 +1,44 @@
+//! Integration tests: real programs under `pip-exec`, external suites, and the tidy checks.
+//!
+//! Run by `make test` after `make build`. Arguments are those of libtest: a filter
+//! (`cargo test -p cohort-tests -- c/ring`), `--list`, `--test-threads`.
+//!
+//! | prefix      | what runs                                                    | module        |
+//! |-------------|--------------------------------------------------------------|---------------|
+//! | `tidy/`     | checks of the tree and of the built libraries                | [`tidy`]      |
+//! | `c/`        | `tests/programs/c/*.c` by their `//#` directives             | [`programs`]  |
+//! | `faults/`   | killed and aborting ranks                                    | [`faults`]    |
+//! | `binaries/` | unmodified third-party binaries                              | [`binaries`]  |
+//! | `mpi4py/`   | mpi4py's own suite, as `tests/suites/mpi4py.toml` lays it out | [`mpi4py`]    |
+
+mod binaries;
+mod command;
+mod directives;
+mod faults;
+mod mpi4py;
+mod place;
+mod programs;
+mod tidy;
+
+use libtest_mimic::{Arguments, Trial};
+use std::process::ExitCode;
+
+/// Result of a trial: the error is the text shown to the person who reads the log.
+type Outcome = Result<(), String>;
+
+/// A named trial.
+fn trial(name: String, body: impl FnOnce() -> Outcome + Send + 'static) -> Trial {
+    Trial::test(name, move || body().map_err(Into::into))
+}
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Programs with timings in them must not share the machine with many others.
+    arguments.test_threads.get_or_insert(2);
+    let mut trials = tidy::trials();
+    trials.extend(programs::trials());
+    trials.extend(faults::trials());
+    trials.extend(binaries::trials());
+    trials.extend(mpi4py::trials());
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

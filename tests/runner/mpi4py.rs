@@ -1,0 +1,130 @@
+//! mpi4py's own test suite, laid out by `tests/suites/mpi4py.toml`.
+
+use crate::command::Program;
+use crate::{Outcome, place, trial};
+use libtest_mimic::Trial;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Suite {
+    /// Rank counts that every group runs with.
+    ranks: Vec<u32>,
+    /// Time limit of one run.
+    seconds: u64,
+    group: Vec<Group>,
+    left_out: Vec<LeftOut>,
+    #[serde(default)]
+    skip: Vec<Skip>,
+}
+
+/// Modules that run together in one job.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Group {
+    name: String,
+    modules: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LeftOut {
+    reason: String,
+    modules: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Skip {
+    pattern: String,
+    reason: String,
+    /// Only with these rank counts; empty: with all.
+    #[serde(default)]
+    ranks: Vec<u32>,
+}
+
+/// One trial per group and rank count, and one for the layout itself.
+pub fn trials() -> Vec<Trial> {
+    let suite = match read() {
+        Ok(suite) => Arc::new(suite),
+        Err(error) => return vec![trial("mpi4py/layout".into(), || Err(error))],
+    };
+    let layout = Arc::clone(&suite);
+    let mut trials = vec![trial("mpi4py/layout".into(), move || layout.check())];
+    for index in 0..suite.group.len() {
+        for &ranks in &suite.ranks {
+            let suite = Arc::clone(&suite);
+            let name = format!("mpi4py/{}/{ranks}", suite.group[index].name);
+            trials.push(trial(name, move || suite.run(&suite.group[index], ranks)));
+        }
+    }
+    trials
+}
+
+fn read() -> Result<Suite, String> {
+    let path = place::root().join("tests/suites/mpi4py.toml");
+    let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+    toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+impl Suite {
+    /// Every module of the suite is either in a group or left out, once, with a reason.
+    fn check(&self) -> Outcome {
+        let folder = place::cached("mpi4py-src/test", "mpi4py-src")?;
+        let listing = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
+        let present: BTreeSet<String> = listing
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter_map(|name| Some(name.strip_suffix(".py")?.to_owned()))
+            .filter(|name| name.starts_with("test_"))
+            .collect();
+        let mut named = BTreeSet::new();
+        let grouped = self.group.iter().map(|group| &group.modules);
+        for module in grouped
+            .chain(self.left_out.iter().map(|entry| &entry.modules))
+            .flatten()
+        {
+            if !named.insert(module.clone()) {
+                return Err(format!("{module} is named twice"));
+            }
+        }
+        let reasons = self.left_out.iter().map(|entry| &entry.reason);
+        if reasons
+            .chain(self.skip.iter().map(|skip| &skip.reason))
+            .any(|reason| reason.is_empty())
+        {
+            return Err("an entry has no reason".into());
+        }
+        let unlike: Vec<_> = present.symmetric_difference(&named).collect();
+        if unlike.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("not listed, or not there: {unlike:?}"))
+        }
+    }
+
+    fn run(&self, group: &Group, ranks: u32) -> Outcome {
+        let include = format!("^({})\\.py$", group.modules.join("|"));
+        let skipped = self
+            .skip
+            .iter()
+            .filter(|skip| skip.ranks.is_empty() || skip.ranks.contains(&ranks))
+            .flat_map(|skip| ["-x", skip.pattern.as_str()]);
+        let ended = Program::new(place::built_file("pip-exec")?)
+            .env("OPENBLAS_NUM_THREADS", "1")
+            .args(["-n", &ranks.to_string()])
+            .arg(place::cached("mpi4py-venv/bin/python", "mpi4py")?)
+            .arg("-B")
+            .arg(place::cached("mpi4py-src/test/main.py", "mpi4py-src")?)
+            .args(["--no-builddir", "-i", &include])
+            .args(skipped)
+            .seconds(self.seconds)
+            .run()?
+            .expect_code(0)?;
+        if ended.stderr.contains("Ran 0 tests") || !ended.stderr.contains("Ran ") {
+            return Err(ended.failure("no test ran"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Where things lie: the tree, the built binaries, the cache of third-party software.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// Root of the source tree.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the tree")
+        .to_path_buf()
+}
+
+/// Folder of the built `pip-exec`, libraries and wrappers: `TEST_BUILT` or `target/release`.
+pub fn built() -> PathBuf {
+    env::var_os("TEST_BUILT").map_or_else(|| root().join("target/release"), PathBuf::from)
+}
+
+/// A file of [`built`].
+///
+/// # Errors
+/// When it has not been built.
+pub fn built_file(name: &str) -> Result<PathBuf, String> {
+    let path = built().join(name);
+    if path.exists() {
+        Ok(path)
+    } else {
+        Err(format!("{} is missing: run `make build`", path.display()))
+    }
+}
+
+/// Folder that `tools/cache.sh` fills.
+fn cache() -> PathBuf {
+    if let Some(path) = env::var_os("COHORT_CACHE") {
+        return path.into();
+    }
+    let base = env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache"));
+    base.join("cohort")
+}
+
+/// A file of the cache.
+///
+/// # Errors
+/// When it is not there; the message says which item of `tools/cache.sh` brings it.
+pub fn cached(path: &str, item: &str) -> Result<PathBuf, String> {
+    let file = cache().join(path);
+    if file.exists() {
+        Ok(file)
+    } else {
+        Err(format!(
+            "{} is missing: run `tools/cache.sh {item}`",
+            file.display()
+        ))
+    }
+}
+
+/// Folder for compiled test programs; made when it is not there.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn scratch() -> Result<PathBuf, String> {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
+    std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
+}

@@ -1,0 +1,208 @@
+//! `tests/programs/c/*.c`: compiled, run and compared as their directives say.
+
+use crate::command::{Ended, Program};
+use crate::directives::{Abi, Directives};
+use crate::{Outcome, directives, place, trial};
+use libtest_mimic::Trial;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// A C program and what has been learnt about it so far; shared by its trials.
+struct Source {
+    path: PathBuf,
+    directives: Directives,
+    compiled: Mutex<HashMap<String, Result<PathBuf, String>>>,
+    reference: Mutex<HashMap<u32, Result<Vec<String>, String>>>,
+}
+
+/// One way to run a program.
+#[derive(Clone)]
+struct Variant {
+    ranks: u32,
+    abi: Abi,
+    progress: String,
+    wait: String,
+}
+
+/// One trial per program and variant.
+pub fn trials() -> Vec<Trial> {
+    let mut trials = vec![trial("c/directives are read".into(), directives::check)];
+    for path in sources() {
+        let name = stem(&path);
+        match Directives::read(&path) {
+            Ok(directives) => trials.extend(variant_trials(&name, path, directives)),
+            Err(error) => trials.push(trial(format!("c/{name}"), move || Err(error))),
+        }
+    }
+    trials
+}
+
+/// The wheel's or our compiler wrapper for `abi`.
+///
+/// # Errors
+/// When it has not been built or fetched.
+pub fn compiler(abi: Abi) -> Result<PathBuf, String> {
+    match abi {
+        Abi::Mpich => place::cached("mpich-venv/bin/mpicc", "mpich"),
+        Abi::Mpi5Wheel => place::cached("mpich-venv/bin/mpicc_abi", "mpich"),
+        Abi::Mpi5 => place::built_file("mpicc"),
+    }
+}
+
+/// Compiles `source` for `abi` and gives the executable.
+///
+/// # Errors
+/// When the compiler fails; the text holds its messages.
+pub fn compile(source: &Path, abi: Abi, libs: &[String]) -> Result<PathBuf, String> {
+    compile_as(&stem(source), source, abi, libs)
+}
+
+/// As [`compile`], under another name: no two trials may write the same executable.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_as(name: &str, source: &Path, abi: Abi, libs: &[String]) -> Result<PathBuf, String> {
+    let output = place::scratch()?.join(format!("{name}.{abi}"));
+    Program::new(compiler(abi)?)
+        .args([
+            "-O2",
+            "-g",
+            "-std=gnu11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+        ])
+        .arg(&output)
+        .arg(source)
+        .args(libs)
+        .arg("-lm")
+        .run()?
+        .expect_code(0)?;
+    Ok(output)
+}
+
+/// A program of `tests/programs/c`.
+pub fn source(name: &str) -> PathBuf {
+    place::root().join("tests/programs/c").join(name)
+}
+
+fn sources() -> Vec<PathBuf> {
+    let folder = source("");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn variant_trials(name: &str, path: PathBuf, directives: Directives) -> Vec<Trial> {
+    let mut variants = Vec::new();
+    for &abi in &directives.abis {
+        for &ranks in &directives.ranks {
+            for progress in &directives.progress {
+                for wait in &directives.wait {
+                    let (progress, wait) = (progress.clone(), wait.clone());
+                    variants.push(Variant {
+                        ranks,
+                        abi,
+                        progress,
+                        wait,
+                    });
+                }
+            }
+        }
+    }
+    let source = Arc::new(Source {
+        path,
+        directives,
+        compiled: Mutex::default(),
+        reference: Mutex::default(),
+    });
+    let run = |variant: Variant| {
+        let source = Arc::clone(&source);
+        let Variant {
+            ranks,
+            abi,
+            progress,
+            wait,
+        } = &variant;
+        let title = format!("c/{name}/{abi}-{ranks}-{progress}-{wait}");
+        trial(title, move || source.check(&variant))
+    };
+    variants.into_iter().map(run).collect()
+}
+
+impl Source {
+    fn executable(&self, abi: Abi) -> Result<PathBuf, String> {
+        let mut compiled = self.compiled.lock().map_err(|error| error.to_string())?;
+        let make = || compile(&self.path, abi, &self.directives.libs);
+        compiled.entry(abi.to_string()).or_insert_with(make).clone()
+    }
+
+    /// Runs one variant and compares everything the directives promise.
+    fn check(&self, variant: &Variant) -> Outcome {
+        let directives = &self.directives;
+        let ended = Program::new(place::built_file("pip-exec")?)
+            .env("COHORT_PROGRESS", &variant.progress)
+            .env("COHORT_WAIT", &variant.wait)
+            .arg("-n")
+            .arg(variant.ranks.to_string())
+            .arg(self.executable(variant.abi)?)
+            .args(&directives.args)
+            .seconds(directives.seconds)
+            .alone(directives.alone)
+            .run()?
+            .expect_code(directives.exit)?;
+        for (stream, texts) in [
+            (&ended.stdout, &directives.stdout),
+            (&ended.stderr, &directives.stderr),
+        ] {
+            if let Some(text) = texts.iter().find(|text| !stream.contains(text.as_str())) {
+                return Err(ended.failure(&format!("expected the output to contain {text:?}")));
+            }
+        }
+        if directives.differential {
+            let reference = self.reference(variant.ranks)?;
+            if sorted_lines(&ended) != reference {
+                let reason = format!("MPICH prints other lines:\n{}", reference.join("\n"));
+                return Err(ended.failure(&reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// The sorted output lines under MPICH.
+    fn reference(&self, ranks: u32) -> Result<Vec<String>, String> {
+        let executable = self.executable(Abi::Mpich)?;
+        let mut reference = self.reference.lock().map_err(|error| error.to_string())?;
+        let run = || {
+            let ended = Program::new(place::cached("mpich-venv/bin/mpiexec", "mpich")?)
+                .args(["-n", &ranks.to_string()])
+                .arg(&executable)
+                .args(&self.directives.args)
+                .seconds(60)
+                .run()?
+                .expect_code(self.directives.exit)?;
+            Ok(sorted_lines(&ended))
+        };
+        reference.entry(ranks).or_insert_with(run).clone()
+    }
+}
+
+fn sorted_lines(ended: &Ended) -> Vec<String> {
+    let mut lines: Vec<String> = ended.stdout.lines().map(String::from).collect();
+    lines.sort();
+    lines
+}

@@ -1,0 +1,38 @@
+//! Checks of the tree: layers, sizes, words, unsafe blocks; and of the built node image.
+
+mod image;
+mod layers;
+mod text;
+
+use crate::trial;
+use libtest_mimic::Trial;
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial(
+            "tidy/node image has no thread-local storage".into(),
+            image::no_thread_local,
+        ),
+        trial(
+            "tidy/node image asks libc for mem* only".into(),
+            image::few_undefined,
+        ),
+        trial(
+            "tidy/facades export MPI_ and PMPI_ names alike".into(),
+            image::twin_names,
+        ),
+        trial("tidy/dependencies point down".into(), layers::point_down),
+        trial(
+            "tidy/stealable crates are no_std".into(),
+            layers::stealable_no_std,
+        ),
+        trial("tidy/files are short".into(), text::short_files),
+        trial(
+            "tidy/unsafe blocks say why they are sound".into(),
+            text::unsafe_is_explained,
+        ),
+        trial("tidy/no unfinished words".into(), text::no_unfinished_words),
+        trial("tidy/scripts parse".into(), text::scripts_parse),
+    ]
+}

@@ -1,0 +1,112 @@
+//! The order of the layers: a crate depends only on crates of lower layers.
+
+use crate::{Outcome, place};
+use serde::Deserialize;
+use std::process::Command;
+
+/// Crates from the bottom up; a crate may use those of the lines above its own.
+const LAYERS: [&[&str]; 9] = [
+    &["cohort-base"],
+    &["cohort-alloc", "cohort-steal", "cohort-abi"],
+    &["cohort-engine"],
+    &["cohort-object"],
+    &["cohort-binding"],
+    &["cohort-facade", "cohort-abi-facade"],
+    &["cohort-abi-mpich", "cohort-abi-mpi5"],
+    &["cohort-node"],
+    &["cohort-codegen", "cohort-tests"],
+];
+
+/// The loader lies beside the layers: it sees the boot record and the settings only.
+const LOADER: &str = "pip-loader";
+
+/// Crates whose code may run on any task of the node.
+const STEALABLE: [&str; 4] = [
+    "cohort-base",
+    "cohort-alloc",
+    "cohort-steal",
+    "cohort-engine",
+];
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    /// None for an ordinary dependency, else "dev" or "build".
+    kind: Option<String>,
+    path: Option<String>,
+}
+
+fn packages() -> Result<Vec<Package>, String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(place::root())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let metadata: Metadata = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)))?;
+    Ok(metadata.packages)
+}
+
+fn layer(name: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&name))
+}
+
+/// Every dependency between our crates points to a lower layer.
+pub fn point_down() -> Outcome {
+    let mut wrong = Vec::new();
+    for package in packages()? {
+        let ours = package.dependencies.iter().filter(|dependency| {
+            dependency.path.is_some() && dependency.kind.as_deref() != Some("dev")
+        });
+        if package.name == LOADER {
+            let extra = ours.filter(|dependency| dependency.name != "cohort-base");
+            wrong.extend(extra.map(|dependency| format!("{LOADER} sees {}", dependency.name)));
+            continue;
+        }
+        let Some(own) = layer(&package.name) else {
+            wrong.push(format!(
+                "{} has no layer in tests/runner/tidy/layers.rs",
+                package.name
+            ));
+            continue;
+        };
+        for dependency in ours {
+            if layer(&dependency.name).is_none_or(|other| other >= own) {
+                wrong.push(format!("{} depends on {}", package.name, dependency.name));
+            }
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.join("\n"))
+    }
+}
+
+/// Stealable crates say `no_std`.
+pub fn stealable_no_std() -> Outcome {
+    for package in packages()?
+        .iter()
+        .filter(|package| STEALABLE.contains(&package.name.as_str()))
+    {
+        let library = package.manifest_path.replace("Cargo.toml", "src/lib.rs");
+        let text =
+            std::fs::read_to_string(&library).map_err(|error| format!("{library}: {error}"))?;
+        if !text.contains("no_std") {
+            return Err(format!("{library} is not no_std"));
+        }
+    }
+    Ok(())
+}
