@@ -1,0 +1,269 @@
+//! What every function of the binding does with its arguments.
+//!
+//! A function's body returns an error class; the wrappers here turn it into a call of the right
+//! error handler, out of line. The body itself decides nothing about error handlers.
+
+use crate::context::{Process, raise};
+use crate::pending::Pending;
+use crate::request::Failure;
+use alloc::vec::Vec;
+use cohort_abi::{Abi, Constants, Count, Handle, Integer, neutral};
+use cohort_engine::datatype::{TypeRef, predefined};
+use cohort_engine::{EngineError, Rank};
+use cohort_object::{Datatype, Objects};
+use core::ffi::c_void;
+use core::marker::PhantomData;
+
+pub use cohort_object::{Comm, Outcome};
+
+/// One call of the program.
+pub struct Call<'a, A: Abi> {
+    process: &'a Process,
+    abi: PhantomData<A>,
+}
+
+impl<'a, A: Abi> Call<'a, A> {
+    /// A call by `caller`.
+    ///
+    /// # Safety
+    /// `caller` is the calling rank, as the facade got it.
+    #[inline]
+    unsafe fn new(caller: *const c_void) -> Self {
+        Self {
+            // SAFETY: the caller's contract.
+            process: unsafe { Process::of(caller) },
+            abi: PhantomData,
+        }
+    }
+
+    /// The calling rank.
+    #[inline]
+    pub fn rank(&self) -> &'static Rank {
+        self.process.objects.rank()
+    }
+
+    /// Its objects.
+    #[inline]
+    pub fn objects(&self) -> &'a Objects {
+        &self.process.objects
+    }
+
+    /// What it has under way.
+    #[inline]
+    pub fn pending(&self) -> &'a Pending {
+        &self.process.pending
+    }
+
+    /// The datatype of a handle, committed or not.
+    ///
+    /// # Errors
+    /// `MPI_ERR_TYPE`.
+    #[inline]
+    pub fn datatype(&self, handle: A::Datatype) -> Outcome<TypeRef> {
+        match predefined(handle.neutral()) {
+            Some(datatype) => Ok(datatype),
+            None => Ok(self.objects().datatype(handle.neutral())?.layout.clone()),
+        }
+    }
+
+    /// The datatype of a handle, for communication.
+    ///
+    /// # Errors
+    /// `MPI_ERR_TYPE`, also for one that is not committed.
+    #[inline]
+    pub fn committed(&self, handle: A::Datatype) -> Outcome<TypeRef> {
+        if let Some(datatype) = predefined(handle.neutral()) {
+            return Ok(datatype);
+        }
+        let datatype = self.objects().datatype(handle.neutral())?;
+        match datatype.is_committed() {
+            true => Ok(datatype.layout.clone()),
+            false => Err(neutral::ERR_TYPE),
+        }
+    }
+
+    /// The datatypes of an array of handles, committed or not.
+    ///
+    /// # Safety
+    /// The array has `length` entries.
+    ///
+    /// # Errors
+    /// `MPI_ERR_TYPE`; `MPI_ERR_ARG` for NULL.
+    pub unsafe fn datatypes(
+        &self,
+        handles: *const A::Datatype,
+        length: usize,
+    ) -> Outcome<Vec<TypeRef>> {
+        // SAFETY: the caller's contract.
+        unsafe { each(handles, length, |handle| self.datatype(handle)) }
+    }
+
+    /// The datatypes of an array of handles, for communication.
+    ///
+    /// # Safety
+    /// The array has `length` entries.
+    ///
+    /// # Errors
+    /// `MPI_ERR_TYPE`; `MPI_ERR_ARG` for NULL.
+    pub unsafe fn all_committed(
+        &self,
+        handles: *const A::Datatype,
+        length: usize,
+    ) -> Outcome<Vec<TypeRef>> {
+        // SAFETY: the caller's contract.
+        unsafe { each(handles, length, |handle| self.committed(handle)) }
+    }
+
+    /// Keeps a new datatype and returns its handle.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub fn add_datatype(&self, datatype: TypeRef) -> Outcome<A::Datatype> {
+        let handle = self.objects().add_datatype(Datatype::new(datatype))?;
+        Ok(A::Datatype::from_neutral(handle))
+    }
+}
+
+/// Runs the body of a call on a communicator, whose error handler hears of a failure.
+///
+/// # Safety
+/// `caller` is the calling rank.
+#[inline]
+pub unsafe fn on_comm<A: Abi>(
+    caller: *const c_void,
+    comm: A::Comm,
+    body: impl FnOnce(&Call<'_, A>, &Comm) -> Outcome<()>,
+) -> core::ffi::c_int {
+    // SAFETY: the caller's contract.
+    let call = unsafe { Call::<A>::new(caller) };
+    let comm = comm.neutral();
+    match call.objects().comm(comm).and_then(|object| body(&call, object)) {
+        Ok(()) => A::error_out(neutral::SUCCESS),
+        Err(class) => raise::<A>(call.process, comm, class),
+    }
+}
+
+/// Runs the body of a call that has no communicator: `MPI_COMM_SELF`'s error handler
+/// hears of a failure (MPI-4.1, 9.3).
+///
+/// # Safety
+/// `caller` is the calling rank.
+#[inline]
+pub unsafe fn on_process<A: Abi>(
+    caller: *const c_void,
+    body: impl FnOnce(&Call<'_, A>) -> Outcome<()>,
+) -> core::ffi::c_int {
+    // SAFETY: the caller's contract.
+    let call = unsafe { Call::<A>::new(caller) };
+    match body(&call) {
+        Ok(()) => A::error_out(neutral::SUCCESS),
+        Err(class) => raise::<A>(call.process, neutral::handle::COMM_SELF, class),
+    }
+}
+
+/// Runs the body of a call that completes requests: the error handler of the communicator of
+/// the operation that failed hears of it.
+///
+/// # Safety
+/// `caller` is the calling rank.
+#[inline]
+pub unsafe fn on_request<A: Abi>(
+    caller: *const c_void,
+    body: impl FnOnce(&Call<'_, A>) -> Result<(), Failure>,
+) -> core::ffi::c_int {
+    // SAFETY: the caller's contract.
+    let call = unsafe { Call::<A>::new(caller) };
+    match body(&call) {
+        Ok(()) => A::error_out(neutral::SUCCESS),
+        Err(failure) => raise::<A>(call.process, failure.comm, failure.class),
+    }
+}
+
+/// The error class of a failure of the engine.
+#[cold]
+pub fn engine_error(error: EngineError) -> i32 {
+    match error {
+        EngineError::OutOfMemory => neutral::ERR_NO_MEM,
+        EngineError::Truncated { .. } => neutral::ERR_TRUNCATE,
+        EngineError::Unsupported => neutral::ERR_UNSUPPORTED_OPERATION,
+        _ => neutral::ERR_INTERN,
+    }
+}
+
+/// Refuses NULL for a result.
+///
+/// # Errors
+/// `MPI_ERR_ARG`.
+#[inline]
+pub fn output<T>(target: *mut T) -> Outcome<()> {
+    if target.is_null() { Err(neutral::ERR_ARG) } else { Ok(()) }
+}
+
+/// Whether a status argument is `MPI_STATUS_IGNORE`.
+#[inline]
+pub fn ignored<A: Abi>(status: *mut A::Status) -> bool {
+    status.addr() == <A as Constants>::STATUS_IGNORE
+}
+
+/// A count of elements.
+///
+/// # Errors
+/// `MPI_ERR_COUNT` for a negative one.
+#[inline]
+pub fn count<C: Count>(elements: C) -> Outcome<i64> {
+    match elements.to_i64() {
+        elements if elements < 0 => Err(neutral::ERR_COUNT),
+        elements => Ok(elements),
+    }
+}
+
+/// The length of an array.
+///
+/// # Errors
+/// `MPI_ERR_COUNT` for a negative one.
+#[inline]
+pub fn length<I: Integer>(entries: I) -> Outcome<usize> {
+    usize::try_from(entries.to_i64()).map_err(|_| neutral::ERR_COUNT)
+}
+
+/// The integers of an array.
+///
+/// # Safety
+/// The array has `length` entries.
+///
+/// # Errors
+/// `MPI_ERR_ARG` for NULL.
+pub unsafe fn list<I: Integer>(array: *const I, length: usize) -> Outcome<Vec<i64>> {
+    // SAFETY: the caller's contract.
+    unsafe { each(array, length, |entry| Ok(entry.to_i64())) }
+}
+
+/// The counts of an array.
+///
+/// # Safety
+/// The array has `length` entries.
+///
+/// # Errors
+/// `MPI_ERR_ARG` for NULL, `MPI_ERR_COUNT` for a negative count.
+pub unsafe fn counts<C: Count>(array: *const C, length: usize) -> Outcome<Vec<i64>> {
+    // SAFETY: the caller's contract.
+    unsafe { each(array, length, count) }
+}
+
+/// What `convert` makes of each entry of an array.
+///
+/// # Safety
+/// The array has `length` entries.
+unsafe fn each<T: Copy, U>(
+    array: *const T,
+    length: usize,
+    convert: impl FnMut(T) -> Outcome<U>,
+) -> Outcome<Vec<U>> {
+    if length == 0 {
+        return Ok(Vec::new());
+    }
+    output(array.cast_mut())?;
+    // SAFETY: not NULL, and the caller's contract.
+    let entries = unsafe { core::slice::from_raw_parts(array, length) };
+    entries.iter().copied().map(convert).collect()
+}

@@ -1,0 +1,14 @@
+//! Blocking collectives (MPI-4.1 chapter 6), but for the reducing ones.
+
+mod alltoall;
+mod gather;
+mod parts;
+mod reduction;
+mod simple;
+
+pub use alltoall::{alltoall, alltoallv, alltoallw};
+pub use gather::{allgather, allgatherv, gather, gatherv, scatter, scatterv};
+pub use reduction::{
+    allreduce, exscan, reduce, reduce_local, reduce_scatter, reduce_scatter_block, scan,
+};
+pub use simple::{barrier, bcast};

@@ -1,0 +1,188 @@
+//! The buffer arguments of collectives, checked.
+
+use crate::arguments::{Call, Outcome, count, counts, list};
+use crate::p2p::check_buffer;
+use alloc::vec::Vec;
+use cohort_abi::{Abi, Constants, Count, neutral};
+use cohort_engine::EngineError;
+use cohort_engine::coll::{Blocks, Group};
+use cohort_engine::datatype::{Layout, TypeRef};
+use core::ffi::{c_int, c_void};
+
+/// Whether a buffer argument is `MPI_IN_PLACE`.
+#[inline]
+pub fn in_place<A: Abi>(buffer: *const c_void) -> bool {
+    buffer.addr() == <A as Constants>::IN_PLACE
+}
+
+/// The error class of a failed collective.
+#[cold]
+pub fn failure(error: EngineError) -> i32 {
+    match error {
+        // The engine has every collective; what it lacks is an operation on some type.
+        EngineError::Unsupported => neutral::ERR_OP,
+        error => crate::arguments::engine_error(error),
+    }
+}
+
+/// The root argument.
+///
+/// # Errors
+/// `MPI_ERR_ROOT`.
+#[inline]
+pub fn root<A: Abi>(group: &Group<'_>, root: c_int) -> Outcome<u32> {
+    match u32::try_from(A::rank_in(root)) {
+        Ok(root) if (root as usize) < group.world.len() => Ok(root),
+        _ => Err(neutral::ERR_ROOT),
+    }
+}
+
+/// A buffer of elements of one type.
+pub struct Part {
+    base: *mut u8,
+    count: u64,
+    /// The elements' type.
+    pub datatype: TypeRef,
+}
+
+impl Part {
+    /// Checks buffer, count and type.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`.
+    #[inline]
+    pub fn check<A: Abi, C: Count>(
+        call: &Call<'_, A>,
+        buffer: *const c_void,
+        elements: C,
+        datatype: A::Datatype,
+    ) -> Outcome<Self> {
+        let elements = count(elements)?;
+        let datatype = call.committed(datatype)?;
+        check_buffer::<A>(buffer, elements, &datatype)?;
+        Ok(Self {
+            base: buffer.cast::<u8>().cast_mut(),
+            count: elements as u64,
+            datatype,
+        })
+    }
+
+    /// As one layout.
+    #[inline]
+    pub fn layout(&self) -> Layout<'_> {
+        Layout::new(self.base, self.count, &self.datatype)
+    }
+
+    /// As one member's block among equal ones.
+    #[inline]
+    pub fn blocks(&self) -> Blocks<'_> {
+        Blocks::Equal {
+            base: self.base,
+            count: self.count,
+            datatype: &self.datatype,
+        }
+    }
+}
+
+/// A buffer with blocks of any length, of one type.
+pub struct Varying {
+    base: *mut u8,
+    counts: Vec<i64>,
+    displacements: Vec<i64>,
+    datatype: TypeRef,
+}
+
+impl Varying {
+    /// Checks the arguments of `members` blocks.
+    ///
+    /// # Safety
+    /// The arrays have `members` entries.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`, `MPI_ERR_ARG`.
+    pub unsafe fn check<A: Abi, C: Count>(
+        call: &Call<'_, A>,
+        buffer: *const c_void,
+        lengths: *const C,
+        displacements: *const C::Displacement,
+        datatype: A::Datatype,
+        members: usize,
+    ) -> Outcome<Self> {
+        let datatype = call.committed(datatype)?;
+        // SAFETY: the caller's contract.
+        let (counts, displacements) =
+            unsafe { (counts(lengths, members)?, list(displacements, members)?) };
+        let longest = counts.iter().copied().max().unwrap_or(0);
+        check_buffer::<A>(buffer, longest, &datatype)?;
+        Ok(Self {
+            base: buffer.cast::<u8>().cast_mut(),
+            counts,
+            displacements,
+            datatype,
+        })
+    }
+
+    /// The blocks.
+    pub fn blocks(&self) -> Blocks<'_> {
+        Blocks::Varying {
+            base: self.base,
+            counts: &self.counts,
+            displacements: &self.displacements,
+            datatype: &self.datatype,
+        }
+    }
+}
+
+/// A buffer with blocks of any length and type.
+pub struct Typed {
+    base: *mut u8,
+    counts: Vec<i64>,
+    displacements: Vec<i64>,
+    datatypes: Vec<TypeRef>,
+}
+
+impl Typed {
+    /// Checks the arguments of `members` blocks.
+    ///
+    /// # Safety
+    /// The arrays have `members` entries.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`, `MPI_ERR_ARG`.
+    pub unsafe fn check<A: Abi, C: Count>(
+        call: &Call<'_, A>,
+        buffer: *const c_void,
+        lengths: *const C,
+        displacements: *const C::Displacement,
+        datatypes: *const A::Datatype,
+        members: usize,
+    ) -> Outcome<Self> {
+        // SAFETY: the caller's contract.
+        let (counts, displacements, datatypes) = unsafe {
+            (
+                counts(lengths, members)?,
+                list(displacements, members)?,
+                call.all_committed(datatypes, members)?,
+            )
+        };
+        for (&count, datatype) in counts.iter().zip(&datatypes) {
+            check_buffer::<A>(buffer, count, datatype)?;
+        }
+        Ok(Self {
+            base: buffer.cast::<u8>().cast_mut(),
+            counts,
+            displacements,
+            datatypes,
+        })
+    }
+
+    /// The blocks.
+    pub fn blocks(&self) -> Blocks<'_> {
+        Blocks::Typed {
+            base: self.base,
+            counts: &self.counts,
+            displacements: &self.displacements,
+            datatypes: &self.datatypes,
+        }
+    }
+}

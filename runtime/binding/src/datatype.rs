@@ -1,0 +1,57 @@
+//! Datatypes (MPI-4.1 chapter 5, and 19.1 for Fortran's).
+
+mod construct;
+mod contents;
+mod fortran;
+mod inquire;
+mod life;
+
+pub use construct::{
+    contiguous, darray, hindexed, hindexed_block, hvector, indexed, indexed_block, resized,
+    struct_, subarray, vector,
+};
+pub use contents::{get_contents, get_contents_large, get_envelope, get_envelope_large};
+pub use fortran::{f90_complex, f90_integer, f90_real, match_size};
+pub use inquire::{
+    extent, extent_x, get_address, get_value_index, lb, old_address, old_extent, size, size_x, true_extent,
+    true_extent_x, ub,
+};
+pub use life::{commit, get_name, set_name};
+
+use crate::arguments::{Call, Outcome, on_process, output};
+use cohort_abi::{Abi, Count, neutral};
+use cohort_engine::datatype::{CountForm, TypeError, TypeRef};
+use core::ffi::{c_int, c_void};
+
+/// Which procedure was called, for `MPI_Type_get_envelope`.
+const fn form<C: Count>() -> CountForm {
+    if C::LARGE { CountForm::Large } else { CountForm::Int }
+}
+
+/// The error class of a constructor's refusal.
+#[cold]
+fn failure(error: TypeError) -> i32 {
+    match error {
+        TypeError::Overflow | TypeError::BadArray { .. } => neutral::ERR_ARG,
+        TypeError::NegativeCount { .. } => neutral::ERR_COUNT,
+    }
+}
+
+/// Makes a datatype and gives the program its handle.
+///
+/// # Safety
+/// `target` is valid for writes; `caller` is the calling rank.
+unsafe fn create<A: Abi>(
+    caller: *const c_void,
+    target: *mut A::Datatype,
+    make: impl FnOnce(&Call<'_, A>) -> Outcome<TypeRef>,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            output(target)?;
+            target.write(call.add_datatype(make(call)?)?);
+            Ok(())
+        })
+    }
+}

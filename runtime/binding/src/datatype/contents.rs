@@ -1,0 +1,234 @@
+//! How a datatype was made (MPI-4.1 section 5.1.13).
+
+use crate::arguments::{Call, Outcome, on_process, output};
+use cohort_abi::{Abi, Handle, Integer, neutral};
+use cohort_engine::datatype::{Combiner, Contents, TypeRef};
+use core::ffi::{c_int, c_void};
+
+/// Stores a length.
+///
+/// # Safety
+/// `target` is valid for writes.
+unsafe fn store<I: Integer>(target: *mut I, length: usize) -> Outcome<()> {
+    output(target)?;
+    // SAFETY: the caller's contract.
+    unsafe { target.write(I::from_i64(length as i64).ok_or(neutral::ERR_ARG)?) };
+    Ok(())
+}
+
+/// `MPI_Type_get_envelope`.
+///
+/// # Safety
+/// MPI's: the results are valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn get_envelope<A: Abi>(
+    caller: *const c_void,
+    datatype: A::Datatype,
+    integers: *mut c_int,
+    addresses: *mut c_int,
+    types: *mut c_int,
+    combiner: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            let datatype = call.datatype(datatype)?;
+            let contents = datatype.contents();
+            if !contents.counts.is_empty() {
+                // Only the large form can describe a type that a large constructor made.
+                return Err(neutral::ERR_TYPE);
+            }
+            store(integers, contents.integers.len())?;
+            store(addresses, contents.addresses.len())?;
+            store(types, contents.types.len())?;
+            output(combiner)?;
+            combiner.write(A::combiner_out(contents.combiner as i32));
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Type_get_envelope_c`.
+///
+/// # Safety
+/// MPI's: the results are valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn get_envelope_large<A: Abi>(
+    caller: *const c_void,
+    datatype: A::Datatype,
+    integers: *mut i64,
+    addresses: *mut i64,
+    counts: *mut i64,
+    types: *mut i64,
+    combiner: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            let datatype = call.datatype(datatype)?;
+            let contents = datatype.contents();
+            store(integers, contents.integers.len())?;
+            store(addresses, contents.addresses.len())?;
+            store(counts, contents.counts.len())?;
+            store(types, contents.types.len())?;
+            output(combiner)?;
+            combiner.write(A::combiner_out(contents.combiner as i32));
+            Ok(())
+        })
+    }
+}
+
+/// An array of the caller's that takes a list.
+struct Target<T> {
+    entries: *mut T,
+    room: i64,
+}
+
+impl<T> Target<T> {
+    /// Stores `values`.
+    ///
+    /// # Safety
+    /// The array has `room` entries.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ARG` when it is too short.
+    unsafe fn fill<S>(
+        &self,
+        values: &[S],
+        mut convert: impl FnMut(&S) -> Outcome<T>,
+    ) -> Outcome<()> {
+        if self.room < values.len() as i64 {
+            return Err(neutral::ERR_ARG);
+        }
+        if !values.is_empty() {
+            output(self.entries)?;
+        }
+        for (entry, value) in values.iter().enumerate() {
+            // SAFETY: the caller's contract; the array is long enough.
+            unsafe { self.entries.add(entry).write(convert(value)?) };
+        }
+        Ok(())
+    }
+}
+
+/// The integer arguments with the ABI's constants: orders and distributions are among them.
+fn integer<A: Abi>(contents: &Contents, at: usize) -> c_int {
+    let value = contents.integers[at];
+    let last = contents.integers.len() - 1;
+    match contents.combiner {
+        Combiner::Subarray if at == last => A::order_out(value),
+        Combiner::Darray if at == last => A::order_out(value),
+        Combiner::Darray => {
+            // size, rank, ndims, then (in the int form) the global sizes, then the
+            // distributions and their arguments.
+            let dimensions = contents.integers[2] as usize;
+            let sizes = if contents.counts.is_empty() { dimensions } else { 0 };
+            let distributions = 3 + sizes..3 + sizes + dimensions;
+            let arguments = distributions.end..distributions.end + dimensions;
+            if distributions.contains(&at) {
+                A::distribute_out(value)
+            } else if arguments.contains(&at) && value == DEFAULT_ARGUMENT {
+                A::DISTRIBUTE_DFLT_DARG as c_int
+            } else {
+                value
+            }
+        }
+        _ => value,
+    }
+}
+
+/// The neutral `MPI_DISTRIBUTE_DFLT_DARG`.
+pub(super) const DEFAULT_ARGUMENT: i32 = <cohort_abi::Mpi5 as cohort_abi::Constants>::DISTRIBUTE_DFLT_DARG as i32;
+
+/// A handle for an argument datatype: predefined ones have theirs, others get a new one.
+fn handle<A: Abi>(call: &Call<'_, A>, datatype: &TypeRef) -> Outcome<A::Datatype> {
+    match datatype.handle() {
+        0 => call.add_datatype(datatype.clone()),
+        handle => Ok(A::Datatype::from_neutral(handle)),
+    }
+}
+
+/// Fills the arrays of `MPI_Type_get_contents`.
+///
+/// # Safety
+/// The arrays have their room.
+unsafe fn fill<A: Abi>(
+    call: &Call<'_, A>,
+    contents: &Contents,
+    integers: Target<c_int>,
+    addresses: Target<isize>,
+    types: Target<A::Datatype>,
+) -> Outcome<()> {
+    if contents.combiner == Combiner::Named {
+        return Err(neutral::ERR_TYPE);
+    }
+    let mut at = 0;
+    // SAFETY: the caller's contract.
+    unsafe {
+        integers.fill(&contents.integers, |_| {
+            at += 1;
+            Ok(integer::<A>(contents, at - 1))
+        })?;
+        addresses.fill(&contents.addresses, |&address| Ok(address as isize))?;
+        types.fill(&contents.types, |datatype| handle(call, datatype))
+    }
+}
+
+/// `MPI_Type_get_contents`.
+///
+/// # Safety
+/// MPI's: the arrays have the lengths given; `caller` is the calling rank.
+pub unsafe extern "C" fn get_contents<A: Abi>(
+    caller: *const c_void,
+    datatype: A::Datatype,
+    max_integers: c_int,
+    max_addresses: c_int,
+    max_types: c_int,
+    integers: *mut c_int,
+    addresses: *mut isize,
+    types: *mut A::Datatype,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            let datatype = call.datatype(datatype)?;
+            let contents = datatype.contents();
+            if !contents.counts.is_empty() {
+                return Err(neutral::ERR_TYPE);
+            }
+            let integers = Target { entries: integers, room: max_integers.into() };
+            let addresses = Target { entries: addresses, room: max_addresses.into() };
+            let types = Target { entries: types, room: max_types.into() };
+            fill(call, contents, integers, addresses, types)
+        })
+    }
+}
+
+/// `MPI_Type_get_contents_c`.
+///
+/// # Safety
+/// MPI's: the arrays have the lengths given; `caller` is the calling rank.
+pub unsafe extern "C" fn get_contents_large<A: Abi>(
+    caller: *const c_void,
+    datatype: A::Datatype,
+    max_integers: i64,
+    max_addresses: i64,
+    max_counts: i64,
+    max_types: i64,
+    integers: *mut c_int,
+    addresses: *mut isize,
+    counts: *mut i64,
+    types: *mut A::Datatype,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            let datatype = call.datatype(datatype)?;
+            let contents = datatype.contents();
+            let counts = Target { entries: counts, room: max_counts };
+            counts.fill(&contents.counts, |&count| Ok(count))?;
+            let integers = Target { entries: integers, room: max_integers };
+            let addresses = Target { entries: addresses, room: max_addresses };
+            let types = Target { entries: types, room: max_types };
+            fill(call, contents, integers, addresses, types)
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! Datatypes for Fortran's kinds (MPI-4.1 section 19.1.9).
+
+use super::create;
+use crate::arguments::{Call, Outcome, on_process, output};
+use cohort_abi::{Abi, Handle, neutral};
+use cohort_engine::datatype::{Combiner, TypeRef, f90, predefined};
+use core::ffi::{c_int, c_void};
+use neutral::handle as predefined_handle;
+
+/// Decimal digits and decimal exponent range of the real kinds, and the real and complex types
+/// that have them.
+const REALS: [(c_int, c_int, u32, u32); 3] = [
+    (6, 37, predefined_handle::REAL, predefined_handle::COMPLEX),
+    (15, 307, predefined_handle::DOUBLE_PRECISION, predefined_handle::DOUBLE_COMPLEX),
+    (33, 4931, predefined_handle::REAL16, predefined_handle::COMPLEX32),
+];
+
+/// Decimal digits of the integer kinds, and the types that have them.
+const INTEGERS: [(c_int, u32); 5] = [
+    (2, predefined_handle::INTEGER1),
+    (4, predefined_handle::INTEGER2),
+    (9, predefined_handle::INTEGER4),
+    (18, predefined_handle::INTEGER8),
+    (38, predefined_handle::INTEGER16),
+];
+
+/// The parametrised type of `arguments`, held by the predefined type `holder`.
+fn parametrised(combiner: Combiner, arguments: &[i32], holder: Option<u32>) -> Outcome<TypeRef> {
+    let holder = holder.and_then(predefined).ok_or(neutral::ERR_ARG)?;
+    Ok(f90(combiner, arguments, &holder))
+}
+
+/// The first real kind with `digits` and `range`; either may be `MPI_UNDEFINED`, not both.
+fn real_kind(digits: c_int, range: c_int) -> Option<&'static (c_int, c_int, u32, u32)> {
+    if digits == neutral::UNDEFINED && range == neutral::UNDEFINED {
+        return None;
+    }
+    REALS.iter().find(|kind| digits <= kind.0 && range <= kind.1)
+}
+
+/// `MPI_Type_create_f90_real`.
+///
+/// # Safety
+/// MPI's: `newtype` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn f90_real<A: Abi>(
+    caller: *const c_void,
+    digits: c_int,
+    range: c_int,
+    newtype: *mut A::Datatype,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        create::<A>(caller, newtype, |_| {
+            let holder = real_kind(digits, range).map(|kind| kind.2);
+            parametrised(Combiner::F90Real, &[digits, range], holder)
+        })
+    }
+}
+
+/// `MPI_Type_create_f90_complex`.
+///
+/// # Safety
+/// MPI's: `newtype` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn f90_complex<A: Abi>(
+    caller: *const c_void,
+    digits: c_int,
+    range: c_int,
+    newtype: *mut A::Datatype,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        create::<A>(caller, newtype, |_| {
+            let holder = real_kind(digits, range).map(|kind| kind.3);
+            parametrised(Combiner::F90Complex, &[digits, range], holder)
+        })
+    }
+}
+
+/// `MPI_Type_create_f90_integer`.
+///
+/// # Safety
+/// MPI's: `newtype` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn f90_integer<A: Abi>(
+    caller: *const c_void,
+    digits: c_int,
+    newtype: *mut A::Datatype,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        create::<A>(caller, newtype, |_| {
+            let holder = INTEGERS.iter().find(|kind| digits <= kind.0).map(|kind| kind.1);
+            parametrised(Combiner::F90Integer, &[digits], holder)
+        })
+    }
+}
+
+/// The types of a class, by their size in bytes.
+fn of_class(class: i32) -> Option<&'static [(c_int, u32)]> {
+    Some(match class {
+        neutral::TYPECLASS_INTEGER => &[
+            (1, predefined_handle::INTEGER1),
+            (2, predefined_handle::INTEGER2),
+            (4, predefined_handle::INTEGER4),
+            (8, predefined_handle::INTEGER8),
+            (16, predefined_handle::INTEGER16),
+        ],
+        neutral::TYPECLASS_REAL => &[
+            (2, predefined_handle::REAL2),
+            (4, predefined_handle::REAL4),
+            (8, predefined_handle::REAL8),
+            (16, predefined_handle::REAL16),
+        ],
+        neutral::TYPECLASS_COMPLEX => &[
+            (4, predefined_handle::COMPLEX4),
+            (8, predefined_handle::COMPLEX8),
+            (16, predefined_handle::COMPLEX16),
+            (32, predefined_handle::COMPLEX32),
+        ],
+        _ => return None,
+    })
+}
+
+/// `MPI_Type_match_size`.
+///
+/// # Safety
+/// MPI's: `datatype` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn match_size<A: Abi>(
+    caller: *const c_void,
+    class: c_int,
+    size: c_int,
+    datatype: *mut A::Datatype,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |_: &Call<'_, A>| {
+            output(datatype)?;
+            let types = of_class(A::typeclass_in(class)).ok_or(neutral::ERR_ARG)?;
+            let found = types.iter().find(|entry| entry.0 == size).ok_or(neutral::ERR_ARG)?;
+            datatype.write(A::Datatype::from_neutral(found.1));
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! Committing and naming datatypes (MPI-4.1 sections 5.1.9 and 7.8).
+
+use crate::arguments::{Outcome, on_process, output};
+use cohort_abi::{Abi, Constants, Handle, neutral};
+use core::ffi::{CStr, c_char, c_int, c_void};
+
+/// `MPI_Type_commit`. Types are compiled when they are made, so this only takes note.
+///
+/// # Safety
+/// MPI's: `datatype` is valid; `caller` is the calling rank.
+pub unsafe extern "C" fn commit<A: Abi>(
+    caller: *const c_void,
+    datatype: *mut A::Datatype,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            output(datatype)?;
+            call.objects().datatype((*datatype).neutral())?.commit();
+            Ok(())
+        })
+    }
+}
+
+/// A name from the program, cut to what `MPI_Type_get_name` has room for.
+///
+/// # Safety
+/// `name` is a string that outlives the call.
+unsafe fn text<'a, A: Abi>(name: *const c_char) -> Outcome<&'a str> {
+    output(name.cast_mut())?;
+    // SAFETY: the caller's contract.
+    let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let text = core::str::from_utf8(bytes).map_err(|_| neutral::ERR_ARG)?;
+    let mut end = text.len().min(<A as Constants>::MAX_OBJECT_NAME - 1);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    Ok(&text[..end])
+}
+
+/// `MPI_Type_set_name`.
+///
+/// # Safety
+/// MPI's: `name` is a string; `caller` is the calling rank.
+pub unsafe extern "C" fn set_name<A: Abi>(
+    caller: *const c_void,
+    datatype: A::Datatype,
+    name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            let name = text::<A>(name)?;
+            call.objects().datatype(datatype.neutral())?.set_name(name);
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Type_get_name`; predefined types have the names of the standard.
+///
+/// # Safety
+/// MPI's: `name` has room for `MPI_MAX_OBJECT_NAME` characters, `length` is valid for writes;
+/// `caller` is the calling rank.
+pub unsafe extern "C" fn get_name<A: Abi>(
+    caller: *const c_void,
+    datatype: A::Datatype,
+    name: *mut c_char,
+    length: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            output(name)?;
+            output(length)?;
+            let text = match datatype.neutral() {
+                neutral::handle::DATATYPE_NULL => "MPI_DATATYPE_NULL".into(),
+                handle => call.objects().datatype(handle)?.name(),
+            };
+            text.as_ptr().copy_to_nonoverlapping(name.cast(), text.len());
+            name.add(text.len()).write(0);
+            length.write(text.len() as c_int);
+            Ok(())
+        })
+    }
+}

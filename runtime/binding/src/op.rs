@@ -1,0 +1,238 @@
+//! Reduction operations (MPI-4.1 section 6.9).
+
+use crate::arguments::{Call, Outcome, on_process, output};
+use cohort_abi::{Abi, Count, Handle, INDEX_MAX, Integer, Kind, callback, dynamic, neutral};
+use cohort_engine::datatype::{Type, TypeRef};
+use cohort_engine::op::{Op, PredefinedOp, UserOp, element_class, supports};
+use core::ffi::{c_int, c_void};
+
+/// An operation that the application made. It belongs to one rank, whose programs speak one ABI,
+/// so the function's type is known again where it is called.
+#[derive(Clone, Copy, Debug)]
+pub struct UserFunction {
+    address: *const (),
+    large: bool,
+    commutes: bool,
+}
+
+// SAFETY: the address of a function of the rank's program is valid on all of the rank's tasks.
+unsafe impl Send for UserFunction {}
+
+/// An operation as one collective call uses it.
+pub struct BoundOp<'a, A: Abi>(Bound<'a, A>);
+
+enum Bound<'a, A: Abi> {
+    Predefined(PredefinedOp),
+    User(UserCall<'a, A>),
+}
+
+/// A user function, and the datatype handle that it is to be told.
+struct UserCall<'a, A: Abi> {
+    function: &'a UserFunction,
+    datatype: A::Datatype,
+}
+
+impl<'a, A: Abi> BoundOp<'a, A> {
+    /// Decodes the operation argument of a call on elements of `datatype`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_OP`.
+    #[inline]
+    pub fn new(call: &Call<'a, A>, op: A::Op, datatype: A::Datatype) -> Outcome<Self> {
+        let handle = op.neutral();
+        if let Some(op) = PredefinedOp::from_handle(handle) {
+            return Ok(Self(Bound::Predefined(op)));
+        }
+        let function = user(call, handle)?;
+        Ok(Self(Bound::User(UserCall { function, datatype })))
+    }
+
+    /// Refuses a predefined operation that does not take `datatype`, or is for windows only.
+    ///
+    /// # Errors
+    /// `MPI_ERR_OP`.
+    #[inline]
+    pub fn check(&self, datatype: &Type) -> Outcome<()> {
+        match self.0 {
+            Bound::User(_) => Ok(()),
+            Bound::Predefined(PredefinedOp::Replace | PredefinedOp::NoOp) => Err(neutral::ERR_OP),
+            Bound::Predefined(op) => match element_class(datatype) {
+                Some(class) if supports(op, class) => Ok(()),
+                _ => Err(neutral::ERR_OP),
+            },
+        }
+    }
+
+    /// For the engine.
+    #[inline]
+    pub fn as_op(&self) -> Op<'_> {
+        match &self.0 {
+            Bound::Predefined(op) => Op::Predefined(*op),
+            Bound::User(call) => Op::User(call),
+        }
+    }
+}
+
+impl<A: Abi> UserOp for UserCall<'_, A> {
+    fn commutative(&self) -> bool {
+        self.function.commutes
+    }
+
+    unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &TypeRef) {
+        // SAFETY: the caller's contract; `create` stored a function of this type.
+        unsafe {
+            if self.function.large {
+                self.pieces::<i64>(input, inout, count, i64::MAX as u64, datatype);
+            } else {
+                self.pieces::<c_int>(input, inout, count, c_int::MAX as u64, datatype);
+            }
+        }
+    }
+}
+
+impl<A: Abi> UserCall<'_, A> {
+    /// Calls the function on at most `limit` elements at a time.
+    ///
+    /// # Safety
+    /// Of [`UserOp::call`], and the function was stored with counts of type `C`.
+    unsafe fn pieces<C: Count>(
+        &self,
+        input: *const u8,
+        inout: *mut u8,
+        count: u64,
+        limit: u64,
+        datatype: &Type,
+    ) {
+        // SAFETY: `create` stored a function of this type, by the caller's contract.
+        let function: callback::UserFunction<A, C> =
+            unsafe { core::mem::transmute(self.function.address) };
+        let mut done = 0;
+        while done < count {
+            let piece = limit.min(count - done);
+            let offset = (done as i64).wrapping_mul(datatype.extent()) as isize;
+            let Some(mut length) = C::from_i64(piece as i64) else { return };
+            let mut handle = self.datatype;
+            // SAFETY: the application's function, called as MPI promises.
+            unsafe {
+                function(
+                    input.wrapping_offset(offset).cast_mut().cast(),
+                    inout.wrapping_offset(offset).cast(),
+                    &mut length,
+                    &mut handle,
+                );
+            }
+            done += piece;
+        }
+    }
+}
+
+/// The application's operation of a handle.
+fn user<'a, A: Abi>(call: &Call<'a, A>, handle: u32) -> Outcome<&'a UserFunction> {
+    let index = handle & INDEX_MAX;
+    if handle != dynamic(Kind::Op, index) {
+        return Err(neutral::ERR_OP);
+    }
+    // SAFETY: MPI forbids to free an operation that another thread is using.
+    unsafe { call.pending().ops.get(index) }.ok_or(neutral::ERR_OP)
+}
+
+/// Stores a user function and gives the program its handle.
+///
+/// # Safety
+/// `op` is valid for writes; `caller` is the calling rank.
+unsafe fn publish<A: Abi>(
+    caller: *const c_void,
+    function: Option<*const ()>,
+    large: bool,
+    commutes: c_int,
+    op: *mut A::Op,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            output(op)?;
+            let function = UserFunction {
+                address: function.ok_or(neutral::ERR_ARG)?,
+                large,
+                commutes: commutes != 0,
+            };
+            let claim = &mut call.rank().enter();
+            let index =
+                call.pending().ops.insert(claim, function).ok_or(neutral::ERR_NO_MEM)?;
+            op.write(A::Op::from_neutral(dynamic(Kind::Op, index)));
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Op_create`.
+///
+/// # Safety
+/// MPI's: `op` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn create<A: Abi>(
+    caller: *const c_void,
+    function: Option<callback::UserFunction<A, c_int>>,
+    commutes: c_int,
+    op: *mut A::Op,
+) -> c_int {
+    let address = function.map(|function| function as *const ());
+    // SAFETY: the caller's contract.
+    unsafe { publish::<A>(caller, address, false, commutes, op) }
+}
+
+/// `MPI_Op_create_c`.
+///
+/// # Safety
+/// MPI's: `op` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn create_large<A: Abi>(
+    caller: *const c_void,
+    function: Option<callback::UserFunction<A, i64>>,
+    commutes: c_int,
+    op: *mut A::Op,
+) -> c_int {
+    let address = function.map(|function| function as *const ());
+    // SAFETY: the caller's contract.
+    unsafe { publish::<A>(caller, address, true, commutes, op) }
+}
+
+/// `MPI_Op_free`. Predefined operations cannot be freed.
+///
+/// # Safety
+/// MPI's: `op` is valid; `caller` is the calling rank.
+pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, op: *mut A::Op) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            output(op)?;
+            let handle = (*op).neutral();
+            user(call, handle)?;
+            let claim = &mut call.rank().enter();
+            call.pending().ops.remove(claim, handle & INDEX_MAX);
+            op.write(A::Op::from_neutral(neutral::handle::OP_NULL));
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Op_commutative`.
+///
+/// # Safety
+/// MPI's: `commutes` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn commutative<A: Abi>(
+    caller: *const c_void,
+    op: A::Op,
+    commutes: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            output(commutes)?;
+            let answer = match PredefinedOp::from_handle(op.neutral()) {
+                Some(op) => op.commutative(),
+                None => user(call, op.neutral())?.commutes,
+            };
+            commutes.write(c_int::from(answer));
+            Ok(())
+        })
+    }
+}

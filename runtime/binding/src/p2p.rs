@@ -1,0 +1,16 @@
+//! Point-to-point communication (MPI-4.1 sections 3.2 to 3.10, but for requests and probes).
+
+mod blocking;
+mod buffered;
+mod message;
+mod nonblocking;
+mod sendrecv;
+
+pub use blocking::{bsend, recv, rsend, send, ssend};
+pub use buffered::{
+    BufferPools, attach, comm_attach, comm_detach, comm_flush, comm_iflush, detach, flush, iflush,
+    post_buffered,
+};
+pub use message::{FROM_NOBODY, Incoming, Outgoing, check_buffer, source, wanted_tag};
+pub use nonblocking::{ibsend, irecv, irsend, isend, issend};
+pub use sendrecv::{isendrecv, isendrecv_replace, sendrecv, sendrecv_replace};

@@ -1,0 +1,263 @@
+//! The arguments of a send or a receive, checked once and then ready for the engine.
+
+use crate::arguments::{Call, Comm, Outcome, count};
+use cohort_abi::{Abi, Constants, Count, neutral};
+use cohort_engine::datatype::{Layout, TypeRef, pack};
+use cohort_engine::{
+    Claim, EngineError, Envelope, LocalRank, RequestRef, SendMode, Source, Status, Tag,
+};
+use core::ffi::{c_int, c_void};
+
+/// What a send sends, and to whom.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// The data.
+    pub buffer: *const u8,
+    /// Elements.
+    pub count: u64,
+    /// Their type.
+    pub datatype: TypeRef,
+    /// The receiver; `None` is `MPI_PROC_NULL`.
+    pub to: Option<LocalRank>,
+    /// What the receiver matches.
+    pub envelope: Envelope,
+}
+
+/// What a receive takes, and from whom.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    /// Room for the data.
+    pub buffer: *mut u8,
+    /// Elements.
+    pub count: u64,
+    /// Their type.
+    pub datatype: TypeRef,
+    /// The sender; `None` is `MPI_PROC_NULL`.
+    pub from: Option<Source>,
+    /// Context number of the communicator.
+    pub context: u32,
+    /// The tag asked for.
+    pub tag: Tag,
+}
+
+/// Status of a receive from `MPI_PROC_NULL` (MPI 3.10).
+pub const FROM_NOBODY: Status = Status {
+    source: neutral::PROC_NULL,
+    ..Status::EMPTY
+};
+
+impl Outgoing {
+    /// Checks the arguments of a send on `comm`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`, `MPI_ERR_RANK`, `MPI_ERR_TAG`.
+    #[inline]
+    pub fn check<A: Abi, C: Count>(
+        call: &Call<'_, A>,
+        comm: &Comm,
+        buffer: *const c_void,
+        elements: C,
+        datatype: A::Datatype,
+        to: c_int,
+        tag: c_int,
+    ) -> Outcome<Self> {
+        let (count, datatype) = data(call, buffer, elements, datatype)?;
+        let to = match A::rank_in(to) {
+            neutral::PROC_NULL => None,
+            rank => Some(comm.peer(rank).ok_or(neutral::ERR_RANK)?),
+        };
+        if tag < 0 {
+            return Err(neutral::ERR_TAG);
+        }
+        let envelope = Envelope {
+            context: comm.context(),
+            source: comm.me() as i32,
+            tag,
+        };
+        Ok(Self {
+            buffer: buffer.cast(),
+            count,
+            datatype,
+            to,
+            envelope,
+        })
+    }
+
+    /// Bytes that the message carries.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.count * self.datatype.size() as u64
+    }
+
+    /// Starts the send.
+    ///
+    /// # Safety
+    /// The buffer stays readable until the request is complete.
+    ///
+    /// # Errors
+    /// No memory for the request.
+    #[inline]
+    pub unsafe fn start(
+        &self,
+        claim: &mut Claim<'_>,
+        mode: SendMode,
+    ) -> Result<RequestRef, EngineError> {
+        let Some(to) = self.to else {
+            return RequestRef::completed(claim, Status::EMPTY).ok_or(EngineError::OutOfMemory);
+        };
+        // SAFETY: the caller's contract.
+        unsafe {
+            cohort_engine::isend(
+                claim,
+                self.buffer,
+                self.count,
+                &self.datatype,
+                to,
+                self.envelope,
+                mode,
+            )
+        }
+    }
+}
+
+impl Outgoing {
+    /// Starts a standard send of a copy of the data, which the engine frees.
+    ///
+    /// # Safety
+    /// The buffer is readable now.
+    ///
+    /// # Errors
+    /// No memory for the copy or the request.
+    pub unsafe fn start_copy(&self, claim: &mut Claim<'_>) -> Result<RequestRef, EngineError> {
+        let Some(to) = self.to else {
+            return RequestRef::completed(claim, Status::EMPTY).ok_or(EngineError::OutOfMemory);
+        };
+        let bytes = self.bytes();
+        let room = usize::try_from(bytes.max(1)).map_err(|_| EngineError::OutOfMemory)?;
+        let block = claim.alloc(room).ok_or(EngineError::OutOfMemory)?;
+        let layout = Layout::new(self.buffer.cast_mut(), self.count, &self.datatype);
+        // SAFETY: the caller's buffer, and a fresh block of this size.
+        unsafe {
+            pack(layout, 0, block.as_ptr(), bytes);
+            cohort_engine::isend_owned(claim, block, bytes, to, self.envelope)
+        }
+    }
+}
+
+impl Incoming {
+    /// Checks the arguments of a receive on `comm`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`, `MPI_ERR_RANK`, `MPI_ERR_TAG`.
+    #[inline]
+    pub fn check<A: Abi, C: Count>(
+        call: &Call<'_, A>,
+        comm: &Comm,
+        buffer: *mut c_void,
+        elements: C,
+        datatype: A::Datatype,
+        from: c_int,
+        tag: c_int,
+    ) -> Outcome<Self> {
+        let (count, datatype) = data(call, buffer, elements, datatype)?;
+        Ok(Self {
+            buffer: buffer.cast(),
+            count,
+            datatype,
+            from: source::<A>(comm, from)?,
+            context: comm.context(),
+            tag: wanted_tag::<A>(tag)?,
+        })
+    }
+
+    /// Starts the receive.
+    ///
+    /// # Safety
+    /// The buffer belongs to the engine until the request is complete.
+    ///
+    /// # Errors
+    /// No memory for the request.
+    #[inline]
+    pub unsafe fn start(&self, claim: &mut Claim<'_>) -> Result<RequestRef, EngineError> {
+        let Some(from) = self.from else {
+            return RequestRef::completed(claim, FROM_NOBODY).ok_or(EngineError::OutOfMemory);
+        };
+        // SAFETY: the caller's contract.
+        unsafe {
+            cohort_engine::irecv(
+                claim,
+                self.buffer,
+                self.count,
+                &self.datatype,
+                from,
+                self.context,
+                self.tag,
+            )
+        }
+    }
+}
+
+/// The source argument of a receive or probe; `None` is `MPI_PROC_NULL`.
+///
+/// # Errors
+/// `MPI_ERR_RANK`.
+#[inline]
+pub fn source<A: Abi>(comm: &Comm, from: c_int) -> Outcome<Option<Source>> {
+    match A::rank_in(from) {
+        neutral::PROC_NULL => Ok(None),
+        neutral::ANY_SOURCE => Ok(Some(Source::Any)),
+        rank => match comm.peer(rank) {
+            Some(world) => Ok(Some(Source::Rank {
+                world,
+                comm_rank: rank,
+            })),
+            None => Err(neutral::ERR_RANK),
+        },
+    }
+}
+
+/// The tag argument of a receive or probe.
+///
+/// # Errors
+/// `MPI_ERR_TAG`.
+#[inline]
+pub fn wanted_tag<A: Abi>(tag: c_int) -> Outcome<Tag> {
+    match A::tag_in(tag) {
+        neutral::ANY_TAG => Ok(Tag::Any),
+        tag if tag >= 0 => Ok(Tag::Is(tag)),
+        _ => Err(neutral::ERR_TAG),
+    }
+}
+
+/// Count, type and buffer, in the order in which errors are looked for.
+#[inline]
+fn data<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    buffer: *const c_void,
+    elements: C,
+    datatype: A::Datatype,
+) -> Outcome<(u64, TypeRef)> {
+    let elements = count(elements)?;
+    let datatype = call.committed(datatype)?;
+    check_buffer::<A>(buffer, elements, &datatype)?;
+    Ok((elements as u64, datatype))
+}
+
+/// Refuses a buffer that cannot hold data: `MPI_IN_PLACE`, or NULL for a type whose data
+/// begins at the buffer's own address. (Other types may be relative to `MPI_BOTTOM`, NULL.)
+///
+/// # Errors
+/// `MPI_ERR_BUFFER`.
+#[inline]
+pub fn check_buffer<A: Abi>(
+    buffer: *const c_void,
+    elements: i64,
+    datatype: &TypeRef,
+) -> Outcome<()> {
+    let address = buffer.addr();
+    let nowhere = address == 0 && elements > 0 && datatype.size() > 0 && datatype.is_dense();
+    if nowhere || address == <A as Constants>::IN_PLACE {
+        return Err(neutral::ERR_BUFFER);
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! `MPI_Isend` in its modes, and `MPI_Irecv`.
+
+use super::buffered::post_buffered;
+use super::message::{Incoming, Outgoing};
+use crate::arguments::{Call, Outcome, engine_error, on_comm, output};
+use crate::request::{Operation, State};
+use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
+use cohort_engine::{Claim, RequestRef, SendMode, Status};
+use core::ffi::{c_int, c_void};
+
+/// Gives the program a handle of `request`, whose failures `comm` hears of.
+///
+/// # Safety
+/// `target` is valid for writes.
+///
+/// # Errors
+/// No handle is left; the operation goes on without one.
+#[inline]
+pub(super) unsafe fn publish<A: Abi>(
+    call: &Call<'_, A>,
+    claim: &mut Claim<'_>,
+    request: RequestRef,
+    comm: A::Comm,
+    target: *mut A::Request,
+) -> Outcome<()> {
+    let comm = comm.neutral();
+    let state = State::Once(Operation { request, comm });
+    match call.pending().requests.insert(claim, state) {
+        Some(index) => {
+            let handle = dynamic(Kind::Request, index);
+            // SAFETY: the caller's contract.
+            unsafe { target.write(A::Request::from_neutral(handle)) };
+            Ok(())
+        }
+        None => {
+            request.release(claim);
+            Err(neutral::ERR_NO_MEM)
+        }
+    }
+}
+
+macro_rules! sends {
+    ($($(#[$page:meta])* $name:ident $mode:ident;)*) => {$(
+        $(#[$page])*
+        ///
+        /// # Safety
+        /// MPI's: the buffer holds `elements` elements until the request is complete, `request` is
+        /// valid for writes; `caller` is the calling rank.
+        pub unsafe extern "C" fn $name<A: Abi, C: Count>(
+            caller: *const c_void,
+            buffer: *const c_void,
+            elements: C,
+            datatype: A::Datatype,
+            to: c_int,
+            tag: c_int,
+            comm: A::Comm,
+            request: *mut A::Request,
+        ) -> c_int {
+            // SAFETY: the caller's contract.
+            unsafe {
+                on_comm::<A>(caller, comm, |call, communicator| {
+                    output(request)?;
+                    let message =
+                        Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
+                    let claim = &mut call.rank().enter();
+                    let started = message.start(claim, SendMode::$mode).map_err(engine_error)?;
+                    publish(call, claim, started, comm, request)
+                })
+            }
+        }
+    )*};
+}
+
+sends! {
+    /// `MPI_Isend`.
+    isend Standard;
+    /// `MPI_Issend`.
+    issend Synchronous;
+    /// `MPI_Irsend`.
+    irsend Ready;
+}
+
+/// `MPI_Ibsend`.
+///
+/// # Safety
+/// MPI's: the buffer holds `elements` elements, `request` is valid for writes; `caller` is the
+/// calling rank.
+pub unsafe extern "C" fn ibsend<A: Abi, C: Count>(
+    caller: *const c_void,
+    buffer: *const c_void,
+    elements: C,
+    datatype: A::Datatype,
+    to: c_int,
+    tag: c_int,
+    comm: A::Comm,
+    request: *mut A::Request,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_comm::<A>(caller, comm, |call, communicator| {
+            output(request)?;
+            let message = Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
+            let claim = &mut call.rank().enter();
+            post_buffered(call.pending(), claim, comm.neutral(), &message)?;
+            // The copy is the runtime's, so the program's operation is already complete.
+            let done = RequestRef::completed(claim, Status::EMPTY).ok_or(neutral::ERR_NO_MEM)?;
+            publish(call, claim, done, comm, request)
+        })
+    }
+}
+
+/// `MPI_Irecv`.
+///
+/// # Safety
+/// MPI's: the buffer takes `elements` elements and is not touched until the request is complete,
+/// `request` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn irecv<A: Abi, C: Count>(
+    caller: *const c_void,
+    buffer: *mut c_void,
+    elements: C,
+    datatype: A::Datatype,
+    from: c_int,
+    tag: c_int,
+    comm: A::Comm,
+    request: *mut A::Request,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_comm::<A>(caller, comm, |call, communicator| {
+            output(request)?;
+            let message =
+                Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
+            let claim = &mut call.rank().enter();
+            let started = message.start(claim).map_err(engine_error)?;
+            publish(call, claim, started, comm, request)
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! What a request handle stands for, and how its operation ends.
+
+use super::generalized::Generalized;
+use super::persistent::Persistent;
+use crate::arguments::{Call, Outcome};
+use crate::status::neutral_status;
+use alloc::boxed::Box;
+use cohort_abi::{Abi, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
+use cohort_engine::{Claim, RequestRef};
+
+/// An operation under way that is over when it completes (`MPI_Isend`, `MPI_Irecv`, …).
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// The engine's request.
+    pub request: RequestRef,
+    /// Neutral handle of the communicator whose error handler hears of failures.
+    pub comm: u32,
+}
+
+/// What a request handle stands for.
+#[derive(Debug)]
+pub enum State {
+    /// An operation that is over when it completes.
+    Once(Operation),
+    /// A send and a receive with one handle (`MPI_Isendrecv`).
+    Exchange {
+        /// The receive, whose status is the operation's.
+        receive: RequestRef,
+        /// The send.
+        send: RequestRef,
+        /// As in [`Operation`].
+        comm: u32,
+    },
+    /// A persistent operation.
+    Persistent(Box<Persistent>),
+    /// An operation of the application's own (`MPI_Grequest_start`).
+    Generalized(Box<Generalized>),
+}
+
+// SAFETY: a state is used by one thread of its rank at a time (`Slots`); the pointers in it
+// lead to the rank's own buffers, callbacks and requests, valid on every thread of the rank.
+unsafe impl Send for State {}
+
+/// A request of the program's that is not `MPI_REQUEST_NULL`.
+#[derive(Clone, Copy)]
+pub struct Live<'a> {
+    index: u32,
+    state: &'a State,
+}
+
+/// How an operation ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Finished {
+    /// For the program.
+    pub status: Status,
+    /// Whether the handle is `MPI_REQUEST_NULL` now.
+    pub freed: bool,
+    /// Whose error handler hears of `status.error`.
+    pub comm: u32,
+}
+
+/// Failure of an operation, and whose error handler hears of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    /// Error class.
+    pub class: i32,
+    /// Neutral handle of the communicator.
+    pub comm: u32,
+}
+
+impl From<i32> for Failure {
+    /// A failure of the call itself, which belongs to no communicator (MPI 9.3).
+    fn from(class: i32) -> Self {
+        Self {
+            class,
+            comm: neutral::handle::COMM_SELF,
+        }
+    }
+}
+
+impl Finished {
+    /// The error of the operation as the error of the call.
+    ///
+    /// # Errors
+    /// The operation's.
+    #[inline]
+    pub fn outcome(&self) -> Result<(), Failure> {
+        match self.status.error {
+            neutral::SUCCESS => Ok(()),
+            class => Err(Failure {
+                class,
+                comm: self.comm,
+            }),
+        }
+    }
+}
+
+/// Decodes a handle; `None` is `MPI_REQUEST_NULL`.
+///
+/// # Safety
+/// No other thread completes the same request meanwhile (MPI 12.6.2).
+///
+/// # Errors
+/// `MPI_ERR_REQUEST`.
+#[inline]
+pub unsafe fn live<'a, A: Abi>(
+    call: &Call<'a, A>,
+    handle: A::Request,
+) -> Outcome<Option<Live<'a>>> {
+    let handle = handle.neutral();
+    if handle == neutral::handle::REQUEST_NULL {
+        return Ok(None);
+    }
+    let index = handle & INDEX_MAX;
+    if handle != dynamic(Kind::Request, index) {
+        return Err(neutral::ERR_REQUEST);
+    }
+    // SAFETY: the caller's contract.
+    match unsafe { call.pending().requests.get(index) } {
+        Some(state) => Ok(Some(Live { index, state })),
+        None => Err(neutral::ERR_REQUEST),
+    }
+}
+
+impl<'a> Live<'a> {
+    /// What the handle stands for.
+    pub fn state(&self) -> &'a State {
+        self.state
+    }
+
+    /// Whether there is something to complete; persistent requests may be inactive.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        match self.state {
+            State::Persistent(operation) => operation.active().is_some(),
+            State::Once(_) | State::Exchange { .. } | State::Generalized(_) => true,
+        }
+    }
+
+    /// Whether the operation is complete; inactive requests are.
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        match self.state {
+            State::Once(operation) => operation.request.is_complete(),
+            State::Exchange { receive, send, .. } => receive.is_complete() && send.is_complete(),
+            State::Persistent(operation) => operation.active().is_none_or(RequestRef::is_complete),
+            State::Generalized(operation) => operation.is_complete(),
+        }
+    }
+
+    /// The outcome of a complete operation, which stays as it is (`MPI_Request_get_status`).
+    /// Must not be called under the claim: it may call the application.
+    pub fn outcome(&self) -> Status {
+        match self.state {
+            State::Once(operation) => neutral_status(&operation.request.status()),
+            State::Exchange { receive, .. } => neutral_status(&receive.status()),
+            State::Persistent(operation) => match operation.active() {
+                Some(request) => neutral_status(&request.status()),
+                None => Status::EMPTY,
+            },
+            State::Generalized(operation) => operation.query(),
+        }
+    }
+
+    /// Ends a complete operation: frees it, or makes it inactive if it is persistent.
+    /// The rank's claim is not held, because this may call the application.
+    #[inline]
+    pub fn finish<A: Abi>(self, call: &Call<'_, A>) -> Finished {
+        match self.state {
+            State::Once(operation) => {
+                let status = neutral_status(&operation.request.status());
+                let finished = Finished {
+                    status,
+                    freed: true,
+                    comm: operation.comm,
+                };
+                let claim = &mut call.rank().enter();
+                operation.request.release(claim);
+                call.pending().requests.remove(claim, self.index);
+                finished
+            }
+            _ => self.finish_special(call),
+        }
+    }
+
+    #[cold]
+    fn finish_special<A: Abi>(self, call: &Call<'_, A>) -> Finished {
+        let mut status = self.outcome();
+        match self.state {
+            State::Persistent(operation) => {
+                operation.deactivate(&mut call.rank().enter());
+                Finished {
+                    status,
+                    freed: false,
+                    comm: operation.comm,
+                }
+            }
+            State::Generalized(operation) => {
+                let freed = operation.free();
+                if status.error == neutral::SUCCESS {
+                    status.error = freed;
+                }
+                self.forget(call, &mut call.rank().enter());
+                Finished {
+                    status,
+                    freed: true,
+                    comm: neutral::handle::COMM_SELF,
+                }
+            }
+            State::Exchange {
+                receive,
+                send,
+                comm,
+            } => {
+                let claim = &mut call.rank().enter();
+                receive.release(claim);
+                send.release(claim);
+                self.forget(call, claim);
+                Finished {
+                    status,
+                    freed: true,
+                    comm: *comm,
+                }
+            }
+            State::Once(_) => unreachable!("finished by the caller"),
+        }
+    }
+
+    /// Gives the slot back, and with it what the state owns.
+    pub fn forget<A: Abi>(self, call: &Call<'_, A>, claim: &mut Claim<'_>) {
+        drop(call.pending().requests.remove(claim, self.index));
+    }
+}
