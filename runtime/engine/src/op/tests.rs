@@ -35,7 +35,8 @@ fn run<T: Copy>(op: PredefinedOp, name: &str, input: &[T], inout: &[T]) -> Vec<T
 fn integers() {
     use PredefinedOp::*;
     let (a, b) = ([5_i32, -3, 0, i32::MAX, 6], [2_i32, 7, 0, 1, 0]);
-    let cases: [(PredefinedOp, fn(i32, i32) -> i32); 10] = [
+    type Reference = fn(i32, i32) -> i32;
+    let cases: [(PredefinedOp, Reference); 10] = [
         (Max, |a, b| a.max(b)),
         (Min, |a, b| a.min(b)),
         (Sum, i32::wrapping_add),
