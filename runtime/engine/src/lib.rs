@@ -47,6 +47,6 @@ pub use lifecycle::abort;
 pub use message::{Envelope, SendMode, Source, Status, Tag};
 pub use node::Node;
 pub use p2p::{cancel, irecv, isend, isend_owned, recv, send};
-pub use probe::{MessageRef, imrecv, improbe, iprobe, mprobe, probe};
+pub use probe::{MessageRef, improbe, imrecv, iprobe, mprobe, probe};
 pub use rank::Rank;
 pub use request::RequestRef;

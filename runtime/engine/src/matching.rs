@@ -168,8 +168,7 @@ impl<T: Keyed> Buckets<T> {
             unsafe { block.add(index).write(List::EMPTY) };
         }
         let old_table = self.grown;
-        let old_first =
-            core::mem::replace(&mut self.first, [const { List::EMPTY }; FIRST_BUCKETS]);
+        let old_first = core::mem::replace(&mut self.first, [const { List::EMPTY }; FIRST_BUCKETS]);
         (self.grown, self.mask) = (block, buckets - 1);
         for index in 0..old_buckets {
             let chain = if old_table.is_null() {
@@ -257,9 +256,7 @@ impl Posted {
         }
         // SAFETY: elements of the queues are valid.
         unsafe {
-            let wild = self
-                .wild
-                .find(|request| (*request).want.takes(message));
+            let wild = self.wild.find(|request| (*request).want.takes(message));
             let exact_first =
                 !exact.is_null() && (wild.is_null() || (*exact).sequence < (*wild).sequence);
             if exact_first { exact } else { wild }

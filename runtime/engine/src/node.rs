@@ -72,7 +72,9 @@ impl Node {
             });
             let node: &'static Self = node.as_ref();
             for id in 0..size {
-                ranks.add(id as usize).write(Rank::new(memory.parts(node, id)));
+                ranks
+                    .add(id as usize)
+                    .write(Rank::new(memory.parts(node, id)));
             }
             Some(node)
         }

@@ -251,7 +251,11 @@ unsafe fn receive_directly(
         return None;
     }
     let ring = rank.inbox().ring(sender)?;
-    let polls = if rank.polls_directly() { DIRECT_POLLS } else { 1 };
+    let polls = if rank.polls_directly() {
+        DIRECT_POLLS
+    } else {
+        1
+    };
     for _ in 0..polls {
         // SAFETY: we hold the claim, so we are the consumer.
         let Some(front) = (unsafe { ring.front() }) else {

@@ -320,10 +320,7 @@ impl RequestRef {
     #[must_use]
     pub fn is_complete(self) -> bool {
         // Acquire pairs with the Release in `complete_quietly`.
-        !matches!(
-            self.get().state.load(Ordering::Acquire),
-            PENDING | MATCHED
-        )
+        !matches!(self.get().state.load(Ordering::Acquire), PENDING | MATCHED)
     }
 
     /// The outcome of a complete request.

@@ -164,18 +164,13 @@ impl Patience {
             self.since = ticks();
         }
         self.turns += 1;
-        limit == 0
-            || self.turns % TURNS_PER_LOOK == 0 && ticks().wrapping_sub(self.since) >= limit
+        limit == 0 || self.turns % TURNS_PER_LOOK == 0 && ticks().wrapping_sub(self.since) >= limit
     }
 }
 
 /// Parks until something happens; `true` when something was found or did happen.
 #[cold]
-fn park(
-    rank: &Rank,
-    worker: &Worker<'_>,
-    done: &mut impl FnMut(&mut Claim<'_>) -> bool,
-) -> bool {
+fn park(rank: &Rank, worker: &Worker<'_>, done: &mut impl FnMut(&mut Claim<'_>) -> bool) -> bool {
     let node = rank.node();
     if node.policy().may_steal() {
         node.idle().insert(rank.id());
@@ -224,9 +219,7 @@ fn last_look(
         return LastLook::Found;
     }
     let turn = progress::turn(&mut claim);
-    let job: Option<JobRef> = turn
-        .job
-        .or_else(|| progress::job_of_own_send(&mut claim));
+    let job: Option<JobRef> = turn.job.or_else(|| progress::job_of_own_send(&mut claim));
     if turn.moved || job.is_some() {
         // The next turn of the wait finds the job again.
         return LastLook::Found;
