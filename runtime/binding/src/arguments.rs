@@ -137,7 +137,11 @@ pub unsafe fn on_comm<A: Abi>(
     // SAFETY: the caller's contract.
     let call = unsafe { Call::<A>::new(caller) };
     let comm = comm.neutral();
-    match call.objects().comm(comm).and_then(|object| body(&call, object)) {
+    match call
+        .objects()
+        .comm(comm)
+        .and_then(|object| body(&call, object))
+    {
         Ok(()) => A::error_out(neutral::SUCCESS),
         Err(class) => raise::<A>(call.process, comm, class),
     }
@@ -196,7 +200,11 @@ pub fn engine_error(error: EngineError) -> i32 {
 /// `MPI_ERR_ARG`.
 #[inline]
 pub fn output<T>(target: *mut T) -> Outcome<()> {
-    if target.is_null() { Err(neutral::ERR_ARG) } else { Ok(()) }
+    if target.is_null() {
+        Err(neutral::ERR_ARG)
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether a status argument is `MPI_STATUS_IGNORE`.

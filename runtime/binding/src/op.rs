@@ -1,7 +1,7 @@
 //! Reduction operations (MPI-4.1 section 6.9).
 
 use crate::arguments::{Call, Outcome, on_process, output};
-use cohort_abi::{Abi, Count, Handle, INDEX_MAX, Integer, Kind, callback, dynamic, neutral};
+use cohort_abi::{Abi, Count, Handle, INDEX_MAX, Kind, callback, dynamic, neutral};
 use cohort_engine::datatype::{Type, TypeRef};
 use cohort_engine::op::{Op, PredefinedOp, UserOp, element_class, supports};
 use core::ffi::{c_int, c_void};
@@ -110,7 +110,9 @@ impl<A: Abi> UserCall<'_, A> {
         while done < count {
             let piece = limit.min(count - done);
             let offset = (done as i64).wrapping_mul(datatype.extent()) as isize;
-            let Some(mut length) = C::from_i64(piece as i64) else { return };
+            let Some(mut length) = C::from_i64(piece as i64) else {
+                return;
+            };
             let mut handle = self.datatype;
             // SAFETY: the application's function, called as MPI promises.
             unsafe {
@@ -157,8 +159,11 @@ unsafe fn publish<A: Abi>(
                 commutes: commutes != 0,
             };
             let claim = &mut call.rank().enter();
-            let index =
-                call.pending().ops.insert(claim, function).ok_or(neutral::ERR_NO_MEM)?;
+            let index = call
+                .pending()
+                .ops
+                .insert(claim, function)
+                .ok_or(neutral::ERR_NO_MEM)?;
             op.write(A::Op::from_neutral(dynamic(Kind::Op, index)));
             Ok(())
         })

@@ -4,7 +4,9 @@
 
 mod external;
 
-pub use external::{pack as pack_external, pack_size as pack_external_size, unpack as unpack_external};
+pub use external::{
+    pack as pack_external, pack_size as pack_external_size, unpack as unpack_external,
+};
 
 use crate::arguments::{Outcome, count, on_comm, output};
 use crate::p2p::check_buffer;
@@ -40,13 +42,19 @@ unsafe fn packed<I: Integer>(
     if buffer.is_null() && bytes > 0 {
         return Err(neutral::ERR_BUFFER);
     }
-    let data = buffer.cast::<u8>().cast_mut().wrapping_offset(position as isize);
+    let data = buffer
+        .cast::<u8>()
+        .cast_mut()
+        .wrapping_offset(position as isize);
     Ok(Packed { data, position })
 }
 
 /// Bytes that `elements` elements pack to.
 fn size_of(datatype: &TypeRef, elements: i64) -> Outcome<i64> {
-    datatype.size().checked_mul(elements).ok_or(neutral::ERR_COUNT)
+    datatype
+        .size()
+        .checked_mul(elements)
+        .ok_or(neutral::ERR_COUNT)
 }
 
 /// Moves the position behind the bytes.

@@ -3,8 +3,8 @@
 use crate::op::UserFunction;
 use crate::p2p::BufferPools;
 use crate::request::State;
-use cohort_object::Slots;
 use cohort_engine::{Claim, MessageRef};
+use cohort_object::Slots;
 use core::cell::UnsafeCell;
 
 /// What a rank has under way.

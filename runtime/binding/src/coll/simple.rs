@@ -13,7 +13,7 @@ use core::ffi::{c_int, c_void};
 pub unsafe extern "C" fn barrier<A: Abi>(caller: *const c_void, comm: A::Comm) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, comm, |_, comm| {
             coll::barrier(&comm.collective()).map_err(failure)
         })
     }

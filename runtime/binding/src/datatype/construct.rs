@@ -80,7 +80,7 @@ pub unsafe extern "C" fn vector<A: Abi, C: Count>(
     }
 }
 
-/// `MPI_Type_create_hvector`, `MPI_Type_hvector`.
+/// `MPI_Type_create_hvector`.
 ///
 /// # Safety
 /// MPI's: `newtype` is valid for writes; `caller` is the calling rank.
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn indexed<A: Abi, C: Count>(
     }
 }
 
-/// `MPI_Type_create_hindexed`, `MPI_Type_hindexed`.
+/// `MPI_Type_create_hindexed`.
 ///
 /// # Safety
 /// MPI's: the arrays have `blocks` entries, `newtype` is valid for writes; `caller` is the
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn hindexed_block<A: Abi, C: Count>(
     }
 }
 
-/// `MPI_Type_create_struct`, `MPI_Type_struct`.
+/// `MPI_Type_create_struct`.
 ///
 /// # Safety
 /// MPI's: the arrays have `blocks` entries, `newtype` is valid for writes; `caller` is the
@@ -320,5 +320,71 @@ pub unsafe extern "C" fn resized<A: Abi, C: Count>(
             let old = call.datatype(oldtype)?;
             types::resized(&old, lb.to_i64(), extent.to_i64(), form::<C>()).map_err(failure)
         })
+    }
+}
+
+/// `MPI_Type_hvector`, removed in MPI-3.
+///
+/// # Safety
+/// As for [`hvector`].
+pub unsafe extern "C" fn old_hvector<A: Abi>(
+    caller: *const c_void,
+    blocks: c_int,
+    block_length: c_int,
+    stride: isize,
+    oldtype: A::Datatype,
+    newtype: *mut A::Datatype,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { hvector::<A, c_int>(caller, blocks, block_length, stride, oldtype, newtype) }
+}
+
+/// `MPI_Type_hindexed`, removed in MPI-3.
+///
+/// # Safety
+/// As for [`hindexed`].
+pub unsafe extern "C" fn old_hindexed<A: Abi>(
+    caller: *const c_void,
+    blocks: c_int,
+    block_lengths: *const c_int,
+    displacements: *const isize,
+    oldtype: A::Datatype,
+    newtype: *mut A::Datatype,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        hindexed::<A, c_int>(
+            caller,
+            blocks,
+            block_lengths,
+            displacements,
+            oldtype,
+            newtype,
+        )
+    }
+}
+
+/// `MPI_Type_struct`, removed in MPI-3.
+///
+/// # Safety
+/// As for [`struct_`].
+pub unsafe extern "C" fn old_struct<A: Abi>(
+    caller: *const c_void,
+    blocks: c_int,
+    block_lengths: *const c_int,
+    displacements: *const isize,
+    members: *const A::Datatype,
+    newtype: *mut A::Datatype,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        struct_::<A, c_int>(
+            caller,
+            blocks,
+            block_lengths,
+            displacements,
+            members,
+            newtype,
+        )
     }
 }

@@ -11,8 +11,18 @@ use neutral::handle as predefined_handle;
 /// that have them.
 const REALS: [(c_int, c_int, u32, u32); 3] = [
     (6, 37, predefined_handle::REAL, predefined_handle::COMPLEX),
-    (15, 307, predefined_handle::DOUBLE_PRECISION, predefined_handle::DOUBLE_COMPLEX),
-    (33, 4931, predefined_handle::REAL16, predefined_handle::COMPLEX32),
+    (
+        15,
+        307,
+        predefined_handle::DOUBLE_PRECISION,
+        predefined_handle::DOUBLE_COMPLEX,
+    ),
+    (
+        33,
+        4931,
+        predefined_handle::REAL16,
+        predefined_handle::COMPLEX32,
+    ),
 ];
 
 /// Decimal digits of the integer kinds, and the types that have them.
@@ -35,7 +45,9 @@ fn real_kind(digits: c_int, range: c_int) -> Option<&'static (c_int, c_int, u32,
     if digits == neutral::UNDEFINED && range == neutral::UNDEFINED {
         return None;
     }
-    REALS.iter().find(|kind| digits <= kind.0 && range <= kind.1)
+    REALS
+        .iter()
+        .find(|kind| digits <= kind.0 && range <= kind.1)
 }
 
 /// `MPI_Type_create_f90_real`.
@@ -88,7 +100,10 @@ pub unsafe extern "C" fn f90_integer<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         create::<A>(caller, newtype, |_| {
-            let holder = INTEGERS.iter().find(|kind| digits <= kind.0).map(|kind| kind.1);
+            let holder = INTEGERS
+                .iter()
+                .find(|kind| digits <= kind.0)
+                .map(|kind| kind.1);
             parametrised(Combiner::F90Integer, &[digits], holder)
         })
     }
@@ -135,7 +150,10 @@ pub unsafe extern "C" fn match_size<A: Abi>(
         on_process::<A>(caller, |_: &Call<'_, A>| {
             output(datatype)?;
             let types = of_class(A::typeclass_in(class)).ok_or(neutral::ERR_ARG)?;
-            let found = types.iter().find(|entry| entry.0 == size).ok_or(neutral::ERR_ARG)?;
+            let found = types
+                .iter()
+                .find(|entry| entry.0 == size)
+                .ok_or(neutral::ERR_ARG)?;
             datatype.write(A::Datatype::from_neutral(found.1));
             Ok(())
         })

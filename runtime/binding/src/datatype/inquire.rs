@@ -50,7 +50,9 @@ unsafe fn single<A: Abi, I: Integer>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| store(target, get(&*call.datatype(datatype)?)))
+        on_process::<A>(caller, |call| {
+            store(target, get(&*call.datatype(datatype)?))
+        })
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::arguments::{Outcome, on_process, output};
 use cohort_abi::{Abi, Constants, Handle, neutral};
+use cohort_engine::datatype as engine;
+use cohort_object::Datatype;
 use core::ffi::{CStr, c_char, c_int, c_void};
 
 /// `MPI_Type_commit`. Types are compiled when they are made, so this only takes note.
@@ -77,9 +79,59 @@ pub unsafe extern "C" fn get_name<A: Abi>(
                 neutral::handle::DATATYPE_NULL => "MPI_DATATYPE_NULL".into(),
                 handle => call.objects().datatype(handle)?.name(),
             };
-            text.as_ptr().copy_to_nonoverlapping(name.cast(), text.len());
+            text.as_ptr()
+                .copy_to_nonoverlapping(name.cast(), text.len());
             name.add(text.len()).write(0);
             length.write(text.len() as c_int);
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Type_dup`: the duplicate is committed if the original is, and has the attributes that
+/// their copy callbacks give it.
+///
+/// # Safety
+/// MPI's: `newtype` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn dup<A: Abi>(
+    caller: *const c_void,
+    oldtype: A::Datatype,
+    newtype: *mut A::Datatype,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            output(newtype)?;
+            let old = call.objects().datatype(oldtype.neutral())?;
+            let mut copy = Datatype::new(engine::dup(&old.layout));
+            copy.attributes = old.attributes.copied(oldtype.neutral())?;
+            if old.is_committed() {
+                copy.commit();
+            }
+            let handle = call.objects().add_datatype(copy)?;
+            newtype.write(A::Datatype::from_neutral(handle));
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Type_free`: operations under way keep what they need. Predefined types cannot be freed.
+///
+/// # Safety
+/// MPI's: `datatype` is valid; `caller` is the calling rank.
+pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, datatype: *mut A::Datatype) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            output(datatype)?;
+            let handle = (*datatype).neutral();
+            let object = call.objects().datatype(handle)?;
+            if object.layout.handle() != 0 {
+                return Err(neutral::ERR_TYPE);
+            }
+            object.attributes.delete_all(handle)?;
+            drop(call.objects().remove_datatype(handle)?);
+            datatype.write(A::Datatype::from_neutral(neutral::handle::DATATYPE_NULL));
             Ok(())
         })
     }

@@ -19,54 +19,54 @@ pub const fn table<A: Abi>() -> Table<A> {
         Add_error_class: unsupported::Add_error_class::<A>,
         Add_error_code: unsupported::Add_error_code::<A>,
         Add_error_string: unsupported::Add_error_string::<A>,
-        Address: unsupported::Address::<A>,
+        Address: crate::datatype::old_address::<A>,
         Aint_add: cohort_abi::integer::aint_add::<A>,
         Aint_diff: cohort_abi::integer::aint_diff::<A>,
-        Allgather: unsupported::Allgather::<A>,
-        Allgather_c: unsupported::Allgather_c::<A>,
+        Allgather: crate::coll::allgather::<A, core::ffi::c_int>,
+        Allgather_c: crate::coll::allgather::<A, i64>,
         Allgather_init: unsupported::Allgather_init::<A>,
         Allgather_init_c: unsupported::Allgather_init_c::<A>,
-        Allgatherv: unsupported::Allgatherv::<A>,
-        Allgatherv_c: unsupported::Allgatherv_c::<A>,
+        Allgatherv: crate::coll::allgatherv::<A, core::ffi::c_int>,
+        Allgatherv_c: crate::coll::allgatherv::<A, i64>,
         Allgatherv_init: unsupported::Allgatherv_init::<A>,
         Allgatherv_init_c: unsupported::Allgatherv_init_c::<A>,
         Alloc_mem: unsupported::Alloc_mem::<A>,
-        Allreduce: unsupported::Allreduce::<A>,
-        Allreduce_c: unsupported::Allreduce_c::<A>,
+        Allreduce: crate::coll::allreduce::<A, core::ffi::c_int>,
+        Allreduce_c: crate::coll::allreduce::<A, i64>,
         Allreduce_init: unsupported::Allreduce_init::<A>,
         Allreduce_init_c: unsupported::Allreduce_init_c::<A>,
-        Alltoall: unsupported::Alltoall::<A>,
-        Alltoall_c: unsupported::Alltoall_c::<A>,
+        Alltoall: crate::coll::alltoall::<A, core::ffi::c_int>,
+        Alltoall_c: crate::coll::alltoall::<A, i64>,
         Alltoall_init: unsupported::Alltoall_init::<A>,
         Alltoall_init_c: unsupported::Alltoall_init_c::<A>,
-        Alltoallv: unsupported::Alltoallv::<A>,
-        Alltoallv_c: unsupported::Alltoallv_c::<A>,
+        Alltoallv: crate::coll::alltoallv::<A, core::ffi::c_int>,
+        Alltoallv_c: crate::coll::alltoallv::<A, i64>,
         Alltoallv_init: unsupported::Alltoallv_init::<A>,
         Alltoallv_init_c: unsupported::Alltoallv_init_c::<A>,
-        Alltoallw: unsupported::Alltoallw::<A>,
-        Alltoallw_c: unsupported::Alltoallw_c::<A>,
+        Alltoallw: crate::coll::alltoallw::<A, core::ffi::c_int>,
+        Alltoallw_c: crate::coll::alltoallw::<A, i64>,
         Alltoallw_init: unsupported::Alltoallw_init::<A>,
         Alltoallw_init_c: unsupported::Alltoallw_init_c::<A>,
         Attr_delete: unsupported::Attr_delete::<A>,
         Attr_get: unsupported::Attr_get::<A>,
         Attr_put: unsupported::Attr_put::<A>,
-        Barrier: unsupported::Barrier::<A>,
+        Barrier: crate::coll::barrier::<A>,
         Barrier_init: unsupported::Barrier_init::<A>,
-        Bcast: unsupported::Bcast::<A>,
-        Bcast_c: unsupported::Bcast_c::<A>,
+        Bcast: crate::coll::bcast::<A, core::ffi::c_int>,
+        Bcast_c: crate::coll::bcast::<A, i64>,
         Bcast_init: unsupported::Bcast_init::<A>,
         Bcast_init_c: unsupported::Bcast_init_c::<A>,
-        Bsend: unsupported::Bsend::<A>,
-        Bsend_c: unsupported::Bsend_c::<A>,
-        Bsend_init: unsupported::Bsend_init::<A>,
-        Bsend_init_c: unsupported::Bsend_init_c::<A>,
-        Buffer_attach: unsupported::Buffer_attach::<A>,
-        Buffer_attach_c: unsupported::Buffer_attach_c::<A>,
-        Buffer_detach: unsupported::Buffer_detach::<A>,
-        Buffer_detach_c: unsupported::Buffer_detach_c::<A>,
-        Buffer_flush: unsupported::Buffer_flush::<A>,
-        Buffer_iflush: unsupported::Buffer_iflush::<A>,
-        Cancel: unsupported::Cancel::<A>,
+        Bsend: crate::p2p::bsend::<A, core::ffi::c_int>,
+        Bsend_c: crate::p2p::bsend::<A, i64>,
+        Bsend_init: crate::request::bsend_init::<A, core::ffi::c_int>,
+        Bsend_init_c: crate::request::bsend_init::<A, i64>,
+        Buffer_attach: crate::p2p::attach::<A, core::ffi::c_int>,
+        Buffer_attach_c: crate::p2p::attach::<A, i64>,
+        Buffer_detach: crate::p2p::detach::<A, core::ffi::c_int>,
+        Buffer_detach_c: crate::p2p::detach::<A, i64>,
+        Buffer_flush: crate::p2p::flush::<A>,
+        Buffer_iflush: crate::p2p::iflush::<A>,
+        Cancel: crate::request::cancel::<A>,
         Cart_coords: unsupported::Cart_coords::<A>,
         Cart_create: unsupported::Cart_create::<A>,
         Cart_get: unsupported::Cart_get::<A>,
@@ -77,8 +77,8 @@ pub const fn table<A: Abi>() -> Table<A> {
         Cartdim_get: unsupported::Cartdim_get::<A>,
         Close_port: unsupported::Close_port::<A>,
         Comm_accept: unsupported::Comm_accept::<A>,
-        Comm_attach_buffer: unsupported::Comm_attach_buffer::<A>,
-        Comm_attach_buffer_c: unsupported::Comm_attach_buffer_c::<A>,
+        Comm_attach_buffer: crate::p2p::comm_attach::<A, core::ffi::c_int>,
+        Comm_attach_buffer_c: crate::p2p::comm_attach::<A, i64>,
         Comm_c2f: cohort_abi::integer::from_comm::<A>,
         Comm_call_errhandler: unsupported::Comm_call_errhandler::<A>,
         Comm_compare: unsupported::Comm_compare::<A>,
@@ -89,13 +89,13 @@ pub const fn table<A: Abi>() -> Table<A> {
         Comm_create_group: unsupported::Comm_create_group::<A>,
         Comm_create_keyval: unsupported::Comm_create_keyval::<A>,
         Comm_delete_attr: unsupported::Comm_delete_attr::<A>,
-        Comm_detach_buffer: unsupported::Comm_detach_buffer::<A>,
-        Comm_detach_buffer_c: unsupported::Comm_detach_buffer_c::<A>,
+        Comm_detach_buffer: crate::p2p::comm_detach::<A, core::ffi::c_int>,
+        Comm_detach_buffer_c: crate::p2p::comm_detach::<A, i64>,
         Comm_disconnect: unsupported::Comm_disconnect::<A>,
         Comm_dup: unsupported::Comm_dup::<A>,
         Comm_dup_with_info: unsupported::Comm_dup_with_info::<A>,
         Comm_f2c: cohort_abi::integer::to_comm::<A>,
-        Comm_flush_buffer: unsupported::Comm_flush_buffer::<A>,
+        Comm_flush_buffer: crate::p2p::comm_flush::<A>,
         Comm_free: unsupported::Comm_free::<A>,
         Comm_free_keyval: unsupported::Comm_free_keyval::<A>,
         Comm_fromint: cohort_abi::integer::to_comm::<A>,
@@ -107,7 +107,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Comm_group: unsupported::Comm_group::<A>,
         Comm_idup: unsupported::Comm_idup::<A>,
         Comm_idup_with_info: unsupported::Comm_idup_with_info::<A>,
-        Comm_iflush_buffer: unsupported::Comm_iflush_buffer::<A>,
+        Comm_iflush_buffer: crate::p2p::comm_iflush::<A>,
         Comm_join: unsupported::Comm_join::<A>,
         Comm_rank: unsupported::Comm_rank::<A>,
         Comm_remote_group: unsupported::Comm_remote_group::<A>,
@@ -139,8 +139,8 @@ pub const fn table<A: Abi>() -> Table<A> {
         Errhandler_toint: cohort_abi::integer::from_errhandler::<A>,
         Error_class: unsupported::Error_class::<A>,
         Error_string: unsupported::Error_string::<A>,
-        Exscan: unsupported::Exscan::<A>,
-        Exscan_c: unsupported::Exscan_c::<A>,
+        Exscan: crate::coll::exscan::<A, core::ffi::c_int>,
+        Exscan_c: crate::coll::exscan::<A, i64>,
         Exscan_init: unsupported::Exscan_init::<A>,
         Exscan_init_c: unsupported::Exscan_init_c::<A>,
         Fetch_and_op: unsupported::Fetch_and_op::<A>,
@@ -239,24 +239,24 @@ pub const fn table<A: Abi>() -> Table<A> {
         Finalize: unsupported::Finalize::<A>,
         Finalized: unsupported::Finalized::<A>,
         Free_mem: unsupported::Free_mem::<A>,
-        Gather: unsupported::Gather::<A>,
-        Gather_c: unsupported::Gather_c::<A>,
+        Gather: crate::coll::gather::<A, core::ffi::c_int>,
+        Gather_c: crate::coll::gather::<A, i64>,
         Gather_init: unsupported::Gather_init::<A>,
         Gather_init_c: unsupported::Gather_init_c::<A>,
-        Gatherv: unsupported::Gatherv::<A>,
-        Gatherv_c: unsupported::Gatherv_c::<A>,
+        Gatherv: crate::coll::gatherv::<A, core::ffi::c_int>,
+        Gatherv_c: crate::coll::gatherv::<A, i64>,
         Gatherv_init: unsupported::Gatherv_init::<A>,
         Gatherv_init_c: unsupported::Gatherv_init_c::<A>,
         Get: unsupported::Get::<A>,
         Get_accumulate: unsupported::Get_accumulate::<A>,
         Get_accumulate_c: unsupported::Get_accumulate_c::<A>,
-        Get_address: unsupported::Get_address::<A>,
+        Get_address: crate::datatype::get_address::<A>,
         Get_c: unsupported::Get_c::<A>,
-        Get_count: unsupported::Get_count::<A>,
-        Get_count_c: unsupported::Get_count_c::<A>,
-        Get_elements: unsupported::Get_elements::<A>,
-        Get_elements_c: unsupported::Get_elements_c::<A>,
-        Get_elements_x: unsupported::Get_elements_x::<A>,
+        Get_count: crate::status::get_count::<A, core::ffi::c_int>,
+        Get_count_c: crate::status::get_count::<A, i64>,
+        Get_elements: crate::status::get_elements::<A, core::ffi::c_int>,
+        Get_elements_c: crate::status::get_elements::<A, i64>,
+        Get_elements_x: crate::status::get_elements_x::<A>,
         Get_hw_resource_info: unsupported::Get_hw_resource_info::<A>,
         Get_library_version: unsupported::Get_library_version::<A>,
         Get_processor_name: unsupported::Get_processor_name::<A>,
@@ -267,8 +267,8 @@ pub const fn table<A: Abi>() -> Table<A> {
         Graph_neighbors: unsupported::Graph_neighbors::<A>,
         Graph_neighbors_count: unsupported::Graph_neighbors_count::<A>,
         Graphdims_get: unsupported::Graphdims_get::<A>,
-        Grequest_complete: unsupported::Grequest_complete::<A>,
-        Grequest_start: unsupported::Grequest_start::<A>,
+        Grequest_complete: crate::request::grequest_complete::<A>,
+        Grequest_start: crate::request::grequest_start::<A>,
         Group_c2f: cohort_abi::integer::from_group::<A>,
         Group_compare: unsupported::Group_compare::<A>,
         Group_difference: unsupported::Group_difference::<A>,
@@ -301,17 +301,17 @@ pub const fn table<A: Abi>() -> Table<A> {
         Ibarrier: unsupported::Ibarrier::<A>,
         Ibcast: unsupported::Ibcast::<A>,
         Ibcast_c: unsupported::Ibcast_c::<A>,
-        Ibsend: unsupported::Ibsend::<A>,
-        Ibsend_c: unsupported::Ibsend_c::<A>,
+        Ibsend: crate::p2p::ibsend::<A, core::ffi::c_int>,
+        Ibsend_c: crate::p2p::ibsend::<A, i64>,
         Iexscan: unsupported::Iexscan::<A>,
         Iexscan_c: unsupported::Iexscan_c::<A>,
         Igather: unsupported::Igather::<A>,
         Igather_c: unsupported::Igather_c::<A>,
         Igatherv: unsupported::Igatherv::<A>,
         Igatherv_c: unsupported::Igatherv_c::<A>,
-        Improbe: unsupported::Improbe::<A>,
-        Imrecv: unsupported::Imrecv::<A>,
-        Imrecv_c: unsupported::Imrecv_c::<A>,
+        Improbe: crate::probe::improbe::<A>,
+        Imrecv: crate::probe::imrecv::<A, core::ffi::c_int>,
+        Imrecv_c: crate::probe::imrecv::<A, i64>,
         Ineighbor_allgather: unsupported::Ineighbor_allgather::<A>,
         Ineighbor_allgather_c: unsupported::Ineighbor_allgather_c::<A>,
         Ineighbor_allgatherv: unsupported::Ineighbor_allgatherv::<A>,
@@ -343,17 +343,17 @@ pub const fn table<A: Abi>() -> Table<A> {
         Intercomm_create: unsupported::Intercomm_create::<A>,
         Intercomm_create_from_groups: unsupported::Intercomm_create_from_groups::<A>,
         Intercomm_merge: unsupported::Intercomm_merge::<A>,
-        Iprobe: unsupported::Iprobe::<A>,
-        Irecv: unsupported::Irecv::<A>,
-        Irecv_c: unsupported::Irecv_c::<A>,
+        Iprobe: crate::probe::iprobe::<A>,
+        Irecv: crate::p2p::irecv::<A, core::ffi::c_int>,
+        Irecv_c: crate::p2p::irecv::<A, i64>,
         Ireduce: unsupported::Ireduce::<A>,
         Ireduce_c: unsupported::Ireduce_c::<A>,
         Ireduce_scatter: unsupported::Ireduce_scatter::<A>,
         Ireduce_scatter_block: unsupported::Ireduce_scatter_block::<A>,
         Ireduce_scatter_block_c: unsupported::Ireduce_scatter_block_c::<A>,
         Ireduce_scatter_c: unsupported::Ireduce_scatter_c::<A>,
-        Irsend: unsupported::Irsend::<A>,
-        Irsend_c: unsupported::Irsend_c::<A>,
+        Irsend: crate::p2p::irsend::<A, core::ffi::c_int>,
+        Irsend_c: crate::p2p::irsend::<A, i64>,
         Is_thread_main: unsupported::Is_thread_main::<A>,
         Iscan: unsupported::Iscan::<A>,
         Iscan_c: unsupported::Iscan_c::<A>,
@@ -361,14 +361,14 @@ pub const fn table<A: Abi>() -> Table<A> {
         Iscatter_c: unsupported::Iscatter_c::<A>,
         Iscatterv: unsupported::Iscatterv::<A>,
         Iscatterv_c: unsupported::Iscatterv_c::<A>,
-        Isend: unsupported::Isend::<A>,
-        Isend_c: unsupported::Isend_c::<A>,
-        Isendrecv: unsupported::Isendrecv::<A>,
-        Isendrecv_c: unsupported::Isendrecv_c::<A>,
-        Isendrecv_replace: unsupported::Isendrecv_replace::<A>,
-        Isendrecv_replace_c: unsupported::Isendrecv_replace_c::<A>,
-        Issend: unsupported::Issend::<A>,
-        Issend_c: unsupported::Issend_c::<A>,
+        Isend: crate::p2p::isend::<A, core::ffi::c_int>,
+        Isend_c: crate::p2p::isend::<A, i64>,
+        Isendrecv: crate::p2p::isendrecv::<A, core::ffi::c_int>,
+        Isendrecv_c: crate::p2p::isendrecv::<A, i64>,
+        Isendrecv_replace: crate::p2p::isendrecv_replace::<A, core::ffi::c_int>,
+        Isendrecv_replace_c: crate::p2p::isendrecv_replace::<A, i64>,
+        Issend: crate::p2p::issend::<A, core::ffi::c_int>,
+        Issend_c: crate::p2p::issend::<A, i64>,
         Keyval_create: unsupported::Keyval_create::<A>,
         Keyval_free: unsupported::Keyval_free::<A>,
         Lookup_name: unsupported::Lookup_name::<A>,
@@ -376,9 +376,9 @@ pub const fn table<A: Abi>() -> Table<A> {
         Message_f2c: cohort_abi::integer::to_message::<A>,
         Message_fromint: cohort_abi::integer::to_message::<A>,
         Message_toint: cohort_abi::integer::from_message::<A>,
-        Mprobe: unsupported::Mprobe::<A>,
-        Mrecv: unsupported::Mrecv::<A>,
-        Mrecv_c: unsupported::Mrecv_c::<A>,
+        Mprobe: crate::probe::mprobe::<A>,
+        Mrecv: crate::probe::mrecv::<A, core::ffi::c_int>,
+        Mrecv_c: crate::probe::mrecv::<A, i64>,
         Neighbor_allgather: unsupported::Neighbor_allgather::<A>,
         Neighbor_allgather_c: unsupported::Neighbor_allgather_c::<A>,
         Neighbor_allgather_init: unsupported::Neighbor_allgather_init::<A>,
@@ -400,29 +400,29 @@ pub const fn table<A: Abi>() -> Table<A> {
         Neighbor_alltoallw_init: unsupported::Neighbor_alltoallw_init::<A>,
         Neighbor_alltoallw_init_c: unsupported::Neighbor_alltoallw_init_c::<A>,
         Op_c2f: cohort_abi::integer::from_op::<A>,
-        Op_commutative: unsupported::Op_commutative::<A>,
-        Op_create: unsupported::Op_create::<A>,
-        Op_create_c: unsupported::Op_create_c::<A>,
+        Op_commutative: crate::op::commutative::<A>,
+        Op_create: crate::op::create::<A>,
+        Op_create_c: crate::op::create_large::<A>,
         Op_f2c: cohort_abi::integer::to_op::<A>,
-        Op_free: unsupported::Op_free::<A>,
+        Op_free: crate::op::free::<A>,
         Op_fromint: cohort_abi::integer::to_op::<A>,
         Op_toint: cohort_abi::integer::from_op::<A>,
         Open_port: unsupported::Open_port::<A>,
-        Pack: unsupported::Pack::<A>,
-        Pack_c: unsupported::Pack_c::<A>,
-        Pack_external: unsupported::Pack_external::<A>,
-        Pack_external_c: unsupported::Pack_external_c::<A>,
-        Pack_external_size: unsupported::Pack_external_size::<A>,
-        Pack_external_size_c: unsupported::Pack_external_size_c::<A>,
-        Pack_size: unsupported::Pack_size::<A>,
-        Pack_size_c: unsupported::Pack_size_c::<A>,
+        Pack: crate::pack::pack::<A, core::ffi::c_int>,
+        Pack_c: crate::pack::pack::<A, i64>,
+        Pack_external: crate::pack::pack_external::<A, core::ffi::c_int>,
+        Pack_external_c: crate::pack::pack_external::<A, i64>,
+        Pack_external_size: crate::pack::pack_external_size::<A, core::ffi::c_int>,
+        Pack_external_size_c: crate::pack::pack_external_size::<A, i64>,
+        Pack_size: crate::pack::pack_size::<A, core::ffi::c_int>,
+        Pack_size_c: crate::pack::pack_size::<A, i64>,
         Parrived: unsupported::Parrived::<A>,
         Pcontrol: unsupported::Pcontrol::<A>,
         Pready: unsupported::Pready::<A>,
         Pready_list: unsupported::Pready_list::<A>,
         Pready_range: unsupported::Pready_range::<A>,
         Precv_init: unsupported::Precv_init::<A>,
-        Probe: unsupported::Probe::<A>,
+        Probe: crate::probe::probe::<A>,
         Psend_init: unsupported::Psend_init::<A>,
         Publish_name: unsupported::Publish_name::<A>,
         Put: unsupported::Put::<A>,
@@ -430,22 +430,22 @@ pub const fn table<A: Abi>() -> Table<A> {
         Query_thread: unsupported::Query_thread::<A>,
         Raccumulate: unsupported::Raccumulate::<A>,
         Raccumulate_c: unsupported::Raccumulate_c::<A>,
-        Recv: unsupported::Recv::<A>,
-        Recv_c: unsupported::Recv_c::<A>,
-        Recv_init: unsupported::Recv_init::<A>,
-        Recv_init_c: unsupported::Recv_init_c::<A>,
-        Reduce: unsupported::Reduce::<A>,
-        Reduce_c: unsupported::Reduce_c::<A>,
+        Recv: crate::p2p::recv::<A, core::ffi::c_int>,
+        Recv_c: crate::p2p::recv::<A, i64>,
+        Recv_init: crate::request::recv_init::<A, core::ffi::c_int>,
+        Recv_init_c: crate::request::recv_init::<A, i64>,
+        Reduce: crate::coll::reduce::<A, core::ffi::c_int>,
+        Reduce_c: crate::coll::reduce::<A, i64>,
         Reduce_init: unsupported::Reduce_init::<A>,
         Reduce_init_c: unsupported::Reduce_init_c::<A>,
-        Reduce_local: unsupported::Reduce_local::<A>,
-        Reduce_local_c: unsupported::Reduce_local_c::<A>,
-        Reduce_scatter: unsupported::Reduce_scatter::<A>,
-        Reduce_scatter_block: unsupported::Reduce_scatter_block::<A>,
-        Reduce_scatter_block_c: unsupported::Reduce_scatter_block_c::<A>,
+        Reduce_local: crate::coll::reduce_local::<A, core::ffi::c_int>,
+        Reduce_local_c: crate::coll::reduce_local::<A, i64>,
+        Reduce_scatter: crate::coll::reduce_scatter::<A, core::ffi::c_int>,
+        Reduce_scatter_block: crate::coll::reduce_scatter_block::<A, core::ffi::c_int>,
+        Reduce_scatter_block_c: crate::coll::reduce_scatter_block::<A, i64>,
         Reduce_scatter_block_init: unsupported::Reduce_scatter_block_init::<A>,
         Reduce_scatter_block_init_c: unsupported::Reduce_scatter_block_init_c::<A>,
-        Reduce_scatter_c: unsupported::Reduce_scatter_c::<A>,
+        Reduce_scatter_c: crate::coll::reduce_scatter::<A, i64>,
         Reduce_scatter_init: unsupported::Reduce_scatter_init::<A>,
         Reduce_scatter_init_c: unsupported::Reduce_scatter_init_c::<A>,
         Register_datarep: unsupported::Register_datarep::<A>,
@@ -455,12 +455,12 @@ pub const fn table<A: Abi>() -> Table<A> {
         Remove_error_string: unsupported::Remove_error_string::<A>,
         Request_c2f: cohort_abi::integer::from_request::<A>,
         Request_f2c: cohort_abi::integer::to_request::<A>,
-        Request_free: unsupported::Request_free::<A>,
+        Request_free: crate::request::free::<A>,
         Request_fromint: cohort_abi::integer::to_request::<A>,
-        Request_get_status: unsupported::Request_get_status::<A>,
-        Request_get_status_all: unsupported::Request_get_status_all::<A>,
-        Request_get_status_any: unsupported::Request_get_status_any::<A>,
-        Request_get_status_some: unsupported::Request_get_status_some::<A>,
+        Request_get_status: crate::request::get_status::<A>,
+        Request_get_status_all: crate::request::get_status_all::<A>,
+        Request_get_status_any: crate::request::get_status_any::<A>,
+        Request_get_status_some: crate::request::get_status_some::<A>,
         Request_toint: cohort_abi::integer::from_request::<A>,
         Rget: unsupported::Rget::<A>,
         Rget_accumulate: unsupported::Rget_accumulate::<A>,
@@ -468,30 +468,30 @@ pub const fn table<A: Abi>() -> Table<A> {
         Rget_c: unsupported::Rget_c::<A>,
         Rput: unsupported::Rput::<A>,
         Rput_c: unsupported::Rput_c::<A>,
-        Rsend: unsupported::Rsend::<A>,
-        Rsend_c: unsupported::Rsend_c::<A>,
-        Rsend_init: unsupported::Rsend_init::<A>,
-        Rsend_init_c: unsupported::Rsend_init_c::<A>,
-        Scan: unsupported::Scan::<A>,
-        Scan_c: unsupported::Scan_c::<A>,
+        Rsend: crate::p2p::rsend::<A, core::ffi::c_int>,
+        Rsend_c: crate::p2p::rsend::<A, i64>,
+        Rsend_init: crate::request::rsend_init::<A, core::ffi::c_int>,
+        Rsend_init_c: crate::request::rsend_init::<A, i64>,
+        Scan: crate::coll::scan::<A, core::ffi::c_int>,
+        Scan_c: crate::coll::scan::<A, i64>,
         Scan_init: unsupported::Scan_init::<A>,
         Scan_init_c: unsupported::Scan_init_c::<A>,
-        Scatter: unsupported::Scatter::<A>,
-        Scatter_c: unsupported::Scatter_c::<A>,
+        Scatter: crate::coll::scatter::<A, core::ffi::c_int>,
+        Scatter_c: crate::coll::scatter::<A, i64>,
         Scatter_init: unsupported::Scatter_init::<A>,
         Scatter_init_c: unsupported::Scatter_init_c::<A>,
-        Scatterv: unsupported::Scatterv::<A>,
-        Scatterv_c: unsupported::Scatterv_c::<A>,
+        Scatterv: crate::coll::scatterv::<A, core::ffi::c_int>,
+        Scatterv_c: crate::coll::scatterv::<A, i64>,
         Scatterv_init: unsupported::Scatterv_init::<A>,
         Scatterv_init_c: unsupported::Scatterv_init_c::<A>,
-        Send: unsupported::Send::<A>,
-        Send_c: unsupported::Send_c::<A>,
-        Send_init: unsupported::Send_init::<A>,
-        Send_init_c: unsupported::Send_init_c::<A>,
-        Sendrecv: unsupported::Sendrecv::<A>,
-        Sendrecv_c: unsupported::Sendrecv_c::<A>,
-        Sendrecv_replace: unsupported::Sendrecv_replace::<A>,
-        Sendrecv_replace_c: unsupported::Sendrecv_replace_c::<A>,
+        Send: crate::p2p::send::<A, core::ffi::c_int>,
+        Send_c: crate::p2p::send::<A, i64>,
+        Send_init: crate::request::send_init::<A, core::ffi::c_int>,
+        Send_init_c: crate::request::send_init::<A, i64>,
+        Sendrecv: crate::p2p::sendrecv::<A, core::ffi::c_int>,
+        Sendrecv_c: crate::p2p::sendrecv::<A, i64>,
+        Sendrecv_replace: crate::p2p::sendrecv_replace::<A, core::ffi::c_int>,
+        Sendrecv_replace_c: crate::p2p::sendrecv_replace::<A, i64>,
         Session_attach_buffer: unsupported::Session_attach_buffer::<A>,
         Session_attach_buffer_c: unsupported::Session_attach_buffer_c::<A>,
         Session_c2f: cohort_abi::integer::from_session::<A>,
@@ -512,28 +512,28 @@ pub const fn table<A: Abi>() -> Table<A> {
         Session_init: unsupported::Session_init::<A>,
         Session_set_errhandler: unsupported::Session_set_errhandler::<A>,
         Session_toint: cohort_abi::integer::from_session::<A>,
-        Ssend: unsupported::Ssend::<A>,
-        Ssend_c: unsupported::Ssend_c::<A>,
-        Ssend_init: unsupported::Ssend_init::<A>,
-        Ssend_init_c: unsupported::Ssend_init_c::<A>,
-        Start: unsupported::Start::<A>,
-        Startall: unsupported::Startall::<A>,
+        Ssend: crate::p2p::ssend::<A, core::ffi::c_int>,
+        Ssend_c: crate::p2p::ssend::<A, i64>,
+        Ssend_init: crate::request::ssend_init::<A, core::ffi::c_int>,
+        Ssend_init_c: crate::request::ssend_init::<A, i64>,
+        Start: crate::request::start::<A>,
+        Startall: crate::request::startall::<A>,
         Status_c2f: cohort_abi::fortran::status_to_integers::<A>,
         Status_c2f08: cohort_abi::fortran::status_copy::<A>,
         Status_f082c: cohort_abi::fortran::status_copy::<A>,
         Status_f082f: cohort_abi::fortran::status_to_integers::<A>,
         Status_f2c: cohort_abi::fortran::status_from_integers::<A>,
         Status_f2f08: cohort_abi::fortran::status_from_integers::<A>,
-        Status_get_error: unsupported::Status_get_error::<A>,
-        Status_get_source: unsupported::Status_get_source::<A>,
-        Status_get_tag: unsupported::Status_get_tag::<A>,
-        Status_set_cancelled: unsupported::Status_set_cancelled::<A>,
-        Status_set_elements: unsupported::Status_set_elements::<A>,
-        Status_set_elements_c: unsupported::Status_set_elements_c::<A>,
-        Status_set_elements_x: unsupported::Status_set_elements_x::<A>,
-        Status_set_error: unsupported::Status_set_error::<A>,
-        Status_set_source: unsupported::Status_set_source::<A>,
-        Status_set_tag: unsupported::Status_set_tag::<A>,
+        Status_get_error: crate::status::get_error::<A>,
+        Status_get_source: crate::status::get_source::<A>,
+        Status_get_tag: crate::status::get_tag::<A>,
+        Status_set_cancelled: crate::status::set_cancelled::<A>,
+        Status_set_elements: crate::status::set_elements::<A, core::ffi::c_int>,
+        Status_set_elements_c: crate::status::set_elements::<A, i64>,
+        Status_set_elements_x: crate::status::set_elements_x::<A>,
+        Status_set_error: crate::status::set_error::<A>,
+        Status_set_source: crate::status::set_source::<A>,
+        Status_set_tag: crate::status::set_tag::<A>,
         T_category_changed: unsupported::T_category_changed::<A>,
         T_category_get_categories: unsupported::T_category_get_categories::<A>,
         T_category_get_cvars: unsupported::T_category_get_cvars::<A>,
@@ -585,81 +585,81 @@ pub const fn table<A: Abi>() -> Table<A> {
         T_source_get_info: unsupported::T_source_get_info::<A>,
         T_source_get_num: unsupported::T_source_get_num::<A>,
         T_source_get_timestamp: unsupported::T_source_get_timestamp::<A>,
-        Test: unsupported::Test::<A>,
-        Test_cancelled: unsupported::Test_cancelled::<A>,
-        Testall: unsupported::Testall::<A>,
-        Testany: unsupported::Testany::<A>,
-        Testsome: unsupported::Testsome::<A>,
+        Test: crate::request::test::<A>,
+        Test_cancelled: crate::status::test_cancelled::<A>,
+        Testall: crate::request::testall::<A>,
+        Testany: crate::request::testany::<A>,
+        Testsome: crate::request::testsome::<A>,
         Topo_test: unsupported::Topo_test::<A>,
         Type_c2f: cohort_abi::integer::from_datatype::<A>,
-        Type_commit: unsupported::Type_commit::<A>,
-        Type_contiguous: unsupported::Type_contiguous::<A>,
-        Type_contiguous_c: unsupported::Type_contiguous_c::<A>,
-        Type_create_darray: unsupported::Type_create_darray::<A>,
-        Type_create_darray_c: unsupported::Type_create_darray_c::<A>,
-        Type_create_f90_complex: unsupported::Type_create_f90_complex::<A>,
-        Type_create_f90_integer: unsupported::Type_create_f90_integer::<A>,
-        Type_create_f90_real: unsupported::Type_create_f90_real::<A>,
-        Type_create_hindexed: unsupported::Type_create_hindexed::<A>,
-        Type_create_hindexed_block: unsupported::Type_create_hindexed_block::<A>,
-        Type_create_hindexed_block_c: unsupported::Type_create_hindexed_block_c::<A>,
-        Type_create_hindexed_c: unsupported::Type_create_hindexed_c::<A>,
-        Type_create_hvector: unsupported::Type_create_hvector::<A>,
-        Type_create_hvector_c: unsupported::Type_create_hvector_c::<A>,
-        Type_create_indexed_block: unsupported::Type_create_indexed_block::<A>,
-        Type_create_indexed_block_c: unsupported::Type_create_indexed_block_c::<A>,
+        Type_commit: crate::datatype::commit::<A>,
+        Type_contiguous: crate::datatype::contiguous::<A, core::ffi::c_int>,
+        Type_contiguous_c: crate::datatype::contiguous::<A, i64>,
+        Type_create_darray: crate::datatype::darray::<A, core::ffi::c_int>,
+        Type_create_darray_c: crate::datatype::darray::<A, i64>,
+        Type_create_f90_complex: crate::datatype::f90_complex::<A>,
+        Type_create_f90_integer: crate::datatype::f90_integer::<A>,
+        Type_create_f90_real: crate::datatype::f90_real::<A>,
+        Type_create_hindexed: crate::datatype::hindexed::<A, core::ffi::c_int>,
+        Type_create_hindexed_block: crate::datatype::hindexed_block::<A, core::ffi::c_int>,
+        Type_create_hindexed_block_c: crate::datatype::hindexed_block::<A, i64>,
+        Type_create_hindexed_c: crate::datatype::hindexed::<A, i64>,
+        Type_create_hvector: crate::datatype::hvector::<A, core::ffi::c_int>,
+        Type_create_hvector_c: crate::datatype::hvector::<A, i64>,
+        Type_create_indexed_block: crate::datatype::indexed_block::<A, core::ffi::c_int>,
+        Type_create_indexed_block_c: crate::datatype::indexed_block::<A, i64>,
         Type_create_keyval: unsupported::Type_create_keyval::<A>,
-        Type_create_resized: unsupported::Type_create_resized::<A>,
-        Type_create_resized_c: unsupported::Type_create_resized_c::<A>,
-        Type_create_struct: unsupported::Type_create_struct::<A>,
-        Type_create_struct_c: unsupported::Type_create_struct_c::<A>,
-        Type_create_subarray: unsupported::Type_create_subarray::<A>,
-        Type_create_subarray_c: unsupported::Type_create_subarray_c::<A>,
+        Type_create_resized: crate::datatype::resized::<A, core::ffi::c_int>,
+        Type_create_resized_c: crate::datatype::resized::<A, i64>,
+        Type_create_struct: crate::datatype::struct_::<A, core::ffi::c_int>,
+        Type_create_struct_c: crate::datatype::struct_::<A, i64>,
+        Type_create_subarray: crate::datatype::subarray::<A, core::ffi::c_int>,
+        Type_create_subarray_c: crate::datatype::subarray::<A, i64>,
         Type_delete_attr: unsupported::Type_delete_attr::<A>,
-        Type_dup: unsupported::Type_dup::<A>,
-        Type_extent: unsupported::Type_extent::<A>,
+        Type_dup: crate::datatype::dup::<A>,
+        Type_extent: crate::datatype::old_extent::<A>,
         Type_f2c: cohort_abi::integer::to_datatype::<A>,
-        Type_free: unsupported::Type_free::<A>,
+        Type_free: crate::datatype::free::<A>,
         Type_free_keyval: unsupported::Type_free_keyval::<A>,
         Type_fromint: cohort_abi::integer::to_datatype::<A>,
         Type_get_attr: unsupported::Type_get_attr::<A>,
-        Type_get_contents: unsupported::Type_get_contents::<A>,
-        Type_get_contents_c: unsupported::Type_get_contents_c::<A>,
-        Type_get_envelope: unsupported::Type_get_envelope::<A>,
-        Type_get_envelope_c: unsupported::Type_get_envelope_c::<A>,
-        Type_get_extent: unsupported::Type_get_extent::<A>,
-        Type_get_extent_c: unsupported::Type_get_extent_c::<A>,
-        Type_get_extent_x: unsupported::Type_get_extent_x::<A>,
-        Type_get_name: unsupported::Type_get_name::<A>,
-        Type_get_true_extent: unsupported::Type_get_true_extent::<A>,
-        Type_get_true_extent_c: unsupported::Type_get_true_extent_c::<A>,
-        Type_get_true_extent_x: unsupported::Type_get_true_extent_x::<A>,
-        Type_get_value_index: unsupported::Type_get_value_index::<A>,
-        Type_hindexed: unsupported::Type_hindexed::<A>,
-        Type_hvector: unsupported::Type_hvector::<A>,
-        Type_indexed: unsupported::Type_indexed::<A>,
-        Type_indexed_c: unsupported::Type_indexed_c::<A>,
-        Type_lb: unsupported::Type_lb::<A>,
-        Type_match_size: unsupported::Type_match_size::<A>,
+        Type_get_contents: crate::datatype::get_contents::<A>,
+        Type_get_contents_c: crate::datatype::get_contents_large::<A>,
+        Type_get_envelope: crate::datatype::get_envelope::<A>,
+        Type_get_envelope_c: crate::datatype::get_envelope_large::<A>,
+        Type_get_extent: crate::datatype::extent::<A, core::ffi::c_int>,
+        Type_get_extent_c: crate::datatype::extent::<A, i64>,
+        Type_get_extent_x: crate::datatype::extent_x::<A>,
+        Type_get_name: crate::datatype::get_name::<A>,
+        Type_get_true_extent: crate::datatype::true_extent::<A, core::ffi::c_int>,
+        Type_get_true_extent_c: crate::datatype::true_extent::<A, i64>,
+        Type_get_true_extent_x: crate::datatype::true_extent_x::<A>,
+        Type_get_value_index: crate::datatype::get_value_index::<A>,
+        Type_hindexed: crate::datatype::old_hindexed::<A>,
+        Type_hvector: crate::datatype::old_hvector::<A>,
+        Type_indexed: crate::datatype::indexed::<A, core::ffi::c_int>,
+        Type_indexed_c: crate::datatype::indexed::<A, i64>,
+        Type_lb: crate::datatype::lb::<A>,
+        Type_match_size: crate::datatype::match_size::<A>,
         Type_set_attr: unsupported::Type_set_attr::<A>,
-        Type_set_name: unsupported::Type_set_name::<A>,
-        Type_size: unsupported::Type_size::<A>,
-        Type_size_c: unsupported::Type_size_c::<A>,
-        Type_size_x: unsupported::Type_size_x::<A>,
-        Type_struct: unsupported::Type_struct::<A>,
+        Type_set_name: crate::datatype::set_name::<A>,
+        Type_size: crate::datatype::size::<A, core::ffi::c_int>,
+        Type_size_c: crate::datatype::size::<A, i64>,
+        Type_size_x: crate::datatype::size_x::<A>,
+        Type_struct: crate::datatype::old_struct::<A>,
         Type_toint: cohort_abi::integer::from_datatype::<A>,
-        Type_ub: unsupported::Type_ub::<A>,
-        Type_vector: unsupported::Type_vector::<A>,
-        Type_vector_c: unsupported::Type_vector_c::<A>,
-        Unpack: unsupported::Unpack::<A>,
-        Unpack_c: unsupported::Unpack_c::<A>,
-        Unpack_external: unsupported::Unpack_external::<A>,
-        Unpack_external_c: unsupported::Unpack_external_c::<A>,
+        Type_ub: crate::datatype::ub::<A>,
+        Type_vector: crate::datatype::vector::<A, core::ffi::c_int>,
+        Type_vector_c: crate::datatype::vector::<A, i64>,
+        Unpack: crate::pack::unpack::<A, core::ffi::c_int>,
+        Unpack_c: crate::pack::unpack::<A, i64>,
+        Unpack_external: crate::pack::unpack_external::<A, core::ffi::c_int>,
+        Unpack_external_c: crate::pack::unpack_external::<A, i64>,
         Unpublish_name: unsupported::Unpublish_name::<A>,
-        Wait: unsupported::Wait::<A>,
-        Waitall: unsupported::Waitall::<A>,
-        Waitany: unsupported::Waitany::<A>,
-        Waitsome: unsupported::Waitsome::<A>,
+        Wait: crate::request::wait::<A>,
+        Waitall: crate::request::waitall::<A>,
+        Waitany: crate::request::waitany::<A>,
+        Waitsome: crate::request::waitsome::<A>,
         Win_allocate: unsupported::Win_allocate::<A>,
         Win_allocate_c: unsupported::Win_allocate_c::<A>,
         Win_allocate_shared: unsupported::Win_allocate_shared::<A>,
@@ -837,43 +837,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Add_error_string") }
     }
 
-    pub unsafe extern "C" fn Address<A: Abi>(
-        caller: *const c_void,
-        _location: *mut c_void,
-        _address: *mut isize,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Address") }
-    }
-
-    pub unsafe extern "C" fn Allgather<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Allgather") }
-    }
-
-    pub unsafe extern "C" fn Allgather_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Allgather_c") }
-    }
-
     pub unsafe extern "C" fn Allgather_init<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -904,36 +867,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Allgather_init_c") }
-    }
-
-    pub unsafe extern "C" fn Allgatherv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _displs: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Allgatherv") }
-    }
-
-    pub unsafe extern "C" fn Allgatherv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _displs: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Allgatherv_c") }
     }
 
     pub unsafe extern "C" fn Allgatherv_init<A: Abi>(
@@ -980,32 +913,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Alloc_mem") }
     }
 
-    pub unsafe extern "C" fn Allreduce<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Allreduce") }
-    }
-
-    pub unsafe extern "C" fn Allreduce_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Allreduce_c") }
-    }
-
     pub unsafe extern "C" fn Allreduce_init<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -1034,34 +941,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Allreduce_init_c") }
-    }
-
-    pub unsafe extern "C" fn Alltoall<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alltoall") }
-    }
-
-    pub unsafe extern "C" fn Alltoall_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alltoall_c") }
     }
 
     pub unsafe extern "C" fn Alltoall_init<A: Abi>(
@@ -1094,38 +973,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Alltoall_init_c") }
-    }
-
-    pub unsafe extern "C" fn Alltoallv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _sdispls: *const c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _rdispls: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alltoallv") }
-    }
-
-    pub unsafe extern "C" fn Alltoallv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _sdispls: *const isize,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _rdispls: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alltoallv_c") }
     }
 
     pub unsafe extern "C" fn Alltoallv_init<A: Abi>(
@@ -1162,38 +1009,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Alltoallv_init_c") }
-    }
-
-    pub unsafe extern "C" fn Alltoallw<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _sdispls: *const c_int,
-        _sendtypes: *const <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _rdispls: *const c_int,
-        _recvtypes: *const <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alltoallw") }
-    }
-
-    pub unsafe extern "C" fn Alltoallw_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _sdispls: *const isize,
-        _sendtypes: *const <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _rdispls: *const isize,
-        _recvtypes: *const <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alltoallw_c") }
     }
 
     pub unsafe extern "C" fn Alltoallw_init<A: Abi>(
@@ -1262,14 +1077,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Attr_put") }
     }
 
-    pub unsafe extern "C" fn Barrier<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Barrier") }
-    }
-
     pub unsafe extern "C" fn Barrier_init<A: Abi>(
         caller: *const c_void,
         _comm: <A as Abi>::Comm,
@@ -1278,30 +1085,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Barrier_init") }
-    }
-
-    pub unsafe extern "C" fn Bcast<A: Abi>(
-        caller: *const c_void,
-        _buffer: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Bcast") }
-    }
-
-    pub unsafe extern "C" fn Bcast_c<A: Abi>(
-        caller: *const c_void,
-        _buffer: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Bcast_c") }
     }
 
     pub unsafe extern "C" fn Bcast_init<A: Abi>(
@@ -1330,117 +1113,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Bcast_init_c") }
-    }
-
-    pub unsafe extern "C" fn Bsend<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Bsend") }
-    }
-
-    pub unsafe extern "C" fn Bsend_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Bsend_c") }
-    }
-
-    pub unsafe extern "C" fn Bsend_init<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Bsend_init") }
-    }
-
-    pub unsafe extern "C" fn Bsend_init_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Bsend_init_c") }
-    }
-
-    pub unsafe extern "C" fn Buffer_attach<A: Abi>(
-        caller: *const c_void,
-        _buffer: *mut c_void,
-        _size: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Buffer_attach") }
-    }
-
-    pub unsafe extern "C" fn Buffer_attach_c<A: Abi>(
-        caller: *const c_void,
-        _buffer: *mut c_void,
-        _size: i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Buffer_attach_c") }
-    }
-
-    pub unsafe extern "C" fn Buffer_detach<A: Abi>(
-        caller: *const c_void,
-        _buffer_addr: *mut c_void,
-        _size: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Buffer_detach") }
-    }
-
-    pub unsafe extern "C" fn Buffer_detach_c<A: Abi>(
-        caller: *const c_void,
-        _buffer_addr: *mut c_void,
-        _size: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Buffer_detach_c") }
-    }
-
-    pub unsafe extern "C" fn Buffer_flush<A: Abi>(caller: *const c_void) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Buffer_flush") }
-    }
-
-    pub unsafe extern "C" fn Buffer_iflush<A: Abi>(
-        caller: *const c_void,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Buffer_iflush") }
-    }
-
-    pub unsafe extern "C" fn Cancel<A: Abi>(
-        caller: *const c_void,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Cancel") }
     }
 
     pub unsafe extern "C" fn Cart_coords<A: Abi>(
@@ -1552,26 +1224,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_accept") }
     }
 
-    pub unsafe extern "C" fn Comm_attach_buffer<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _buffer: *mut c_void,
-        _size: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_attach_buffer") }
-    }
-
-    pub unsafe extern "C" fn Comm_attach_buffer_c<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _buffer: *mut c_void,
-        _size: i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_attach_buffer_c") }
-    }
-
     pub unsafe extern "C" fn Comm_call_errhandler<A: Abi>(
         caller: *const c_void,
         _comm: <A as Abi>::Comm,
@@ -1665,26 +1317,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_delete_attr") }
     }
 
-    pub unsafe extern "C" fn Comm_detach_buffer<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _buffer_addr: *mut c_void,
-        _size: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_detach_buffer") }
-    }
-
-    pub unsafe extern "C" fn Comm_detach_buffer_c<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _buffer_addr: *mut c_void,
-        _size: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_detach_buffer_c") }
-    }
-
     pub unsafe extern "C" fn Comm_disconnect<A: Abi>(
         caller: *const c_void,
         _comm: *mut <A as Abi>::Comm,
@@ -1710,14 +1342,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_dup_with_info") }
-    }
-
-    pub unsafe extern "C" fn Comm_flush_buffer<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_flush_buffer") }
     }
 
     pub unsafe extern "C" fn Comm_free<A: Abi>(
@@ -1811,15 +1435,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_idup_with_info") }
-    }
-
-    pub unsafe extern "C" fn Comm_iflush_buffer<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_iflush_buffer") }
     }
 
     pub unsafe extern "C" fn Comm_join<A: Abi>(
@@ -2101,32 +1716,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Error_string") }
-    }
-
-    pub unsafe extern "C" fn Exscan<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Exscan") }
-    }
-
-    pub unsafe extern "C" fn Exscan_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Exscan_c") }
     }
 
     pub unsafe extern "C" fn Exscan_init<A: Abi>(
@@ -3175,36 +2764,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Free_mem") }
     }
 
-    pub unsafe extern "C" fn Gather<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Gather") }
-    }
-
-    pub unsafe extern "C" fn Gather_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Gather_c") }
-    }
-
     pub unsafe extern "C" fn Gather_init<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -3237,38 +2796,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Gather_init_c") }
-    }
-
-    pub unsafe extern "C" fn Gatherv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _displs: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Gatherv") }
-    }
-
-    pub unsafe extern "C" fn Gatherv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _displs: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Gatherv_c") }
     }
 
     pub unsafe extern "C" fn Gatherv_init<A: Abi>(
@@ -3360,15 +2887,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Get_accumulate_c") }
     }
 
-    pub unsafe extern "C" fn Get_address<A: Abi>(
-        caller: *const c_void,
-        _location: *const c_void,
-        _address: *mut isize,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_address") }
-    }
-
     pub unsafe extern "C" fn Get_c<A: Abi>(
         caller: *const c_void,
         _origin_addr: *mut c_void,
@@ -3382,56 +2900,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Get_c") }
-    }
-
-    pub unsafe extern "C" fn Get_count<A: Abi>(
-        caller: *const c_void,
-        _status: *const <A as Abi>::Status,
-        _datatype: <A as Abi>::Datatype,
-        _count: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_count") }
-    }
-
-    pub unsafe extern "C" fn Get_count_c<A: Abi>(
-        caller: *const c_void,
-        _status: *const <A as Abi>::Status,
-        _datatype: <A as Abi>::Datatype,
-        _count: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_count_c") }
-    }
-
-    pub unsafe extern "C" fn Get_elements<A: Abi>(
-        caller: *const c_void,
-        _status: *const <A as Abi>::Status,
-        _datatype: <A as Abi>::Datatype,
-        _count: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_elements") }
-    }
-
-    pub unsafe extern "C" fn Get_elements_c<A: Abi>(
-        caller: *const c_void,
-        _status: *const <A as Abi>::Status,
-        _datatype: <A as Abi>::Datatype,
-        _count: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_elements_c") }
-    }
-
-    pub unsafe extern "C" fn Get_elements_x<A: Abi>(
-        caller: *const c_void,
-        _status: *const <A as Abi>::Status,
-        _datatype: <A as Abi>::Datatype,
-        _count: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_elements_x") }
     }
 
     pub unsafe extern "C" fn Get_hw_resource_info<A: Abi>(
@@ -3535,26 +3003,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Graphdims_get") }
-    }
-
-    pub unsafe extern "C" fn Grequest_complete<A: Abi>(
-        caller: *const c_void,
-        _request: <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Grequest_complete") }
-    }
-
-    pub unsafe extern "C" fn Grequest_start<A: Abi>(
-        caller: *const c_void,
-        _query_fn: Option<callback::GrequestQueryFunction<A>>,
-        _free_fn: Option<callback::GrequestFreeFunction>,
-        _cancel_fn: Option<callback::GrequestCancelFunction>,
-        _extra_state: *mut c_void,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Grequest_start") }
     }
 
     pub unsafe extern "C" fn Group_compare<A: Abi>(
@@ -3912,34 +3360,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Ibcast_c") }
     }
 
-    pub unsafe extern "C" fn Ibsend<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ibsend") }
-    }
-
-    pub unsafe extern "C" fn Ibsend_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ibsend_c") }
-    }
-
     pub unsafe extern "C" fn Iexscan<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -4032,43 +3452,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Igatherv_c") }
-    }
-
-    pub unsafe extern "C" fn Improbe<A: Abi>(
-        caller: *const c_void,
-        _source: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _flag: *mut c_int,
-        _message: *mut <A as Abi>::Message,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Improbe") }
-    }
-
-    pub unsafe extern "C" fn Imrecv<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _message: *mut <A as Abi>::Message,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Imrecv") }
-    }
-
-    pub unsafe extern "C" fn Imrecv_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _message: *mut <A as Abi>::Message,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Imrecv_c") }
     }
 
     pub unsafe extern "C" fn Ineighbor_allgather<A: Abi>(
@@ -4405,46 +3788,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Intercomm_merge") }
     }
 
-    pub unsafe extern "C" fn Iprobe<A: Abi>(
-        caller: *const c_void,
-        _source: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _flag: *mut c_int,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iprobe") }
-    }
-
-    pub unsafe extern "C" fn Irecv<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _source: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Irecv") }
-    }
-
-    pub unsafe extern "C" fn Irecv_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _source: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Irecv_c") }
-    }
-
     pub unsafe extern "C" fn Ireduce<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -4529,34 +3872,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Ireduce_scatter_c") }
-    }
-
-    pub unsafe extern "C" fn Irsend<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Irsend") }
-    }
-
-    pub unsafe extern "C" fn Irsend_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Irsend_c") }
     }
 
     pub unsafe extern "C" fn Is_thread_main<A: Abi>(
@@ -4661,132 +3976,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Iscatterv_c") }
     }
 
-    pub unsafe extern "C" fn Isend<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Isend") }
-    }
-
-    pub unsafe extern "C" fn Isend_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Isend_c") }
-    }
-
-    pub unsafe extern "C" fn Isendrecv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _sendtag: c_int,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _source: c_int,
-        _recvtag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Isendrecv") }
-    }
-
-    pub unsafe extern "C" fn Isendrecv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _sendtag: c_int,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _source: c_int,
-        _recvtag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Isendrecv_c") }
-    }
-
-    pub unsafe extern "C" fn Isendrecv_replace<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _sendtag: c_int,
-        _source: c_int,
-        _recvtag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Isendrecv_replace") }
-    }
-
-    pub unsafe extern "C" fn Isendrecv_replace_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _sendtag: c_int,
-        _source: c_int,
-        _recvtag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Isendrecv_replace_c") }
-    }
-
-    pub unsafe extern "C" fn Issend<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Issend") }
-    }
-
-    pub unsafe extern "C" fn Issend_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Issend_c") }
-    }
-
     pub unsafe extern "C" fn Keyval_create<A: Abi>(
         caller: *const c_void,
         _copy_fn: Option<callback::CopyFunction<A>>,
@@ -4814,42 +4003,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Lookup_name") }
-    }
-
-    pub unsafe extern "C" fn Mprobe<A: Abi>(
-        caller: *const c_void,
-        _source: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _message: *mut <A as Abi>::Message,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Mprobe") }
-    }
-
-    pub unsafe extern "C" fn Mrecv<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _message: *mut <A as Abi>::Message,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Mrecv") }
-    }
-
-    pub unsafe extern "C" fn Mrecv_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _message: *mut <A as Abi>::Message,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Mrecv_c") }
     }
 
     pub unsafe extern "C" fn Neighbor_allgather<A: Abi>(
@@ -5172,43 +4325,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoallw_init_c") }
     }
 
-    pub unsafe extern "C" fn Op_commutative<A: Abi>(
-        caller: *const c_void,
-        _op: <A as Abi>::Op,
-        _commute: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Op_commutative") }
-    }
-
-    pub unsafe extern "C" fn Op_create<A: Abi>(
-        caller: *const c_void,
-        _user_fn: Option<callback::UserFunction<A, c_int>>,
-        _commute: c_int,
-        _op: *mut <A as Abi>::Op,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Op_create") }
-    }
-
-    pub unsafe extern "C" fn Op_create_c<A: Abi>(
-        caller: *const c_void,
-        _user_fn: Option<callback::UserFunction<A, i64>>,
-        _commute: c_int,
-        _op: *mut <A as Abi>::Op,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Op_create_c") }
-    }
-
-    pub unsafe extern "C" fn Op_free<A: Abi>(
-        caller: *const c_void,
-        _op: *mut <A as Abi>::Op,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Op_free") }
-    }
-
     pub unsafe extern "C" fn Open_port<A: Abi>(
         caller: *const c_void,
         _info: <A as Abi>::Info,
@@ -5216,106 +4332,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Open_port") }
-    }
-
-    pub unsafe extern "C" fn Pack<A: Abi>(
-        caller: *const c_void,
-        _inbuf: *const c_void,
-        _incount: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _outbuf: *mut c_void,
-        _outsize: c_int,
-        _position: *mut c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Pack") }
-    }
-
-    pub unsafe extern "C" fn Pack_c<A: Abi>(
-        caller: *const c_void,
-        _inbuf: *const c_void,
-        _incount: i64,
-        _datatype: <A as Abi>::Datatype,
-        _outbuf: *mut c_void,
-        _outsize: i64,
-        _position: *mut i64,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Pack_c") }
-    }
-
-    pub unsafe extern "C" fn Pack_external<A: Abi>(
-        caller: *const c_void,
-        _datarep: *const c_char,
-        _inbuf: *const c_void,
-        _incount: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _outbuf: *mut c_void,
-        _outsize: isize,
-        _position: *mut isize,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Pack_external") }
-    }
-
-    pub unsafe extern "C" fn Pack_external_c<A: Abi>(
-        caller: *const c_void,
-        _datarep: *const c_char,
-        _inbuf: *const c_void,
-        _incount: i64,
-        _datatype: <A as Abi>::Datatype,
-        _outbuf: *mut c_void,
-        _outsize: i64,
-        _position: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Pack_external_c") }
-    }
-
-    pub unsafe extern "C" fn Pack_external_size<A: Abi>(
-        caller: *const c_void,
-        _datarep: *const c_char,
-        _incount: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _size: *mut isize,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Pack_external_size") }
-    }
-
-    pub unsafe extern "C" fn Pack_external_size_c<A: Abi>(
-        caller: *const c_void,
-        _datarep: *const c_char,
-        _incount: i64,
-        _datatype: <A as Abi>::Datatype,
-        _size: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Pack_external_size_c") }
-    }
-
-    pub unsafe extern "C" fn Pack_size<A: Abi>(
-        caller: *const c_void,
-        _incount: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _size: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Pack_size") }
-    }
-
-    pub unsafe extern "C" fn Pack_size_c<A: Abi>(
-        caller: *const c_void,
-        _incount: i64,
-        _datatype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _size: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Pack_size_c") }
     }
 
     pub unsafe extern "C" fn Parrived<A: Abi>(
@@ -5376,17 +4392,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Precv_init") }
-    }
-
-    pub unsafe extern "C" fn Probe<A: Abi>(
-        caller: *const c_void,
-        _source: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Probe") }
     }
 
     pub unsafe extern "C" fn Psend_init<A: Abi>(
@@ -5487,90 +4492,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Raccumulate_c") }
     }
 
-    pub unsafe extern "C" fn Recv<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _source: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Recv") }
-    }
-
-    pub unsafe extern "C" fn Recv_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _source: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Recv_c") }
-    }
-
-    pub unsafe extern "C" fn Recv_init<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _source: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Recv_init") }
-    }
-
-    pub unsafe extern "C" fn Recv_init_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _source: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Recv_init_c") }
-    }
-
-    pub unsafe extern "C" fn Reduce<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce") }
-    }
-
-    pub unsafe extern "C" fn Reduce_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_c") }
-    }
-
     pub unsafe extern "C" fn Reduce_init<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -5603,69 +4524,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_init_c") }
     }
 
-    pub unsafe extern "C" fn Reduce_local<A: Abi>(
-        caller: *const c_void,
-        _inbuf: *const c_void,
-        _inoutbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_local") }
-    }
-
-    pub unsafe extern "C" fn Reduce_local_c<A: Abi>(
-        caller: *const c_void,
-        _inbuf: *const c_void,
-        _inoutbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_local_c") }
-    }
-
-    pub unsafe extern "C" fn Reduce_scatter<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_scatter") }
-    }
-
-    pub unsafe extern "C" fn Reduce_scatter_block<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_scatter_block") }
-    }
-
-    pub unsafe extern "C" fn Reduce_scatter_block_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_scatter_block_c") }
-    }
-
     pub unsafe extern "C" fn Reduce_scatter_block_init<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -5694,19 +4552,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_scatter_block_init_c") }
-    }
-
-    pub unsafe extern "C" fn Reduce_scatter_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_scatter_c") }
     }
 
     pub unsafe extern "C" fn Reduce_scatter_init<A: Abi>(
@@ -5785,59 +4630,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Remove_error_string") }
-    }
-
-    pub unsafe extern "C" fn Request_free<A: Abi>(
-        caller: *const c_void,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Request_free") }
-    }
-
-    pub unsafe extern "C" fn Request_get_status<A: Abi>(
-        caller: *const c_void,
-        _request: <A as Abi>::Request,
-        _flag: *mut c_int,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Request_get_status") }
-    }
-
-    pub unsafe extern "C" fn Request_get_status_all<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _array_of_requests: *const <A as Abi>::Request,
-        _flag: *mut c_int,
-        _array_of_statuses: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Request_get_status_all") }
-    }
-
-    pub unsafe extern "C" fn Request_get_status_any<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _array_of_requests: *const <A as Abi>::Request,
-        _index: *mut c_int,
-        _flag: *mut c_int,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Request_get_status_any") }
-    }
-
-    pub unsafe extern "C" fn Request_get_status_some<A: Abi>(
-        caller: *const c_void,
-        _incount: c_int,
-        _array_of_requests: *const <A as Abi>::Request,
-        _outcount: *mut c_int,
-        _array_of_indices: *mut c_int,
-        _array_of_statuses: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Request_get_status_some") }
     }
 
     pub unsafe extern "C" fn Rget<A: Abi>(
@@ -5944,86 +4736,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Rput_c") }
     }
 
-    pub unsafe extern "C" fn Rsend<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Rsend") }
-    }
-
-    pub unsafe extern "C" fn Rsend_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Rsend_c") }
-    }
-
-    pub unsafe extern "C" fn Rsend_init<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Rsend_init") }
-    }
-
-    pub unsafe extern "C" fn Rsend_init_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Rsend_init_c") }
-    }
-
-    pub unsafe extern "C" fn Scan<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Scan") }
-    }
-
-    pub unsafe extern "C" fn Scan_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Scan_c") }
-    }
-
     pub unsafe extern "C" fn Scan_init<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -6052,36 +4764,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Scan_init_c") }
-    }
-
-    pub unsafe extern "C" fn Scatter<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Scatter") }
-    }
-
-    pub unsafe extern "C" fn Scatter_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Scatter_c") }
     }
 
     pub unsafe extern "C" fn Scatter_init<A: Abi>(
@@ -6118,38 +4800,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Scatter_init_c") }
     }
 
-    pub unsafe extern "C" fn Scatterv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _displs: *const c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Scatterv") }
-    }
-
-    pub unsafe extern "C" fn Scatterv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _displs: *const isize,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Scatterv_c") }
-    }
-
     pub unsafe extern "C" fn Scatterv_init<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -6184,130 +4834,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Scatterv_init_c") }
-    }
-
-    pub unsafe extern "C" fn Send<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Send") }
-    }
-
-    pub unsafe extern "C" fn Send_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Send_c") }
-    }
-
-    pub unsafe extern "C" fn Send_init<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Send_init") }
-    }
-
-    pub unsafe extern "C" fn Send_init_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Send_init_c") }
-    }
-
-    pub unsafe extern "C" fn Sendrecv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _sendtag: c_int,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _source: c_int,
-        _recvtag: c_int,
-        _comm: <A as Abi>::Comm,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Sendrecv") }
-    }
-
-    pub unsafe extern "C" fn Sendrecv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _sendtag: c_int,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _source: c_int,
-        _recvtag: c_int,
-        _comm: <A as Abi>::Comm,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Sendrecv_c") }
-    }
-
-    pub unsafe extern "C" fn Sendrecv_replace<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _sendtag: c_int,
-        _source: c_int,
-        _recvtag: c_int,
-        _comm: <A as Abi>::Comm,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Sendrecv_replace") }
-    }
-
-    pub unsafe extern "C" fn Sendrecv_replace_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _sendtag: c_int,
-        _source: c_int,
-        _recvtag: c_int,
-        _comm: <A as Abi>::Comm,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Sendrecv_replace_c") }
     }
 
     pub unsafe extern "C" fn Session_attach_buffer<A: Abi>(
@@ -6460,170 +4986,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Session_set_errhandler") }
-    }
-
-    pub unsafe extern "C" fn Ssend<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ssend") }
-    }
-
-    pub unsafe extern "C" fn Ssend_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ssend_c") }
-    }
-
-    pub unsafe extern "C" fn Ssend_init<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ssend_init") }
-    }
-
-    pub unsafe extern "C" fn Ssend_init_c<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ssend_init_c") }
-    }
-
-    pub unsafe extern "C" fn Start<A: Abi>(
-        caller: *const c_void,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Start") }
-    }
-
-    pub unsafe extern "C" fn Startall<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _array_of_requests: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Startall") }
-    }
-
-    pub unsafe extern "C" fn Status_get_error<A: Abi>(
-        caller: *const c_void,
-        _status: *const <A as Abi>::Status,
-        _err: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Status_get_error") }
-    }
-
-    pub unsafe extern "C" fn Status_get_source<A: Abi>(
-        caller: *const c_void,
-        _status: *const <A as Abi>::Status,
-        _source: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Status_get_source") }
-    }
-
-    pub unsafe extern "C" fn Status_get_tag<A: Abi>(
-        caller: *const c_void,
-        _status: *const <A as Abi>::Status,
-        _tag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Status_get_tag") }
-    }
-
-    pub unsafe extern "C" fn Status_set_cancelled<A: Abi>(
-        caller: *const c_void,
-        _status: *mut <A as Abi>::Status,
-        _flag: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Status_set_cancelled") }
-    }
-
-    pub unsafe extern "C" fn Status_set_elements<A: Abi>(
-        caller: *const c_void,
-        _status: *mut <A as Abi>::Status,
-        _datatype: <A as Abi>::Datatype,
-        _count: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Status_set_elements") }
-    }
-
-    pub unsafe extern "C" fn Status_set_elements_c<A: Abi>(
-        caller: *const c_void,
-        _status: *mut <A as Abi>::Status,
-        _datatype: <A as Abi>::Datatype,
-        _count: i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Status_set_elements_c") }
-    }
-
-    pub unsafe extern "C" fn Status_set_elements_x<A: Abi>(
-        caller: *const c_void,
-        _status: *mut <A as Abi>::Status,
-        _datatype: <A as Abi>::Datatype,
-        _count: i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Status_set_elements_x") }
-    }
-
-    pub unsafe extern "C" fn Status_set_error<A: Abi>(
-        caller: *const c_void,
-        _status: *mut <A as Abi>::Status,
-        _err: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Status_set_error") }
-    }
-
-    pub unsafe extern "C" fn Status_set_source<A: Abi>(
-        caller: *const c_void,
-        _status: *mut <A as Abi>::Status,
-        _source: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Status_set_source") }
-    }
-
-    pub unsafe extern "C" fn Status_set_tag<A: Abi>(
-        caller: *const c_void,
-        _status: *mut <A as Abi>::Status,
-        _tag: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Status_set_tag") }
     }
 
     pub unsafe extern "C" fn T_category_changed<A: Abi>(
@@ -7141,60 +5503,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_T_source_get_timestamp") }
     }
 
-    pub unsafe extern "C" fn Test<A: Abi>(
-        caller: *const c_void,
-        _request: *mut <A as Abi>::Request,
-        _flag: *mut c_int,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Test") }
-    }
-
-    pub unsafe extern "C" fn Test_cancelled<A: Abi>(
-        caller: *const c_void,
-        _status: *const <A as Abi>::Status,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Test_cancelled") }
-    }
-
-    pub unsafe extern "C" fn Testall<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _array_of_requests: *mut <A as Abi>::Request,
-        _flag: *mut c_int,
-        _array_of_statuses: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Testall") }
-    }
-
-    pub unsafe extern "C" fn Testany<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _array_of_requests: *mut <A as Abi>::Request,
-        _index: *mut c_int,
-        _flag: *mut c_int,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Testany") }
-    }
-
-    pub unsafe extern "C" fn Testsome<A: Abi>(
-        caller: *const c_void,
-        _incount: c_int,
-        _array_of_requests: *mut <A as Abi>::Request,
-        _outcount: *mut c_int,
-        _array_of_indices: *mut c_int,
-        _array_of_statuses: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Testsome") }
-    }
-
     pub unsafe extern "C" fn Topo_test<A: Abi>(
         caller: *const c_void,
         _comm: <A as Abi>::Comm,
@@ -7202,193 +5510,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Topo_test") }
-    }
-
-    pub unsafe extern "C" fn Type_commit<A: Abi>(
-        caller: *const c_void,
-        _datatype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_commit") }
-    }
-
-    pub unsafe extern "C" fn Type_contiguous<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_contiguous") }
-    }
-
-    pub unsafe extern "C" fn Type_contiguous_c<A: Abi>(
-        caller: *const c_void,
-        _count: i64,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_contiguous_c") }
-    }
-
-    pub unsafe extern "C" fn Type_create_darray<A: Abi>(
-        caller: *const c_void,
-        _size: c_int,
-        _rank: c_int,
-        _ndims: c_int,
-        _array_of_gsizes: *const c_int,
-        _array_of_distribs: *const c_int,
-        _array_of_dargs: *const c_int,
-        _array_of_psizes: *const c_int,
-        _order: c_int,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_darray") }
-    }
-
-    pub unsafe extern "C" fn Type_create_darray_c<A: Abi>(
-        caller: *const c_void,
-        _size: c_int,
-        _rank: c_int,
-        _ndims: c_int,
-        _array_of_gsizes: *const i64,
-        _array_of_distribs: *const c_int,
-        _array_of_dargs: *const c_int,
-        _array_of_psizes: *const c_int,
-        _order: c_int,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_darray_c") }
-    }
-
-    pub unsafe extern "C" fn Type_create_f90_complex<A: Abi>(
-        caller: *const c_void,
-        _p: c_int,
-        _r: c_int,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_f90_complex") }
-    }
-
-    pub unsafe extern "C" fn Type_create_f90_integer<A: Abi>(
-        caller: *const c_void,
-        _r: c_int,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_f90_integer") }
-    }
-
-    pub unsafe extern "C" fn Type_create_f90_real<A: Abi>(
-        caller: *const c_void,
-        _p: c_int,
-        _r: c_int,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_f90_real") }
-    }
-
-    pub unsafe extern "C" fn Type_create_hindexed<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _array_of_blocklengths: *const c_int,
-        _array_of_displacements: *const isize,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_hindexed") }
-    }
-
-    pub unsafe extern "C" fn Type_create_hindexed_block<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _blocklength: c_int,
-        _array_of_displacements: *const isize,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_hindexed_block") }
-    }
-
-    pub unsafe extern "C" fn Type_create_hindexed_block_c<A: Abi>(
-        caller: *const c_void,
-        _count: i64,
-        _blocklength: i64,
-        _array_of_displacements: *const i64,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_hindexed_block_c") }
-    }
-
-    pub unsafe extern "C" fn Type_create_hindexed_c<A: Abi>(
-        caller: *const c_void,
-        _count: i64,
-        _array_of_blocklengths: *const i64,
-        _array_of_displacements: *const i64,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_hindexed_c") }
-    }
-
-    pub unsafe extern "C" fn Type_create_hvector<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _blocklength: c_int,
-        _stride: isize,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_hvector") }
-    }
-
-    pub unsafe extern "C" fn Type_create_hvector_c<A: Abi>(
-        caller: *const c_void,
-        _count: i64,
-        _blocklength: i64,
-        _stride: i64,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_hvector_c") }
-    }
-
-    pub unsafe extern "C" fn Type_create_indexed_block<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _blocklength: c_int,
-        _array_of_displacements: *const c_int,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_indexed_block") }
-    }
-
-    pub unsafe extern "C" fn Type_create_indexed_block_c<A: Abi>(
-        caller: *const c_void,
-        _count: i64,
-        _blocklength: i64,
-        _array_of_displacements: *const i64,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_indexed_block_c") }
     }
 
     pub unsafe extern "C" fn Type_create_keyval<A: Abi>(
@@ -7402,80 +5523,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_keyval") }
     }
 
-    pub unsafe extern "C" fn Type_create_resized<A: Abi>(
-        caller: *const c_void,
-        _oldtype: <A as Abi>::Datatype,
-        _lb: isize,
-        _extent: isize,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_resized") }
-    }
-
-    pub unsafe extern "C" fn Type_create_resized_c<A: Abi>(
-        caller: *const c_void,
-        _oldtype: <A as Abi>::Datatype,
-        _lb: i64,
-        _extent: i64,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_resized_c") }
-    }
-
-    pub unsafe extern "C" fn Type_create_struct<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _array_of_blocklengths: *const c_int,
-        _array_of_displacements: *const isize,
-        _array_of_types: *const <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_struct") }
-    }
-
-    pub unsafe extern "C" fn Type_create_struct_c<A: Abi>(
-        caller: *const c_void,
-        _count: i64,
-        _array_of_blocklengths: *const i64,
-        _array_of_displacements: *const i64,
-        _array_of_types: *const <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_struct_c") }
-    }
-
-    pub unsafe extern "C" fn Type_create_subarray<A: Abi>(
-        caller: *const c_void,
-        _ndims: c_int,
-        _array_of_sizes: *const c_int,
-        _array_of_subsizes: *const c_int,
-        _array_of_starts: *const c_int,
-        _order: c_int,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_subarray") }
-    }
-
-    pub unsafe extern "C" fn Type_create_subarray_c<A: Abi>(
-        caller: *const c_void,
-        _ndims: c_int,
-        _array_of_sizes: *const i64,
-        _array_of_subsizes: *const i64,
-        _array_of_starts: *const i64,
-        _order: c_int,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_subarray_c") }
-    }
-
     pub unsafe extern "C" fn Type_delete_attr<A: Abi>(
         caller: *const c_void,
         _datatype: <A as Abi>::Datatype,
@@ -7483,32 +5530,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Type_delete_attr") }
-    }
-
-    pub unsafe extern "C" fn Type_dup<A: Abi>(
-        caller: *const c_void,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_dup") }
-    }
-
-    pub unsafe extern "C" fn Type_extent<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _extent: *mut isize,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_extent") }
-    }
-
-    pub unsafe extern "C" fn Type_free<A: Abi>(
-        caller: *const c_void,
-        _datatype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_free") }
     }
 
     pub unsafe extern "C" fn Type_free_keyval<A: Abi>(
@@ -7530,208 +5551,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_attr") }
     }
 
-    pub unsafe extern "C" fn Type_get_contents<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _max_integers: c_int,
-        _max_addresses: c_int,
-        _max_datatypes: c_int,
-        _array_of_integers: *mut c_int,
-        _array_of_addresses: *mut isize,
-        _array_of_datatypes: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_contents") }
-    }
-
-    pub unsafe extern "C" fn Type_get_contents_c<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _max_integers: i64,
-        _max_addresses: i64,
-        _max_large_counts: i64,
-        _max_datatypes: i64,
-        _array_of_integers: *mut c_int,
-        _array_of_addresses: *mut isize,
-        _array_of_large_counts: *mut i64,
-        _array_of_datatypes: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_contents_c") }
-    }
-
-    pub unsafe extern "C" fn Type_get_envelope<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _num_integers: *mut c_int,
-        _num_addresses: *mut c_int,
-        _num_datatypes: *mut c_int,
-        _combiner: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_envelope") }
-    }
-
-    pub unsafe extern "C" fn Type_get_envelope_c<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _num_integers: *mut i64,
-        _num_addresses: *mut i64,
-        _num_large_counts: *mut i64,
-        _num_datatypes: *mut i64,
-        _combiner: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_envelope_c") }
-    }
-
-    pub unsafe extern "C" fn Type_get_extent<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _lb: *mut isize,
-        _extent: *mut isize,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_extent") }
-    }
-
-    pub unsafe extern "C" fn Type_get_extent_c<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _lb: *mut i64,
-        _extent: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_extent_c") }
-    }
-
-    pub unsafe extern "C" fn Type_get_extent_x<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _lb: *mut i64,
-        _extent: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_extent_x") }
-    }
-
-    pub unsafe extern "C" fn Type_get_name<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _type_name: *mut c_char,
-        _resultlen: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_name") }
-    }
-
-    pub unsafe extern "C" fn Type_get_true_extent<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _true_lb: *mut isize,
-        _true_extent: *mut isize,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_true_extent") }
-    }
-
-    pub unsafe extern "C" fn Type_get_true_extent_c<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _true_lb: *mut i64,
-        _true_extent: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_true_extent_c") }
-    }
-
-    pub unsafe extern "C" fn Type_get_true_extent_x<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _true_lb: *mut i64,
-        _true_extent: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_true_extent_x") }
-    }
-
-    pub unsafe extern "C" fn Type_get_value_index<A: Abi>(
-        caller: *const c_void,
-        _value_type: <A as Abi>::Datatype,
-        _index_type: <A as Abi>::Datatype,
-        _pair_type: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_value_index") }
-    }
-
-    pub unsafe extern "C" fn Type_hindexed<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _array_of_blocklengths: *const c_int,
-        _array_of_displacements: *const isize,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_hindexed") }
-    }
-
-    pub unsafe extern "C" fn Type_hvector<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _blocklength: c_int,
-        _stride: isize,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_hvector") }
-    }
-
-    pub unsafe extern "C" fn Type_indexed<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _array_of_blocklengths: *const c_int,
-        _array_of_displacements: *const c_int,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_indexed") }
-    }
-
-    pub unsafe extern "C" fn Type_indexed_c<A: Abi>(
-        caller: *const c_void,
-        _count: i64,
-        _array_of_blocklengths: *const i64,
-        _array_of_displacements: *const i64,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_indexed_c") }
-    }
-
-    pub unsafe extern "C" fn Type_lb<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _displacement: *mut isize,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_lb") }
-    }
-
-    pub unsafe extern "C" fn Type_match_size<A: Abi>(
-        caller: *const c_void,
-        _typeclass: c_int,
-        _size: c_int,
-        _datatype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_match_size") }
-    }
-
     pub unsafe extern "C" fn Type_set_attr<A: Abi>(
         caller: *const c_void,
         _datatype: <A as Abi>::Datatype,
@@ -7742,143 +5561,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Type_set_attr") }
     }
 
-    pub unsafe extern "C" fn Type_set_name<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _type_name: *const c_char,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_set_name") }
-    }
-
-    pub unsafe extern "C" fn Type_size<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _size: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_size") }
-    }
-
-    pub unsafe extern "C" fn Type_size_c<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _size: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_size_c") }
-    }
-
-    pub unsafe extern "C" fn Type_size_x<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _size: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_size_x") }
-    }
-
-    pub unsafe extern "C" fn Type_struct<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _array_of_blocklengths: *const c_int,
-        _array_of_displacements: *const isize,
-        _array_of_types: *const <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_struct") }
-    }
-
-    pub unsafe extern "C" fn Type_ub<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _displacement: *mut isize,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_ub") }
-    }
-
-    pub unsafe extern "C" fn Type_vector<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _blocklength: c_int,
-        _stride: c_int,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_vector") }
-    }
-
-    pub unsafe extern "C" fn Type_vector_c<A: Abi>(
-        caller: *const c_void,
-        _count: i64,
-        _blocklength: i64,
-        _stride: i64,
-        _oldtype: <A as Abi>::Datatype,
-        _newtype: *mut <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_vector_c") }
-    }
-
-    pub unsafe extern "C" fn Unpack<A: Abi>(
-        caller: *const c_void,
-        _inbuf: *const c_void,
-        _insize: c_int,
-        _position: *mut c_int,
-        _outbuf: *mut c_void,
-        _outcount: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Unpack") }
-    }
-
-    pub unsafe extern "C" fn Unpack_c<A: Abi>(
-        caller: *const c_void,
-        _inbuf: *const c_void,
-        _insize: i64,
-        _position: *mut i64,
-        _outbuf: *mut c_void,
-        _outcount: i64,
-        _datatype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Unpack_c") }
-    }
-
-    pub unsafe extern "C" fn Unpack_external<A: Abi>(
-        caller: *const c_void,
-        _datarep: *const c_char,
-        _inbuf: *const c_void,
-        _insize: isize,
-        _position: *mut isize,
-        _outbuf: *mut c_void,
-        _outcount: c_int,
-        _datatype: <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Unpack_external") }
-    }
-
-    pub unsafe extern "C" fn Unpack_external_c<A: Abi>(
-        caller: *const c_void,
-        _datarep: *const c_char,
-        _inbuf: *const c_void,
-        _insize: i64,
-        _position: *mut i64,
-        _outbuf: *mut c_void,
-        _outcount: i64,
-        _datatype: <A as Abi>::Datatype,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Unpack_external_c") }
-    }
-
     pub unsafe extern "C" fn Unpublish_name<A: Abi>(
         caller: *const c_void,
         _service_name: *const c_char,
@@ -7887,48 +5569,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Unpublish_name") }
-    }
-
-    pub unsafe extern "C" fn Wait<A: Abi>(
-        caller: *const c_void,
-        _request: *mut <A as Abi>::Request,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Wait") }
-    }
-
-    pub unsafe extern "C" fn Waitall<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _array_of_requests: *mut <A as Abi>::Request,
-        _array_of_statuses: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Waitall") }
-    }
-
-    pub unsafe extern "C" fn Waitany<A: Abi>(
-        caller: *const c_void,
-        _count: c_int,
-        _array_of_requests: *mut <A as Abi>::Request,
-        _index: *mut c_int,
-        _status: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Waitany") }
-    }
-
-    pub unsafe extern "C" fn Waitsome<A: Abi>(
-        caller: *const c_void,
-        _incount: c_int,
-        _array_of_requests: *mut <A as Abi>::Request,
-        _outcount: *mut c_int,
-        _array_of_indices: *mut c_int,
-        _array_of_statuses: *mut <A as Abi>::Status,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Waitsome") }
     }
 
     pub unsafe extern "C" fn Win_allocate<A: Abi>(

@@ -9,7 +9,7 @@ use crate::arguments::{Call, Outcome, engine_error, on_comm, on_process, output}
 use crate::pending::Pending;
 use crate::request::{Operation, State};
 use alloc::vec::Vec;
-use cohort_abi::{Abi, Constants, Count, Handle, Integer, Kind, dynamic, neutral};
+use cohort_abi::{Abi, Constants, Count, Handle, Kind, dynamic, neutral};
 use cohort_engine::wait::{WaitKind, until};
 use cohort_engine::{Claim, RequestRef, Status};
 use core::ffi::{c_int, c_void};

@@ -88,16 +88,21 @@ fn members(basic: Basic) -> Option<(Conversion, Option<Conversion>)> {
 fn convert(stream: &mut [u8], datatype: &Type, to_external: bool) {
     let mut rest = stream;
     while !rest.is_empty() {
-        datatype.signature().for_each_run(&mut |basic: Basic, count: u64| {
-            let Some((first, second)) = members(basic) else { return };
-            for _ in 0..count {
-                for part in [Some(first), second].into_iter().flatten() {
-                    let (element, behind) = core::mem::take(&mut rest).split_at_mut(part.size());
-                    part.apply(element, to_external);
-                    rest = behind;
+        datatype
+            .signature()
+            .for_each_run(&mut |basic: Basic, count: u64| {
+                let Some((first, second)) = members(basic) else {
+                    return;
+                };
+                for _ in 0..count {
+                    for part in [Some(first), second].into_iter().flatten() {
+                        let (element, behind) =
+                            core::mem::take(&mut rest).split_at_mut(part.size());
+                        part.apply(element, to_external);
+                        rest = behind;
+                    }
                 }
-            }
-        });
+            });
     }
 }
 
@@ -122,7 +127,11 @@ unsafe fn check<A: Abi, C: Count>(
     datatype.signature().for_each_run(&mut |basic: Basic, _| {
         convertible &= members(basic).is_some();
     });
-    if convertible { Ok((elements, datatype)) } else { Err(neutral::ERR_UNSUPPORTED_OPERATION) }
+    if convertible {
+        Ok((elements, datatype))
+    } else {
+        Err(neutral::ERR_UNSUPPORTED_OPERATION)
+    }
 }
 
 /// `MPI_Pack_external`.
@@ -147,8 +156,7 @@ pub unsafe extern "C" fn pack<A: Abi, C: Count>(
             let bytes = size_of(&datatype, elements)?;
             let target = packed(buffer, size, position, bytes)?;
             if bytes > 0 {
-                let layout =
-                    Layout::new(input.cast::<u8>().cast_mut(), elements as u64, &datatype);
+                let layout = Layout::new(input.cast::<u8>().cast_mut(), elements as u64, &datatype);
                 datatype::pack(layout, 0, target.data, bytes as u64);
                 let stream = core::slice::from_raw_parts_mut(target.data, bytes as usize);
                 convert(stream, &datatype, true);
@@ -181,7 +189,8 @@ pub unsafe extern "C" fn unpack<A: Abi, C: Count>(
             let source = packed(buffer, size, position, bytes)?;
             if bytes > 0 {
                 let mut copy = Vec::new();
-                copy.try_reserve_exact(bytes as usize).map_err(|_| neutral::ERR_NO_MEM)?;
+                copy.try_reserve_exact(bytes as usize)
+                    .map_err(|_| neutral::ERR_NO_MEM)?;
                 copy.extend_from_slice(core::slice::from_raw_parts(source.data, bytes as usize));
                 convert(&mut copy, &datatype, false);
                 let layout = Layout::new(output.cast(), elements as u64, &datatype);
@@ -222,7 +231,13 @@ mod tests {
     #[test]
     fn extended_precision_survives_the_way_through_quadruple() {
         // 1, -2.5, the smallest denormal, infinity, zero.
-        for value in [0x3fff_8000_0000_0000_0000, 0xc000_a000_0000_0000_0000, 1, 0x7fff << 64, 0] {
+        for value in [
+            0x3fff_8000_0000_0000_0000,
+            0xc000_a000_0000_0000_0000,
+            1,
+            0x7fff << 64,
+            0,
+        ] {
             let back = extended(quadruple(value));
             let infinity = value >> 64 == 0x7fff;
             assert_eq!(back & !(u128::from(infinity) << 63), value, "{value:x}");
