@@ -11,9 +11,10 @@ pub fn root() -> PathBuf {
         .to_path_buf()
 }
 
-/// Folder of the built `pip-exec`, libraries and wrappers: `TEST_BUILT` or `target/release`.
+/// Folder of the built `pip-exec`, libraries and wrappers: `COHORT_TEST_LIBRARIES` or `target/release`.
 pub fn built() -> PathBuf {
-    env::var_os("TEST_BUILT").map_or_else(|| root().join("target/release"), PathBuf::from)
+    env::var_os("COHORT_TEST_LIBRARIES")
+        .map_or_else(|| root().join("target/release"), PathBuf::from)
 }
 
 /// A file of [`built`].

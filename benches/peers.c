@@ -1,0 +1,108 @@
+/* Latencies and rates of one MPI, one line each: NAME MICROSECONDS (or, for the rate, messages
+ * per microsecond). `peers.py` compiles this file against every peer and compares the lines.
+ *   peers pair     2 ranks, pinned to cores 0 and 1
+ *   peers crowd    any number of ranks, not pinned
+ */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+enum { BATCHES = 7, WINDOW = 64 };
+static int rank, size;
+static char *out, *in;
+
+static void pin(int core) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef void step(int bytes);
+
+static void ping_pong(int bytes) {
+    if (rank == 0) MPI_Send(out, bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
+    MPI_Recv(in, bytes, MPI_CHAR, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 1) MPI_Send(out, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+}
+
+static void window(int bytes) {
+    MPI_Request requests[WINDOW];
+    for (int i = 0; i < WINDOW; i++) {
+        if (rank == 0) MPI_Isend(out, bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD, &requests[i]);
+        else MPI_Irecv(in + i * bytes, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &requests[i]);
+    }
+    MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+    if (rank == 0) MPI_Recv(in, 0, MPI_CHAR, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else MPI_Send(out, 0, MPI_CHAR, 0, 2, MPI_COMM_WORLD);
+}
+
+static void barrier(int bytes) {
+    (void)bytes;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void allreduce(int bytes) {
+    MPI_Allreduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+/* Median over batches of the time of one step, in microseconds; as rank 0 sees it. */
+static double time_of(step *step, int bytes, int count) {
+    double batch[BATCHES];
+    for (int b = -1; b < BATCHES; b++) { /* batch -1 warms up */
+        MPI_Barrier(MPI_COMM_WORLD);
+        double begin = MPI_Wtime();
+        for (int i = 0; i < count; i++) step(bytes);
+        if (b >= 0) batch[b] = (MPI_Wtime() - begin) * 1e6 / count;
+    }
+    qsort(batch, BATCHES, sizeof *batch, ascending);
+    return batch[BATCHES / 2];
+}
+
+static void print(const char *name, double value) {
+    if (rank == 0) printf("%s %.4f\n", name, value);
+}
+
+static void pair(void) {
+    static const struct { const char *name; int bytes, count; } sizes[] = {
+        {"latency 8 B", 8, 20000},        {"latency 512 B", 512, 20000},
+        {"latency 4 KB", 4 << 10, 10000}, {"latency 64 KB", 64 << 10, 2000},
+        {"latency 1 MB", 1 << 20, 200},   {"latency 4 MB", 4 << 20, 40},
+    };
+    pin(rank);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        print(sizes[i].name, time_of(ping_pong, sizes[i].bytes, sizes[i].count) / 2);
+    print("rate 8 B (M/s)", WINDOW / time_of(window, 8, 1000));
+    print("barrier, 2 ranks", time_of(barrier, 0, 20000));
+    print("allreduce 8 B, 2 ranks", time_of(allreduce, 8, 20000));
+    print("allreduce 1 MB, 2 ranks", time_of(allreduce, 1 << 20, 100));
+}
+
+static void crowd(void) {
+    char name[64];
+    snprintf(name, sizeof name, "barrier, %d ranks", size);
+    print(name, time_of(barrier, 0, 300));
+    snprintf(name, sizeof name, "allreduce 8 B, %d ranks", size);
+    print(name, time_of(allreduce, 8, 300));
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    out = malloc(4 << 20);
+    in = malloc(4 << 20);
+    memset(out, 0, 4 << 20);
+    memset(in, 0, 4 << 20);
+    if (argc > 1 && strcmp(argv[1], "crowd") == 0) crowd();
+    else pair();
+    MPI_Finalize();
+    return 0;
+}
