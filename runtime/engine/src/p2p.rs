@@ -296,4 +296,6 @@ pub fn cancel(claim: &mut Claim<'_>, request: RequestRef) {
 }
 
 #[cfg(test)]
+mod stress;
+#[cfg(test)]
 mod tests;
