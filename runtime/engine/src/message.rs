@@ -72,7 +72,7 @@ impl Status {
     /// `MPI_ANY_SOURCE`.
     pub const ANY_SOURCE: i32 = -1;
     /// `MPI_ANY_TAG`.
-    pub const ANY_TAG: i32 = -1;
+    pub const ANY_TAG: i32 = -2;
 
     /// What an operation without a message gives ("empty status", MPI-4.1, 3.7.3).
     pub const EMPTY: Self = Self {
