@@ -1,0 +1,177 @@
+//! Collectives and operations.
+
+use super::*;
+use cohort_abi::Constants;
+use core::ptr::{null, null_mut, without_provenance_mut};
+
+type Op = <Mpi5 as Abi>::Op;
+
+fn in_place() -> *mut c_void {
+    without_provenance_mut(<Mpi5 as Constants>::IN_PLACE)
+}
+
+fn sum() -> Op {
+    Op::from_neutral(neutral::handle::SUM)
+}
+
+#[test]
+fn blocks_go_where_they_belong() {
+    run(4, |program| {
+        let (me, size) = (program.rank, program.size);
+        let mut all = [-1; 4];
+        let (mine, target) = ((&raw const me).cast(), all.as_mut_ptr().cast::<c_void>());
+        assert_eq!(
+            mpi!(
+                program,
+                Allgather,
+                mine,
+                1,
+                int(),
+                target,
+                1,
+                int(),
+                world()
+            ),
+            0
+        );
+        assert_eq!(all, [0, 1, 2, 3]);
+        assert_eq!(mpi!(program, Barrier, world()), 0);
+        let mut value = if me == 2 { 99 } else { 0 };
+        assert_eq!(
+            mpi!(
+                program,
+                Bcast,
+                (&raw mut value).cast(),
+                1,
+                int(),
+                2,
+                world()
+            ),
+            0
+        );
+        assert_eq!(value, 99);
+        let out: [c_int; 4] = core::array::from_fn(|to| me * 10 + to as c_int);
+        let from = out.as_ptr().cast();
+        assert_eq!(
+            mpi!(program, Alltoall, from, 1, int(), target, 1, int(), world()),
+            0
+        );
+        assert_eq!(all, core::array::from_fn(|from| from as c_int * 10 + me));
+        // The root's own block stays in place, in reverse order.
+        let lengths = [1; 4];
+        let places: [c_int; 4] = core::array::from_fn(|rank| size - 1 - rank as c_int);
+        all = [0; 4];
+        all[3] = me;
+        let send = if me == 0 {
+            in_place()
+        } else {
+            (&raw const me).cast_mut().cast()
+        };
+        let target = all.as_mut_ptr().cast();
+        let code = mpi!(
+            program,
+            Gatherv,
+            send,
+            1,
+            int(),
+            target,
+            lengths.as_ptr(),
+            places.as_ptr(),
+            int(),
+            0,
+            world()
+        );
+        assert_eq!(code, 0);
+        assert!(me != 0 || all == [3, 2, 1, 0]);
+        let code = mpi!(program, Bcast, target, 1, int(), size, world());
+        assert_eq!(code, neutral::ERR_ROOT);
+    });
+}
+
+#[test]
+fn predefined_operations_reduce() {
+    run(3, |program| {
+        let mut values = [program.rank, 10];
+        let buffer = values.as_mut_ptr().cast::<c_void>();
+        assert_eq!(
+            mpi!(
+                program,
+                Allreduce,
+                in_place(),
+                buffer,
+                2,
+                int(),
+                sum(),
+                world()
+            ),
+            0
+        );
+        assert_eq!(values, [3, 30]);
+        let (one, mut prefix) = (1, 0);
+        let (from, to) = ((&raw const one).cast(), (&raw mut prefix).cast());
+        assert_eq!(mpi!(program, Scan, from, to, 1, int(), sum(), world()), 0);
+        assert_eq!(prefix, program.rank + 1);
+        let replace = Op::from_neutral(neutral::handle::REPLACE);
+        let float = Datatype::from_neutral(neutral::handle::FLOAT);
+        let band = Op::from_neutral(neutral::handle::BAND);
+        let code = mpi!(program, Allreduce, from, to, 1, int(), replace, world());
+        assert_eq!(code, neutral::ERR_OP);
+        let code = mpi!(program, Allreduce, from, to, 1, float, band, world());
+        assert_eq!(code, neutral::ERR_OP);
+        let code = mpi!(program, Reduce_local, from, to, 1, int(), sum());
+        assert_eq!((code, prefix), (0, program.rank + 2));
+    });
+}
+
+/// `b = a * 10 + b`, in order.
+unsafe extern "C" fn digits(
+    input: *mut c_void,
+    inout: *mut c_void,
+    length: *mut c_int,
+    datatype: *mut Datatype,
+) {
+    // SAFETY: the runtime passes `length` ints.
+    unsafe {
+        assert!(*datatype == int());
+        for at in 0..*length as usize {
+            let (a, b) = (input.cast::<c_int>().add(at), inout.cast::<c_int>().add(at));
+            *b += *a * 10;
+        }
+    }
+}
+
+#[test]
+fn the_programs_operation_sees_its_own_handle() {
+    run(2, |program| {
+        let mut op = Op::from_neutral(neutral::handle::OP_NULL);
+        assert_eq!(mpi!(program, Op_create, Some(digits), 0, &mut op), 0);
+        let mut commutes = -1;
+        assert_eq!(mpi!(program, Op_commutative, op, &mut commutes), 0);
+        assert_eq!(commutes, 0);
+        let (mine, mut result) = (program.rank + 1, 0);
+        let (from, to) = ((&raw const mine).cast(), (&raw mut result).cast());
+        assert_eq!(mpi!(program, Allreduce, from, to, 1, int(), op, world()), 0);
+        assert_eq!(result, 12);
+        assert_eq!(mpi!(program, Op_free, &mut op), 0);
+        assert!(op == Op::from_neutral(neutral::handle::OP_NULL));
+        let mut predefined = sum();
+        assert_eq!(mpi!(program, Op_free, &mut predefined), neutral::ERR_OP);
+        let code = mpi!(program, Op_create, None, 0, &mut op);
+        assert_eq!(code, neutral::ERR_ARG);
+    });
+}
+
+#[test]
+fn nothing_can_be_exchanged() {
+    run(2, |program| {
+        let (from, to) = (null(), null_mut());
+        assert_eq!(
+            mpi!(program, Alltoall, from, 0, int(), to, 0, int(), world()),
+            0
+        );
+        assert_eq!(
+            mpi!(program, Allreduce, from, to, 0, int(), sum(), world()),
+            0
+        );
+    });
+}
