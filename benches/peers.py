@@ -26,12 +26,18 @@ class Peer:
     def __init__(self, name, program, launcher, settings, env=None):
         self.name, self.program, self.launcher = name, program, launcher
         self.settings, self.env, self.samples = settings, env or {}, {}
+        self.given_up = set()  # (setting, mode) that failed once: a collapse takes its whole limit
 
     def measure(self):
         for number, (options, env) in enumerate(self.settings):
             for ranks, mode in ((2, "pair"), (CROWD, "crowd")):
+                if (number, mode) in self.given_up:
+                    continue
                 command = [*self.launcher, *options, "-n", ranks, self.program, mode]
-                for line in (run(command, {**self.env, **env}, 60) or "").splitlines():
+                output = run(command, {**self.env, **env}, 30)
+                if output is None:
+                    self.given_up.add((number, mode))
+                for line in (output or "").splitlines():
                     name, _, value = line.rpartition(" ")
                     self.samples.setdefault(name, {}).setdefault(number, []).append(float(value))
 
