@@ -97,7 +97,7 @@ impl<'rank> Claim<'rank> {
 
     /// [`Claim::alloc`] with another alignment, a power of two up to a page.
     #[inline]
-    pub(crate) fn alloc_aligned(&mut self, size: usize, align: usize) -> Option<NonNull<u8>> {
+    pub fn alloc_aligned(&mut self, size: usize, align: usize) -> Option<NonNull<u8>> {
         // SAFETY: we hold the claim.
         unsafe { self.rank.heap().alloc(size, align) }
     }

@@ -10,15 +10,15 @@ pub const fn table<A: Abi>() -> Table<A> {
         Abi_get_fortran_booleans: unsupported::Abi_get_fortran_booleans::<A>,
         Abi_get_fortran_info: unsupported::Abi_get_fortran_info::<A>,
         Abi_get_info: unsupported::Abi_get_info::<A>,
-        Abi_get_version: unsupported::Abi_get_version::<A>,
+        Abi_get_version: crate::environment::abi_get_version::<A>,
         Abi_set_fortran_booleans: unsupported::Abi_set_fortran_booleans::<A>,
         Abi_set_fortran_info: unsupported::Abi_set_fortran_info::<A>,
-        Abort: unsupported::Abort::<A>,
+        Abort: crate::environment::abort::<A>,
         Accumulate: unsupported::Accumulate::<A>,
         Accumulate_c: unsupported::Accumulate_c::<A>,
-        Add_error_class: unsupported::Add_error_class::<A>,
-        Add_error_code: unsupported::Add_error_code::<A>,
-        Add_error_string: unsupported::Add_error_string::<A>,
+        Add_error_class: crate::errhandler::add_error_class::<A>,
+        Add_error_code: crate::errhandler::add_error_code::<A>,
+        Add_error_string: crate::errhandler::add_error_string::<A>,
         Address: crate::datatype::old_address::<A>,
         Aint_add: cohort_abi::integer::aint_add::<A>,
         Aint_diff: cohort_abi::integer::aint_diff::<A>,
@@ -30,7 +30,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Allgatherv_c: crate::coll::allgatherv::<A, i64>,
         Allgatherv_init: unsupported::Allgatherv_init::<A>,
         Allgatherv_init_c: unsupported::Allgatherv_init_c::<A>,
-        Alloc_mem: unsupported::Alloc_mem::<A>,
+        Alloc_mem: crate::environment::alloc_mem::<A>,
         Allreduce: crate::coll::allreduce::<A, core::ffi::c_int>,
         Allreduce_c: crate::coll::allreduce::<A, i64>,
         Allreduce_init: unsupported::Allreduce_init::<A>,
@@ -47,9 +47,9 @@ pub const fn table<A: Abi>() -> Table<A> {
         Alltoallw_c: crate::coll::alltoallw::<A, i64>,
         Alltoallw_init: unsupported::Alltoallw_init::<A>,
         Alltoallw_init_c: unsupported::Alltoallw_init_c::<A>,
-        Attr_delete: unsupported::Attr_delete::<A>,
-        Attr_get: unsupported::Attr_get::<A>,
-        Attr_put: unsupported::Attr_put::<A>,
+        Attr_delete: crate::attribute::comm_delete_attr::<A>,
+        Attr_get: crate::attribute::comm_get_attr::<A>,
+        Attr_put: crate::attribute::comm_set_attr::<A>,
         Barrier: crate::coll::barrier::<A>,
         Barrier_init: unsupported::Barrier_init::<A>,
         Bcast: crate::coll::bcast::<A, core::ffi::c_int>,
@@ -80,48 +80,48 @@ pub const fn table<A: Abi>() -> Table<A> {
         Comm_attach_buffer: crate::p2p::comm_attach::<A, core::ffi::c_int>,
         Comm_attach_buffer_c: crate::p2p::comm_attach::<A, i64>,
         Comm_c2f: cohort_abi::integer::from_comm::<A>,
-        Comm_call_errhandler: unsupported::Comm_call_errhandler::<A>,
-        Comm_compare: unsupported::Comm_compare::<A>,
+        Comm_call_errhandler: crate::environment::comm_call_errhandler::<A>,
+        Comm_compare: crate::comm::compare::<A>,
         Comm_connect: unsupported::Comm_connect::<A>,
-        Comm_create: unsupported::Comm_create::<A>,
-        Comm_create_errhandler: unsupported::Comm_create_errhandler::<A>,
+        Comm_create: crate::comm::create::<A>,
+        Comm_create_errhandler: crate::errhandler::comm_create_errhandler::<A>,
         Comm_create_from_group: unsupported::Comm_create_from_group::<A>,
         Comm_create_group: unsupported::Comm_create_group::<A>,
-        Comm_create_keyval: unsupported::Comm_create_keyval::<A>,
-        Comm_delete_attr: unsupported::Comm_delete_attr::<A>,
+        Comm_create_keyval: crate::attribute::comm_create_keyval::<A>,
+        Comm_delete_attr: crate::attribute::comm_delete_attr::<A>,
         Comm_detach_buffer: crate::p2p::comm_detach::<A, core::ffi::c_int>,
         Comm_detach_buffer_c: crate::p2p::comm_detach::<A, i64>,
         Comm_disconnect: unsupported::Comm_disconnect::<A>,
-        Comm_dup: unsupported::Comm_dup::<A>,
-        Comm_dup_with_info: unsupported::Comm_dup_with_info::<A>,
+        Comm_dup: crate::comm::dup::<A>,
+        Comm_dup_with_info: crate::comm::dup_with_info::<A>,
         Comm_f2c: cohort_abi::integer::to_comm::<A>,
         Comm_flush_buffer: crate::p2p::comm_flush::<A>,
-        Comm_free: unsupported::Comm_free::<A>,
-        Comm_free_keyval: unsupported::Comm_free_keyval::<A>,
+        Comm_free: crate::comm::free::<A>,
+        Comm_free_keyval: crate::attribute::comm_free_keyval::<A>,
         Comm_fromint: cohort_abi::integer::to_comm::<A>,
-        Comm_get_attr: unsupported::Comm_get_attr::<A>,
-        Comm_get_errhandler: unsupported::Comm_get_errhandler::<A>,
-        Comm_get_info: unsupported::Comm_get_info::<A>,
-        Comm_get_name: unsupported::Comm_get_name::<A>,
+        Comm_get_attr: crate::attribute::comm_get_attr::<A>,
+        Comm_get_errhandler: crate::errhandler::comm_get_errhandler::<A>,
+        Comm_get_info: crate::comm::get_info::<A>,
+        Comm_get_name: crate::comm::get_name::<A>,
         Comm_get_parent: unsupported::Comm_get_parent::<A>,
-        Comm_group: unsupported::Comm_group::<A>,
+        Comm_group: crate::comm::group::<A>,
         Comm_idup: unsupported::Comm_idup::<A>,
         Comm_idup_with_info: unsupported::Comm_idup_with_info::<A>,
         Comm_iflush_buffer: crate::p2p::comm_iflush::<A>,
         Comm_join: unsupported::Comm_join::<A>,
-        Comm_rank: unsupported::Comm_rank::<A>,
-        Comm_remote_group: unsupported::Comm_remote_group::<A>,
-        Comm_remote_size: unsupported::Comm_remote_size::<A>,
-        Comm_set_attr: unsupported::Comm_set_attr::<A>,
-        Comm_set_errhandler: unsupported::Comm_set_errhandler::<A>,
-        Comm_set_info: unsupported::Comm_set_info::<A>,
-        Comm_set_name: unsupported::Comm_set_name::<A>,
-        Comm_size: unsupported::Comm_size::<A>,
+        Comm_rank: crate::comm::rank::<A>,
+        Comm_remote_group: crate::comm::remote_group::<A>,
+        Comm_remote_size: crate::comm::remote_size::<A>,
+        Comm_set_attr: crate::attribute::comm_set_attr::<A>,
+        Comm_set_errhandler: crate::errhandler::comm_set_errhandler::<A>,
+        Comm_set_info: crate::comm::set_info::<A>,
+        Comm_set_name: crate::comm::set_name::<A>,
+        Comm_size: crate::comm::size::<A>,
         Comm_spawn: unsupported::Comm_spawn::<A>,
         Comm_spawn_multiple: unsupported::Comm_spawn_multiple::<A>,
-        Comm_split: unsupported::Comm_split::<A>,
-        Comm_split_type: unsupported::Comm_split_type::<A>,
-        Comm_test_inter: unsupported::Comm_test_inter::<A>,
+        Comm_split: crate::comm::split::<A>,
+        Comm_split_type: crate::comm::split_type::<A>,
+        Comm_test_inter: crate::comm::test_inter::<A>,
         Comm_toint: cohort_abi::integer::from_comm::<A>,
         Compare_and_swap: unsupported::Compare_and_swap::<A>,
         Dims_create: unsupported::Dims_create::<A>,
@@ -132,13 +132,13 @@ pub const fn table<A: Abi>() -> Table<A> {
         Errhandler_c2f: cohort_abi::integer::from_errhandler::<A>,
         Errhandler_create: unsupported::Errhandler_create::<A>,
         Errhandler_f2c: cohort_abi::integer::to_errhandler::<A>,
-        Errhandler_free: unsupported::Errhandler_free::<A>,
+        Errhandler_free: crate::errhandler::free::<A>,
         Errhandler_fromint: cohort_abi::integer::to_errhandler::<A>,
         Errhandler_get: unsupported::Errhandler_get::<A>,
         Errhandler_set: unsupported::Errhandler_set::<A>,
         Errhandler_toint: cohort_abi::integer::from_errhandler::<A>,
-        Error_class: unsupported::Error_class::<A>,
-        Error_string: unsupported::Error_string::<A>,
+        Error_class: crate::environment::error_class::<A>,
+        Error_string: crate::environment::error_string::<A>,
         Exscan: crate::coll::exscan::<A, core::ffi::c_int>,
         Exscan_c: crate::coll::exscan::<A, i64>,
         Exscan_init: unsupported::Exscan_init::<A>,
@@ -236,9 +236,9 @@ pub const fn table<A: Abi>() -> Table<A> {
         File_write_ordered_end: unsupported::File_write_ordered_end::<A>,
         File_write_shared: unsupported::File_write_shared::<A>,
         File_write_shared_c: unsupported::File_write_shared_c::<A>,
-        Finalize: unsupported::Finalize::<A>,
-        Finalized: unsupported::Finalized::<A>,
-        Free_mem: unsupported::Free_mem::<A>,
+        Finalize: crate::environment::finalize::<A>,
+        Finalized: crate::environment::finalized::<A>,
+        Free_mem: crate::environment::free_mem::<A>,
         Gather: crate::coll::gather::<A, core::ffi::c_int>,
         Gather_c: crate::coll::gather::<A, i64>,
         Gather_init: unsupported::Gather_init::<A>,
@@ -258,9 +258,9 @@ pub const fn table<A: Abi>() -> Table<A> {
         Get_elements_c: crate::status::get_elements::<A, i64>,
         Get_elements_x: crate::status::get_elements_x::<A>,
         Get_hw_resource_info: unsupported::Get_hw_resource_info::<A>,
-        Get_library_version: unsupported::Get_library_version::<A>,
-        Get_processor_name: unsupported::Get_processor_name::<A>,
-        Get_version: unsupported::Get_version::<A>,
+        Get_library_version: crate::environment::get_library_version::<A>,
+        Get_processor_name: crate::environment::get_processor_name::<A>,
+        Get_version: crate::environment::get_version::<A>,
         Graph_create: unsupported::Graph_create::<A>,
         Graph_get: unsupported::Graph_get::<A>,
         Graph_map: unsupported::Graph_map::<A>,
@@ -270,22 +270,22 @@ pub const fn table<A: Abi>() -> Table<A> {
         Grequest_complete: crate::request::grequest_complete::<A>,
         Grequest_start: crate::request::grequest_start::<A>,
         Group_c2f: cohort_abi::integer::from_group::<A>,
-        Group_compare: unsupported::Group_compare::<A>,
-        Group_difference: unsupported::Group_difference::<A>,
-        Group_excl: unsupported::Group_excl::<A>,
+        Group_compare: crate::group::compare::<A>,
+        Group_difference: crate::group::difference::<A>,
+        Group_excl: crate::group::excl::<A>,
         Group_f2c: cohort_abi::integer::to_group::<A>,
-        Group_free: unsupported::Group_free::<A>,
+        Group_free: crate::group::free::<A>,
         Group_from_session_pset: unsupported::Group_from_session_pset::<A>,
         Group_fromint: cohort_abi::integer::to_group::<A>,
-        Group_incl: unsupported::Group_incl::<A>,
-        Group_intersection: unsupported::Group_intersection::<A>,
-        Group_range_excl: unsupported::Group_range_excl::<A>,
-        Group_range_incl: unsupported::Group_range_incl::<A>,
-        Group_rank: unsupported::Group_rank::<A>,
-        Group_size: unsupported::Group_size::<A>,
+        Group_incl: crate::group::incl::<A>,
+        Group_intersection: crate::group::intersection::<A>,
+        Group_range_excl: crate::group::range_excl::<A>,
+        Group_range_incl: crate::group::range_incl::<A>,
+        Group_rank: crate::group::rank::<A>,
+        Group_size: crate::group::size::<A>,
         Group_toint: cohort_abi::integer::from_group::<A>,
-        Group_translate_ranks: unsupported::Group_translate_ranks::<A>,
-        Group_union: unsupported::Group_union::<A>,
+        Group_translate_ranks: crate::group::translate_ranks::<A>,
+        Group_union: crate::group::union::<A>,
         Iallgather: unsupported::Iallgather::<A>,
         Iallgather_c: unsupported::Iallgather_c::<A>,
         Iallgatherv: unsupported::Iallgatherv::<A>,
@@ -323,23 +323,23 @@ pub const fn table<A: Abi>() -> Table<A> {
         Ineighbor_alltoallw: unsupported::Ineighbor_alltoallw::<A>,
         Ineighbor_alltoallw_c: unsupported::Ineighbor_alltoallw_c::<A>,
         Info_c2f: cohort_abi::integer::from_info::<A>,
-        Info_create: unsupported::Info_create::<A>,
+        Info_create: crate::info::create::<A>,
         Info_create_env: unsupported::Info_create_env::<A>,
-        Info_delete: unsupported::Info_delete::<A>,
-        Info_dup: unsupported::Info_dup::<A>,
+        Info_delete: crate::info::delete::<A>,
+        Info_dup: crate::info::dup::<A>,
         Info_f2c: cohort_abi::integer::to_info::<A>,
-        Info_free: unsupported::Info_free::<A>,
+        Info_free: crate::info::free::<A>,
         Info_fromint: cohort_abi::integer::to_info::<A>,
-        Info_get: unsupported::Info_get::<A>,
-        Info_get_nkeys: unsupported::Info_get_nkeys::<A>,
-        Info_get_nthkey: unsupported::Info_get_nthkey::<A>,
-        Info_get_string: unsupported::Info_get_string::<A>,
-        Info_get_valuelen: unsupported::Info_get_valuelen::<A>,
-        Info_set: unsupported::Info_set::<A>,
+        Info_get: crate::info::get::<A>,
+        Info_get_nkeys: crate::info::get_nkeys::<A>,
+        Info_get_nthkey: crate::info::get_nthkey::<A>,
+        Info_get_string: crate::info::get_string::<A>,
+        Info_get_valuelen: crate::info::get_valuelen::<A>,
+        Info_set: crate::info::set::<A>,
         Info_toint: cohort_abi::integer::from_info::<A>,
-        Init: unsupported::Init::<A>,
-        Init_thread: unsupported::Init_thread::<A>,
-        Initialized: unsupported::Initialized::<A>,
+        Init: crate::environment::init::<A>,
+        Init_thread: crate::environment::init_thread::<A>,
+        Initialized: crate::environment::initialized::<A>,
         Intercomm_create: unsupported::Intercomm_create::<A>,
         Intercomm_create_from_groups: unsupported::Intercomm_create_from_groups::<A>,
         Intercomm_merge: unsupported::Intercomm_merge::<A>,
@@ -354,7 +354,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Ireduce_scatter_c: unsupported::Ireduce_scatter_c::<A>,
         Irsend: crate::p2p::irsend::<A, core::ffi::c_int>,
         Irsend_c: crate::p2p::irsend::<A, i64>,
-        Is_thread_main: unsupported::Is_thread_main::<A>,
+        Is_thread_main: crate::environment::is_thread_main::<A>,
         Iscan: unsupported::Iscan::<A>,
         Iscan_c: unsupported::Iscan_c::<A>,
         Iscatter: unsupported::Iscatter::<A>,
@@ -369,8 +369,8 @@ pub const fn table<A: Abi>() -> Table<A> {
         Isendrecv_replace_c: crate::p2p::isendrecv_replace::<A, i64>,
         Issend: crate::p2p::issend::<A, core::ffi::c_int>,
         Issend_c: crate::p2p::issend::<A, i64>,
-        Keyval_create: unsupported::Keyval_create::<A>,
-        Keyval_free: unsupported::Keyval_free::<A>,
+        Keyval_create: crate::attribute::keyval_create::<A>,
+        Keyval_free: crate::attribute::keyval_free::<A>,
         Lookup_name: unsupported::Lookup_name::<A>,
         Message_c2f: cohort_abi::integer::from_message::<A>,
         Message_f2c: cohort_abi::integer::to_message::<A>,
@@ -417,7 +417,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Pack_size: crate::pack::pack_size::<A, core::ffi::c_int>,
         Pack_size_c: crate::pack::pack_size::<A, i64>,
         Parrived: unsupported::Parrived::<A>,
-        Pcontrol: unsupported::Pcontrol::<A>,
+        Pcontrol: crate::environment::pcontrol::<A>,
         Pready: unsupported::Pready::<A>,
         Pready_list: unsupported::Pready_list::<A>,
         Pready_range: unsupported::Pready_range::<A>,
@@ -427,7 +427,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Publish_name: unsupported::Publish_name::<A>,
         Put: unsupported::Put::<A>,
         Put_c: unsupported::Put_c::<A>,
-        Query_thread: unsupported::Query_thread::<A>,
+        Query_thread: crate::environment::query_thread::<A>,
         Raccumulate: unsupported::Raccumulate::<A>,
         Raccumulate_c: unsupported::Raccumulate_c::<A>,
         Recv: crate::p2p::recv::<A, core::ffi::c_int>,
@@ -450,9 +450,9 @@ pub const fn table<A: Abi>() -> Table<A> {
         Reduce_scatter_init_c: unsupported::Reduce_scatter_init_c::<A>,
         Register_datarep: unsupported::Register_datarep::<A>,
         Register_datarep_c: unsupported::Register_datarep_c::<A>,
-        Remove_error_class: unsupported::Remove_error_class::<A>,
-        Remove_error_code: unsupported::Remove_error_code::<A>,
-        Remove_error_string: unsupported::Remove_error_string::<A>,
+        Remove_error_class: crate::errhandler::remove_error_class::<A>,
+        Remove_error_code: crate::errhandler::remove_error_code::<A>,
+        Remove_error_string: crate::errhandler::remove_error_string::<A>,
         Request_c2f: cohort_abi::integer::from_request::<A>,
         Request_f2c: cohort_abi::integer::to_request::<A>,
         Request_free: crate::request::free::<A>,
@@ -608,21 +608,21 @@ pub const fn table<A: Abi>() -> Table<A> {
         Type_create_hvector_c: crate::datatype::hvector::<A, i64>,
         Type_create_indexed_block: crate::datatype::indexed_block::<A, core::ffi::c_int>,
         Type_create_indexed_block_c: crate::datatype::indexed_block::<A, i64>,
-        Type_create_keyval: unsupported::Type_create_keyval::<A>,
+        Type_create_keyval: crate::attribute::type_create_keyval::<A>,
         Type_create_resized: crate::datatype::resized::<A, core::ffi::c_int>,
         Type_create_resized_c: crate::datatype::resized::<A, i64>,
         Type_create_struct: crate::datatype::struct_::<A, core::ffi::c_int>,
         Type_create_struct_c: crate::datatype::struct_::<A, i64>,
         Type_create_subarray: crate::datatype::subarray::<A, core::ffi::c_int>,
         Type_create_subarray_c: crate::datatype::subarray::<A, i64>,
-        Type_delete_attr: unsupported::Type_delete_attr::<A>,
+        Type_delete_attr: crate::attribute::type_delete_attr::<A>,
         Type_dup: crate::datatype::dup::<A>,
         Type_extent: crate::datatype::old_extent::<A>,
         Type_f2c: cohort_abi::integer::to_datatype::<A>,
         Type_free: crate::datatype::free::<A>,
-        Type_free_keyval: unsupported::Type_free_keyval::<A>,
+        Type_free_keyval: crate::attribute::type_free_keyval::<A>,
         Type_fromint: cohort_abi::integer::to_datatype::<A>,
-        Type_get_attr: unsupported::Type_get_attr::<A>,
+        Type_get_attr: crate::attribute::type_get_attr::<A>,
         Type_get_contents: crate::datatype::get_contents::<A>,
         Type_get_contents_c: crate::datatype::get_contents_large::<A>,
         Type_get_envelope: crate::datatype::get_envelope::<A>,
@@ -641,7 +641,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Type_indexed_c: crate::datatype::indexed::<A, i64>,
         Type_lb: crate::datatype::lb::<A>,
         Type_match_size: crate::datatype::match_size::<A>,
-        Type_set_attr: unsupported::Type_set_attr::<A>,
+        Type_set_attr: crate::attribute::type_set_attr::<A>,
         Type_set_name: crate::datatype::set_name::<A>,
         Type_size: crate::datatype::size::<A, core::ffi::c_int>,
         Type_size_c: crate::datatype::size::<A, i64>,
@@ -743,15 +743,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Abi_get_info") }
     }
 
-    pub unsafe extern "C" fn Abi_get_version<A: Abi>(
-        caller: *const c_void,
-        _abi_major: *mut c_int,
-        _abi_minor: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Abi_get_version") }
-    }
-
     pub unsafe extern "C" fn Abi_set_fortran_booleans<A: Abi>(
         caller: *const c_void,
         _logical_size: c_int,
@@ -768,15 +759,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Abi_set_fortran_info") }
-    }
-
-    pub unsafe extern "C" fn Abort<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _errorcode: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Abort") }
     }
 
     pub unsafe extern "C" fn Accumulate<A: Abi>(
@@ -809,32 +791,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Accumulate_c") }
-    }
-
-    pub unsafe extern "C" fn Add_error_class<A: Abi>(
-        caller: *const c_void,
-        _errorclass: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Add_error_class") }
-    }
-
-    pub unsafe extern "C" fn Add_error_code<A: Abi>(
-        caller: *const c_void,
-        _errorclass: c_int,
-        _errorcode: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Add_error_code") }
-    }
-
-    pub unsafe extern "C" fn Add_error_string<A: Abi>(
-        caller: *const c_void,
-        _errorcode: c_int,
-        _string: *const c_char,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Add_error_string") }
     }
 
     pub unsafe extern "C" fn Allgather_init<A: Abi>(
@@ -901,16 +857,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Allgatherv_init_c") }
-    }
-
-    pub unsafe extern "C" fn Alloc_mem<A: Abi>(
-        caller: *const c_void,
-        _size: isize,
-        _info: <A as Abi>::Info,
-        _baseptr: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alloc_mem") }
     }
 
     pub unsafe extern "C" fn Allreduce_init<A: Abi>(
@@ -1045,36 +991,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Alltoallw_init_c") }
-    }
-
-    pub unsafe extern "C" fn Attr_delete<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _keyval: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Attr_delete") }
-    }
-
-    pub unsafe extern "C" fn Attr_get<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _keyval: c_int,
-        _attribute_val: *mut c_void,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Attr_get") }
-    }
-
-    pub unsafe extern "C" fn Attr_put<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _keyval: c_int,
-        _attribute_val: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Attr_put") }
     }
 
     pub unsafe extern "C" fn Barrier_init<A: Abi>(
@@ -1224,25 +1140,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_accept") }
     }
 
-    pub unsafe extern "C" fn Comm_call_errhandler<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _errorcode: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_call_errhandler") }
-    }
-
-    pub unsafe extern "C" fn Comm_compare<A: Abi>(
-        caller: *const c_void,
-        _comm1: <A as Abi>::Comm,
-        _comm2: <A as Abi>::Comm,
-        _result: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_compare") }
-    }
-
     pub unsafe extern "C" fn Comm_connect<A: Abi>(
         caller: *const c_void,
         _port_name: *const c_char,
@@ -1253,25 +1150,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_connect") }
-    }
-
-    pub unsafe extern "C" fn Comm_create<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _group: <A as Abi>::Group,
-        _newcomm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_create") }
-    }
-
-    pub unsafe extern "C" fn Comm_create_errhandler<A: Abi>(
-        caller: *const c_void,
-        _comm_errhandler_fn: Option<callback::CommErrhandlerFunction<A>>,
-        _errhandler: *mut <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_create_errhandler") }
     }
 
     pub unsafe extern "C" fn Comm_create_from_group<A: Abi>(
@@ -1297,26 +1175,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_create_group") }
     }
 
-    pub unsafe extern "C" fn Comm_create_keyval<A: Abi>(
-        caller: *const c_void,
-        _comm_copy_attr_fn: Option<callback::CommCopyAttrFunction<A>>,
-        _comm_delete_attr_fn: Option<callback::CommDeleteAttrFunction<A>>,
-        _comm_keyval: *mut c_int,
-        _extra_state: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_create_keyval") }
-    }
-
-    pub unsafe extern "C" fn Comm_delete_attr<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _comm_keyval: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_delete_attr") }
-    }
-
     pub unsafe extern "C" fn Comm_disconnect<A: Abi>(
         caller: *const c_void,
         _comm: *mut <A as Abi>::Comm,
@@ -1325,95 +1183,12 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_disconnect") }
     }
 
-    pub unsafe extern "C" fn Comm_dup<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _newcomm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_dup") }
-    }
-
-    pub unsafe extern "C" fn Comm_dup_with_info<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _newcomm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_dup_with_info") }
-    }
-
-    pub unsafe extern "C" fn Comm_free<A: Abi>(
-        caller: *const c_void,
-        _comm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_free") }
-    }
-
-    pub unsafe extern "C" fn Comm_free_keyval<A: Abi>(
-        caller: *const c_void,
-        _comm_keyval: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_free_keyval") }
-    }
-
-    pub unsafe extern "C" fn Comm_get_attr<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _comm_keyval: c_int,
-        _attribute_val: *mut c_void,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_get_attr") }
-    }
-
-    pub unsafe extern "C" fn Comm_get_errhandler<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _errhandler: *mut <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_get_errhandler") }
-    }
-
-    pub unsafe extern "C" fn Comm_get_info<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _info_used: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_get_info") }
-    }
-
-    pub unsafe extern "C" fn Comm_get_name<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _comm_name: *mut c_char,
-        _resultlen: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_get_name") }
-    }
-
     pub unsafe extern "C" fn Comm_get_parent<A: Abi>(
         caller: *const c_void,
         _parent: *mut <A as Abi>::Comm,
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_get_parent") }
-    }
-
-    pub unsafe extern "C" fn Comm_group<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _group: *mut <A as Abi>::Group,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_group") }
     }
 
     pub unsafe extern "C" fn Comm_idup<A: Abi>(
@@ -1446,79 +1221,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_join") }
     }
 
-    pub unsafe extern "C" fn Comm_rank<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _rank: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_rank") }
-    }
-
-    pub unsafe extern "C" fn Comm_remote_group<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _group: *mut <A as Abi>::Group,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_remote_group") }
-    }
-
-    pub unsafe extern "C" fn Comm_remote_size<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _size: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_remote_size") }
-    }
-
-    pub unsafe extern "C" fn Comm_set_attr<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _comm_keyval: c_int,
-        _attribute_val: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_set_attr") }
-    }
-
-    pub unsafe extern "C" fn Comm_set_errhandler<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _errhandler: <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_set_errhandler") }
-    }
-
-    pub unsafe extern "C" fn Comm_set_info<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_set_info") }
-    }
-
-    pub unsafe extern "C" fn Comm_set_name<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _comm_name: *const c_char,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_set_name") }
-    }
-
-    pub unsafe extern "C" fn Comm_size<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _size: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_size") }
-    }
-
     pub unsafe extern "C" fn Comm_spawn<A: Abi>(
         caller: *const c_void,
         _command: *const c_char,
@@ -1548,38 +1250,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_spawn_multiple") }
-    }
-
-    pub unsafe extern "C" fn Comm_split<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _color: c_int,
-        _key: c_int,
-        _newcomm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_split") }
-    }
-
-    pub unsafe extern "C" fn Comm_split_type<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _split_type: c_int,
-        _key: c_int,
-        _info: <A as Abi>::Info,
-        _newcomm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_split_type") }
-    }
-
-    pub unsafe extern "C" fn Comm_test_inter<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_test_inter") }
     }
 
     pub unsafe extern "C" fn Compare_and_swap<A: Abi>(
@@ -1673,14 +1343,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Errhandler_create") }
     }
 
-    pub unsafe extern "C" fn Errhandler_free<A: Abi>(
-        caller: *const c_void,
-        _errhandler: *mut <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Errhandler_free") }
-    }
-
     pub unsafe extern "C" fn Errhandler_get<A: Abi>(
         caller: *const c_void,
         _comm: <A as Abi>::Comm,
@@ -1697,25 +1359,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Errhandler_set") }
-    }
-
-    pub unsafe extern "C" fn Error_class<A: Abi>(
-        caller: *const c_void,
-        _errorcode: c_int,
-        _errorclass: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Error_class") }
-    }
-
-    pub unsafe extern "C" fn Error_string<A: Abi>(
-        caller: *const c_void,
-        _errorcode: c_int,
-        _string: *mut c_char,
-        _resultlen: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Error_string") }
     }
 
     pub unsafe extern "C" fn Exscan_init<A: Abi>(
@@ -2749,21 +2392,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_File_write_shared_c") }
     }
 
-    pub unsafe extern "C" fn Finalize<A: Abi>(caller: *const c_void) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Finalize") }
-    }
-
-    pub unsafe extern "C" fn Finalized<A: Abi>(caller: *const c_void, _flag: *mut c_int) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Finalized") }
-    }
-
-    pub unsafe extern "C" fn Free_mem<A: Abi>(caller: *const c_void, _base: *mut c_void) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Free_mem") }
-    }
-
     pub unsafe extern "C" fn Gather_init<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -2910,33 +2538,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Get_hw_resource_info") }
     }
 
-    pub unsafe extern "C" fn Get_library_version<A: Abi>(
-        caller: *const c_void,
-        _version: *mut c_char,
-        _resultlen: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_library_version") }
-    }
-
-    pub unsafe extern "C" fn Get_processor_name<A: Abi>(
-        caller: *const c_void,
-        _name: *mut c_char,
-        _resultlen: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_processor_name") }
-    }
-
-    pub unsafe extern "C" fn Get_version<A: Abi>(
-        caller: *const c_void,
-        _version: *mut c_int,
-        _subversion: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_version") }
-    }
-
     pub unsafe extern "C" fn Graph_create<A: Abi>(
         caller: *const c_void,
         _comm_old: <A as Abi>::Comm,
@@ -3005,45 +2606,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Graphdims_get") }
     }
 
-    pub unsafe extern "C" fn Group_compare<A: Abi>(
-        caller: *const c_void,
-        _group1: <A as Abi>::Group,
-        _group2: <A as Abi>::Group,
-        _result: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_compare") }
-    }
-
-    pub unsafe extern "C" fn Group_difference<A: Abi>(
-        caller: *const c_void,
-        _group1: <A as Abi>::Group,
-        _group2: <A as Abi>::Group,
-        _newgroup: *mut <A as Abi>::Group,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_difference") }
-    }
-
-    pub unsafe extern "C" fn Group_excl<A: Abi>(
-        caller: *const c_void,
-        _group: <A as Abi>::Group,
-        _n: c_int,
-        _ranks: *const c_int,
-        _newgroup: *mut <A as Abi>::Group,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_excl") }
-    }
-
-    pub unsafe extern "C" fn Group_free<A: Abi>(
-        caller: *const c_void,
-        _group: *mut <A as Abi>::Group,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_free") }
-    }
-
     pub unsafe extern "C" fn Group_from_session_pset<A: Abi>(
         caller: *const c_void,
         _session: <A as Abi>::Session,
@@ -3052,89 +2614,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Group_from_session_pset") }
-    }
-
-    pub unsafe extern "C" fn Group_incl<A: Abi>(
-        caller: *const c_void,
-        _group: <A as Abi>::Group,
-        _n: c_int,
-        _ranks: *const c_int,
-        _newgroup: *mut <A as Abi>::Group,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_incl") }
-    }
-
-    pub unsafe extern "C" fn Group_intersection<A: Abi>(
-        caller: *const c_void,
-        _group1: <A as Abi>::Group,
-        _group2: <A as Abi>::Group,
-        _newgroup: *mut <A as Abi>::Group,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_intersection") }
-    }
-
-    pub unsafe extern "C" fn Group_range_excl<A: Abi>(
-        caller: *const c_void,
-        _group: <A as Abi>::Group,
-        _n: c_int,
-        _ranges: *mut [c_int; 3],
-        _newgroup: *mut <A as Abi>::Group,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_range_excl") }
-    }
-
-    pub unsafe extern "C" fn Group_range_incl<A: Abi>(
-        caller: *const c_void,
-        _group: <A as Abi>::Group,
-        _n: c_int,
-        _ranges: *mut [c_int; 3],
-        _newgroup: *mut <A as Abi>::Group,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_range_incl") }
-    }
-
-    pub unsafe extern "C" fn Group_rank<A: Abi>(
-        caller: *const c_void,
-        _group: <A as Abi>::Group,
-        _rank: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_rank") }
-    }
-
-    pub unsafe extern "C" fn Group_size<A: Abi>(
-        caller: *const c_void,
-        _group: <A as Abi>::Group,
-        _size: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_size") }
-    }
-
-    pub unsafe extern "C" fn Group_translate_ranks<A: Abi>(
-        caller: *const c_void,
-        _group1: <A as Abi>::Group,
-        _n: c_int,
-        _ranks1: *const c_int,
-        _group2: <A as Abi>::Group,
-        _ranks2: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_translate_ranks") }
-    }
-
-    pub unsafe extern "C" fn Group_union<A: Abi>(
-        caller: *const c_void,
-        _group1: <A as Abi>::Group,
-        _group2: <A as Abi>::Group,
-        _newgroup: *mut <A as Abi>::Group,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_union") }
     }
 
     pub unsafe extern "C" fn Iallgather<A: Abi>(
@@ -3614,14 +3093,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_alltoallw_c") }
     }
 
-    pub unsafe extern "C" fn Info_create<A: Abi>(
-        caller: *const c_void,
-        _info: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Info_create") }
-    }
-
     pub unsafe extern "C" fn Info_create_env<A: Abi>(
         caller: *const c_void,
         _argc: c_int,
@@ -3630,124 +3101,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Info_create_env") }
-    }
-
-    pub unsafe extern "C" fn Info_delete<A: Abi>(
-        caller: *const c_void,
-        _info: <A as Abi>::Info,
-        _key: *const c_char,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Info_delete") }
-    }
-
-    pub unsafe extern "C" fn Info_dup<A: Abi>(
-        caller: *const c_void,
-        _info: <A as Abi>::Info,
-        _newinfo: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Info_dup") }
-    }
-
-    pub unsafe extern "C" fn Info_free<A: Abi>(
-        caller: *const c_void,
-        _info: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Info_free") }
-    }
-
-    pub unsafe extern "C" fn Info_get<A: Abi>(
-        caller: *const c_void,
-        _info: <A as Abi>::Info,
-        _key: *const c_char,
-        _valuelen: c_int,
-        _value: *mut c_char,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Info_get") }
-    }
-
-    pub unsafe extern "C" fn Info_get_nkeys<A: Abi>(
-        caller: *const c_void,
-        _info: <A as Abi>::Info,
-        _nkeys: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Info_get_nkeys") }
-    }
-
-    pub unsafe extern "C" fn Info_get_nthkey<A: Abi>(
-        caller: *const c_void,
-        _info: <A as Abi>::Info,
-        _n: c_int,
-        _key: *mut c_char,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Info_get_nthkey") }
-    }
-
-    pub unsafe extern "C" fn Info_get_string<A: Abi>(
-        caller: *const c_void,
-        _info: <A as Abi>::Info,
-        _key: *const c_char,
-        _buflen: *mut c_int,
-        _value: *mut c_char,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Info_get_string") }
-    }
-
-    pub unsafe extern "C" fn Info_get_valuelen<A: Abi>(
-        caller: *const c_void,
-        _info: <A as Abi>::Info,
-        _key: *const c_char,
-        _valuelen: *mut c_int,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Info_get_valuelen") }
-    }
-
-    pub unsafe extern "C" fn Info_set<A: Abi>(
-        caller: *const c_void,
-        _info: <A as Abi>::Info,
-        _key: *const c_char,
-        _value: *const c_char,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Info_set") }
-    }
-
-    pub unsafe extern "C" fn Init<A: Abi>(
-        caller: *const c_void,
-        _argc: *mut c_int,
-        _argv: *mut *mut *mut c_char,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Init") }
-    }
-
-    pub unsafe extern "C" fn Init_thread<A: Abi>(
-        caller: *const c_void,
-        _argc: *mut c_int,
-        _argv: *mut *mut *mut c_char,
-        _required: c_int,
-        _provided: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Init_thread") }
-    }
-
-    pub unsafe extern "C" fn Initialized<A: Abi>(
-        caller: *const c_void,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Initialized") }
     }
 
     pub unsafe extern "C" fn Intercomm_create<A: Abi>(
@@ -3874,14 +3227,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Ireduce_scatter_c") }
     }
 
-    pub unsafe extern "C" fn Is_thread_main<A: Abi>(
-        caller: *const c_void,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Is_thread_main") }
-    }
-
     pub unsafe extern "C" fn Iscan<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -3974,25 +3319,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Iscatterv_c") }
-    }
-
-    pub unsafe extern "C" fn Keyval_create<A: Abi>(
-        caller: *const c_void,
-        _copy_fn: Option<callback::CopyFunction<A>>,
-        _delete_fn: Option<callback::DeleteFunction<A>>,
-        _keyval: *mut c_int,
-        _extra_state: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Keyval_create") }
-    }
-
-    pub unsafe extern "C" fn Keyval_free<A: Abi>(
-        caller: *const c_void,
-        _keyval: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Keyval_free") }
     }
 
     pub unsafe extern "C" fn Lookup_name<A: Abi>(
@@ -4344,11 +3670,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Parrived") }
     }
 
-    pub unsafe extern "C" fn Pcontrol<A: Abi>(caller: *const c_void, _level: c_int) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Pcontrol") }
-    }
-
     pub unsafe extern "C" fn Pready<A: Abi>(
         caller: *const c_void,
         _partition: c_int,
@@ -4448,14 +3769,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Put_c") }
-    }
-
-    pub unsafe extern "C" fn Query_thread<A: Abi>(
-        caller: *const c_void,
-        _provided: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Query_thread") }
     }
 
     pub unsafe extern "C" fn Raccumulate<A: Abi>(
@@ -4606,30 +3919,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Register_datarep_c") }
-    }
-
-    pub unsafe extern "C" fn Remove_error_class<A: Abi>(
-        caller: *const c_void,
-        _errorclass: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Remove_error_class") }
-    }
-
-    pub unsafe extern "C" fn Remove_error_code<A: Abi>(
-        caller: *const c_void,
-        _errorcode: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Remove_error_code") }
-    }
-
-    pub unsafe extern "C" fn Remove_error_string<A: Abi>(
-        caller: *const c_void,
-        _errorcode: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Remove_error_string") }
     }
 
     pub unsafe extern "C" fn Rget<A: Abi>(
@@ -5510,55 +4799,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Topo_test") }
-    }
-
-    pub unsafe extern "C" fn Type_create_keyval<A: Abi>(
-        caller: *const c_void,
-        _type_copy_attr_fn: Option<callback::TypeCopyAttrFunction<A>>,
-        _type_delete_attr_fn: Option<callback::TypeDeleteAttrFunction<A>>,
-        _type_keyval: *mut c_int,
-        _extra_state: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_create_keyval") }
-    }
-
-    pub unsafe extern "C" fn Type_delete_attr<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _type_keyval: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_delete_attr") }
-    }
-
-    pub unsafe extern "C" fn Type_free_keyval<A: Abi>(
-        caller: *const c_void,
-        _type_keyval: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_free_keyval") }
-    }
-
-    pub unsafe extern "C" fn Type_get_attr<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _type_keyval: c_int,
-        _attribute_val: *mut c_void,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_get_attr") }
-    }
-
-    pub unsafe extern "C" fn Type_set_attr<A: Abi>(
-        caller: *const c_void,
-        _datatype: <A as Abi>::Datatype,
-        _type_keyval: c_int,
-        _attribute_val: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Type_set_attr") }
     }
 
     pub unsafe extern "C" fn Unpublish_name<A: Abi>(

@@ -107,6 +107,19 @@ fn drain<A: Abi>(call: &Call<'_, A>, owner: u32) -> Outcome<()> {
     Ok(())
 }
 
+/// Waits until all messages of all buffers have left, as `MPI_Finalize` must.
+///
+/// # Errors
+/// None; the type is that of the other steps of `MPI_Finalize`.
+pub fn flush_buffers<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
+    let owners: Vec<u32> = {
+        let claim = &mut call.rank().enter();
+        let pools = &call.pending().buffers(claim).0;
+        pools.iter().map(|pool| pool.owner).collect()
+    };
+    owners.into_iter().try_for_each(|owner| drain(call, owner))
+}
+
 fn attach_to<A: Abi, C: Count>(
     call: &Call<'_, A>,
     owner: u32,

@@ -65,7 +65,7 @@ fn bad_arguments_are_refused() {
     run(1, |program| {
         let value = 1;
         let buffer = (&raw const value).cast::<c_void>();
-        let mut send = |count, datatype, to, tag, comm| {
+        let send = |count, datatype, to, tag, comm| {
             mpi!(program, Send, buffer, count, datatype, to, tag, comm)
         };
         let null_type = Datatype::from_neutral(neutral::handle::DATATYPE_NULL);

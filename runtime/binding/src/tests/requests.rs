@@ -8,6 +8,7 @@ use core::ptr::null_mut;
 fn waitall_reports_each_failure_in_its_status() {
     run(2, |program| {
         let mut values = [0; 4];
+        let first = values.as_mut_ptr();
         let at = |index: usize| {
             values
                 .as_ptr()

@@ -1,0 +1,227 @@
+//! Error handlers, and the errors that programs add (MPI-4.1 sections 9.3 and 9.5).
+
+use crate::arguments::{Call, Outcome, on_comm, on_process, output};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use cohort_abi::{Abi, Constants, Handle, callback, neutral};
+use cohort_object::Errhandler;
+use cohort_object::errhandler::{ErrhandlerOwner, ErrorCallback, UserErrhandler};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use neutral::handle::{ERRHANDLER_NULL, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
+
+/// A program's handler of errors on communicators.
+struct CommFunction<A: Abi>(callback::CommErrhandlerFunction<A>);
+
+impl<A: Abi> ErrorCallback for CommFunction<A> {
+    fn call(&self, object: u32, code: i32) {
+        let mut comm = A::Comm::from_neutral(object);
+        let mut code = A::error_out(code);
+        // SAFETY: the program's function, called as MPI promises.
+        unsafe { (self.0)(&mut comm, &mut code) };
+    }
+}
+
+/// `MPI_Comm_create_errhandler`, and the removed `MPI_Errhandler_create`.
+///
+/// # Safety
+/// MPI's: `target` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn comm_create_errhandler<A: Abi>(
+    caller: *const c_void,
+    function: Option<callback::CommErrhandlerFunction<A>>,
+    target: *mut A::Errhandler,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            let function = function.ok_or(neutral::ERR_ARG)?;
+            let callback = Box::new(CommFunction::<A>(function));
+            let user = UserErrhandler {
+                owner: ErrhandlerOwner::Comm,
+                callback,
+            };
+            publish(call, &Errhandler::User(Arc::new(user)), target)
+        })
+    }
+}
+
+/// Gives the program a handle of an error handler.
+///
+/// # Safety
+/// `target` is valid for writes, or NULL.
+unsafe fn publish<A: Abi>(
+    call: &Call<'_, A>,
+    handler: &Errhandler,
+    target: *mut A::Errhandler,
+) -> Outcome<()> {
+    output(target)?;
+    let handle = match handler {
+        Errhandler::Fatal => ERRORS_ARE_FATAL,
+        Errhandler::Abort => ERRORS_ABORT,
+        Errhandler::Return => ERRORS_RETURN,
+        Errhandler::User(user) => call.objects().add_errhandler(user.clone())?,
+    };
+    // SAFETY: not NULL, and the caller's contract.
+    unsafe { target.write(A::Errhandler::from_neutral(handle)) };
+    Ok(())
+}
+
+/// The error handler of a handle, for communicators.
+fn handler<A: Abi>(call: &Call<'_, A>, handle: A::Errhandler) -> Outcome<Errhandler> {
+    match handle.neutral() {
+        ERRORS_ARE_FATAL => Ok(Errhandler::Fatal),
+        ERRORS_ABORT => Ok(Errhandler::Abort),
+        ERRORS_RETURN => Ok(Errhandler::Return),
+        handle => {
+            let user = call.objects().errhandler(handle)?;
+            match user.owner {
+                ErrhandlerOwner::Comm => Ok(Errhandler::User(user.clone())),
+                _ => Err(neutral::ERR_ERRHANDLER),
+            }
+        }
+    }
+}
+
+/// `MPI_Comm_set_errhandler`.
+///
+/// # Safety
+/// `caller` is the calling rank.
+pub unsafe extern "C" fn comm_set_errhandler<A: Abi>(
+    caller: *const c_void,
+    comm: A::Comm,
+    handle: A::Errhandler,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_comm::<A>(caller, comm, |call, comm| {
+            let handler = handler(call, handle)?;
+            *comm.errhandler.lock() = handler;
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Comm_get_errhandler`.
+///
+/// # Safety
+/// MPI's: `target` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn comm_get_errhandler<A: Abi>(
+    caller: *const c_void,
+    comm: A::Comm,
+    target: *mut A::Errhandler,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_comm::<A>(caller, comm, |call, comm| {
+            let handler = comm.errhandler.lock().clone();
+            publish(call, &handler, target)
+        })
+    }
+}
+
+/// `MPI_Errhandler_free`. Communicators that use it keep it alive.
+///
+/// # Safety
+/// MPI's: `handle` is valid for reads and writes; `caller` is the calling rank.
+pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, handle: *mut A::Errhandler) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            output(handle)?;
+            match (*handle).neutral() {
+                // What MPI_Comm_get_errhandler gave must be freeable (MPI 9.3.4).
+                ERRORS_ARE_FATAL | ERRORS_ABORT | ERRORS_RETURN => {}
+                user => drop(call.objects().remove_errhandler(user)?),
+            }
+            handle.write(A::Errhandler::from_neutral(ERRHANDLER_NULL));
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Add_error_class`.
+///
+/// # Safety
+/// MPI's: `class` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn add_error_class<A: Abi>(
+    caller: *const c_void,
+    class: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            output(class)?;
+            class.write(A::error_out(call.objects().errors.add_class()));
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Add_error_code`.
+///
+/// # Safety
+/// MPI's: `code` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn add_error_code<A: Abi>(
+    caller: *const c_void,
+    class: c_int,
+    code: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            output(code)?;
+            let added = call.objects().errors.add_code(A::error_in(class))?;
+            code.write(A::error_out(added));
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Add_error_string`.
+///
+/// # Safety
+/// MPI's: `text` is a string; `caller` is the calling rank.
+pub unsafe extern "C" fn add_error_string<A: Abi>(
+    caller: *const c_void,
+    code: c_int,
+    text: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            output(text.cast_mut())?;
+            let text = CStr::from_ptr(text)
+                .to_str()
+                .map_err(|_| neutral::ERR_ARG)?;
+            let limit = <A as Constants>::MAX_ERROR_STRING - 1;
+            let text = &text[..text.floor_char_boundary(limit)];
+            call.objects().errors.set_text(A::error_in(code), text)
+        })
+    }
+}
+
+macro_rules! removals {
+    ($($(#[$page:meta])* $name:ident $errors:ident $code:ident $remove:expr;)*) => {$(
+        $(#[$page])*
+        ///
+        /// # Safety
+        /// `caller` is the calling rank.
+        pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, code: c_int) -> c_int {
+            // SAFETY: the caller's contract.
+            unsafe {
+                on_process::<A>(caller, |call| {
+                    let ($errors, $code) = (&call.objects().errors, A::error_in(code));
+                    $remove
+                })
+            }
+        }
+    )*};
+}
+
+removals! {
+    /// `MPI_Remove_error_class`.
+    remove_error_class errors code errors.remove(code, true);
+    /// `MPI_Remove_error_code`.
+    remove_error_code errors code errors.remove(code, false);
+    /// `MPI_Remove_error_string`.
+    remove_error_string errors code errors.set_text(code, "");
+}

@@ -1,0 +1,42 @@
+//! One generic Rust function per MPI function.
+//!
+//! A function decodes its handles and constants by the [`Abi`](cohort_abi::Abi) it is generic
+//! over, checks its arguments, and calls the object layer or the engine with neutral values. Its
+//! name and signature come from the standard: `functions.table` says which function implements
+//! which procedure, `cohort-codegen` writes the function tables from it, and the compiler
+//! checks the signatures. Procedures without a line get [`unsupported`].
+//!
+//! **Owner only**: these functions run on the task of the rank that calls MPI.
+//!
+//! A new MPI function is one function in the module of its chapter and one line in the table.
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod arguments;
+pub mod attribute;
+pub mod coll;
+pub mod comm;
+mod context;
+pub mod datatype;
+pub mod environment;
+pub mod errhandler;
+mod generated {
+    pub mod wiring;
+}
+pub mod group;
+pub mod info;
+pub mod op;
+pub mod p2p;
+pub mod pack;
+mod pending;
+pub mod probe;
+pub mod request;
+pub mod status;
+#[cfg(test)]
+mod tests;
+
+pub use context::{attach, unsupported};
+pub use generated::wiring::*;
