@@ -1,10 +1,24 @@
-//! The end of a rank.
+//! The beginning and the end of a rank.
 
 use crate::arch;
 use crate::rank::Rank;
 use cohort_base::boot::RankBoot;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::text::say;
+
+/// Starts what the policy gives every rank (a polling thread under `COHORT_PROGRESS=thread`). By
+/// the rank's own task, at initialisation, once. Without memory or threads for it the rank
+/// simply progresses inside its own calls.
+pub fn begin(rank: &'static Rank) {
+    if rank.node().policy().has_progress_thread() {
+        rank.poller().start(rank);
+    }
+}
+
+/// Stops what [`begin`] started. By the rank's own task, at finalisation.
+pub fn end(rank: &'static Rank) {
+    rank.poller().stop(rank);
+}
 
 /// Ends the calling rank, and with it the job, with this exit code (`MPI_Abort`); `text` goes
 /// to the report descriptor when it is not empty.

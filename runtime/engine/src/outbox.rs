@@ -57,7 +57,7 @@ pub(crate) unsafe fn post(
             line_up(claim, to, header, payload)?;
         }
     }
-    receiver.notify(header.kind == PayloadKind::Offer);
+    receiver.notify(claim.rank(), header.kind == PayloadKind::Offer);
     Ok(())
 }
 
@@ -162,7 +162,8 @@ fn flush_to(claim: &mut Claim<'_>, to: LocalRank) -> u32 {
         }
     }
     if moved > 0 {
-        claim.rank().node().rank(to).notify(has_offer);
+        let rank = claim.rank();
+        rank.node().rank(to).notify(rank, has_offer);
     }
     moved
 }

@@ -269,7 +269,7 @@ unsafe fn receive_directly(
         // SAFETY: the caller's promise; the message is no offer.
         let status = unsafe { eager::receive(&Payload::Ring(&front), layout) };
         if front.pop() {
-            rank.node().rank(sender).notify(true);
+            rank.node().rank(sender).notify(rank, true);
         }
         return Some(status);
     }

@@ -107,7 +107,8 @@ fn accept(claim: &mut Claim<'_>, sender: LocalRank, front: Front<'_>) -> Result<
         }
     }
     if front.pop() {
-        claim.rank().node().rank(sender).notify(true);
+        let rank = claim.rank();
+        rank.node().rank(sender).notify(rank, true);
     }
     Ok(bytes)
 }

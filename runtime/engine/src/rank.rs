@@ -4,6 +4,7 @@ use crate::claim::{Claim, State};
 use crate::inbox::Inbox;
 use crate::node::Node;
 use crate::outbox::Outbox;
+use crate::poller::Poller;
 use crate::request::{Request, RequestRef};
 use cohort_alloc::Heap;
 use cohort_base::boot::RankBoot;
@@ -42,6 +43,7 @@ pub struct Rank {
     worker_room: *mut Worker<'static>,
     counters: Counters<'static>,
     inbox: Inbox,
+    poller: Poller,
     heap: Heap,
     /// The request of every eager send.
     sent: UnsafeCell<Request>,
@@ -87,6 +89,7 @@ impl Rank {
             worker_room: parts.worker_room,
             counters: parts.counters,
             inbox: parts.inbox,
+            poller: Poller::new(),
             heap: Heap::new(),
             sent: UnsafeCell::new(Request::sent()),
             state: UnsafeCell::new(State::new(parts.outboxes)),
@@ -204,6 +207,10 @@ impl Rank {
         &self.counters
     }
 
+    pub(crate) fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
     /// Whether some task progresses this rank, or its owner is about to.
     pub(crate) fn is_claimed(&self) -> bool {
         self.word.is_held()
@@ -217,16 +224,23 @@ impl Rank {
     }
 
     /// After a message for this rank was published: wakes it, or, if it computes and a worker could
-    /// help it, a worker.
+    /// help it, a worker. `by` is the rank that counts the wake-up.
     #[inline]
-    pub(crate) fn notify(&self, is_offer: bool) {
-        if !self.wake() && is_offer && self.node.policy().wakes_worker_on_rendezvous() {
-            // The rank raises its availability and then looks at its rings: one of us sees
-            // the other.
-            fence(Ordering::SeqCst);
-            if self.expected.is_raised(TaskKind::Shm) && !self.is_claimed() {
-                self.node.wake_worker(self.id);
-            }
+    pub(crate) fn notify(&self, by: &Self, is_offer: bool) {
+        if self.wake() {
+            by.counters.count_wake();
+        } else if is_offer && self.node.policy().wakes_worker_on_rendezvous() {
+            self.find_worker(by);
+        }
+    }
+
+    /// Wakes a worker for this rank if it computes and expects messages.
+    fn find_worker(&self, by: &Self) {
+        // The rank raises its availability and then looks at its rings: one of us sees the other.
+        fence(Ordering::SeqCst);
+        let needs_help = self.expected.is_raised(TaskKind::Shm) && !self.is_claimed();
+        if needs_help && self.node.wake_worker(self.id) {
+            by.counters.count_wake();
         }
     }
 

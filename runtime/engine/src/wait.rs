@@ -35,7 +35,7 @@ const CROWDED_TICKS: u64 = 1500;
 const TURNS_PER_LOOK: u32 = 16;
 
 /// Longest sleep while a victim's claim hides whether it has work.
-const UNSURE_SLEEP: Duration = Duration::from_millis(1);
+pub(crate) const UNSURE_SLEEP: Duration = Duration::from_millis(1);
 
 /// Chunks of a long message that a nonblocking call copies.
 const CHUNKS_PER_PROGRESS: u32 = 8;
@@ -125,7 +125,7 @@ fn steal(rank: &Rank, worker: &Worker<'_>) -> bool {
 }
 
 /// How long a rank goes on taking turns without movement.
-struct Patience {
+pub(crate) struct Patience {
     limit: Option<u64>,
     since: u64,
     turns: u32,
@@ -133,7 +133,7 @@ struct Patience {
 
 impl Patience {
     #[inline]
-    fn new(rank: &Rank) -> Self {
+    pub(crate) fn new(rank: &Rank) -> Self {
         let node = rank.node();
         let limit = match node.settings().wait {
             WaitMode::Spin => None,
@@ -150,13 +150,13 @@ impl Patience {
 
     /// Something moved.
     #[inline]
-    fn renew(&mut self) {
+    pub(crate) fn renew(&mut self) {
         self.turns = 0;
     }
 
     /// Nothing moved in one more turn: is it time to park?
     #[inline]
-    fn is_over(&mut self) -> bool {
+    pub(crate) fn is_over(&mut self) -> bool {
         let Some(limit) = self.limit else {
             return false;
         };

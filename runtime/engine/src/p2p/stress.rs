@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::datatype::{CountForm, predefined, vector};
+use crate::lifecycle;
 use crate::node::Node;
 use crate::wait::until;
 use cohort_base::settings::{Progress, Settings, WaitMode};
@@ -296,12 +297,14 @@ fn run(progress: Progress, wait: WaitMode, eager_max: usize) {
         ..Settings::DEFAULT
     };
     let node = Node::for_test_with(RANKS, settings);
+    (0..RANKS).for_each(|id| lifecycle::begin(node.rank(id)));
     std::thread::scope(|scope| {
         for id in 0..RANKS {
             scope.spawn(move || play(node, id));
         }
     });
     for id in 0..RANKS {
+        lifecycle::end(node.rank(id));
         let claim = node.rank(id).enter();
         // SAFETY: we hold the claim, and all players have left.
         unsafe { claim.heap().check() };
@@ -337,6 +340,11 @@ fn parking_alone() {
 #[test]
 fn spinning_alone() {
     run(Progress::None, WaitMode::Spin, 16 << 10);
+}
+
+#[test]
+fn polling_threads() {
+    run(Progress::Thread, WaitMode::Auto, 16 << 10);
 }
 
 #[test]

@@ -409,3 +409,24 @@ fn an_idle_rank_wakes_up_for_two_that_compute() {
     });
     assert_eq!(received, data);
 }
+
+#[test]
+fn a_polling_thread_receives_for_a_rank_that_computes() {
+    for mode in [WaitMode::Auto, WaitMode::Park, WaitMode::Spin] {
+        let node = Node::for_test_with(2, settings(Progress::Thread, mode));
+        (0..2).for_each(|id| crate::lifecycle::begin(node.rank(id)));
+        for length in [8, 30_000, 400_000] {
+            let mut received = std::vec![0; length];
+            let receive = irecv_bytes(node.rank(1), from(0), Tag::Any, &mut received);
+            let data = pattern(length, 6);
+            let send = isend_bytes(node.rank(0), 1, 0, &data, SendMode::Synchronous);
+            while !(receive.is_complete() && send.is_complete()) {
+                std::thread::yield_now();
+            }
+            wait(node.rank(0), send);
+            wait(node.rank(1), receive);
+            assert_eq!(received, data);
+        }
+        (0..2).for_each(|id| crate::lifecycle::end(node.rank(id)));
+    }
+}

@@ -92,7 +92,9 @@ impl Job {
             claim.expect_more();
             // Release pairs with the Acquire in `of_offer`.
             (*offer.request).job.store(job, Ordering::Release);
-            let _ = sender.wake() || sender.node().wake_worker(claim.rank().id());
+            if sender.wake() || sender.node().wake_worker(claim.rank().id()) {
+                claim.rank().counters().count_wake();
+            }
         }
         true
     }

@@ -1,0 +1,83 @@
+//! The statistics that `COHORT_STATS` asks for, as a table of plain text.
+
+use crate::node::Node;
+use crate::rank::Rank;
+use cohort_base::text::{FixedText, say};
+use cohort_steal::stats::KindSnapshot;
+use core::fmt::Write;
+
+/// Victims named in one line.
+const VICTIMS_SHOWN: usize = 6;
+
+impl Node {
+    /// Writes every rank's counters to the report descriptor. Nothing is written for ranks that
+    /// have never tried, slept or woken anybody.
+    pub fn report(&self) {
+        let fd = self.boot().report_fd;
+        let waits = match self.is_crowded() {
+            true => "waits end in sleep soon, ranks outnumber CPUs",
+            false => "waits poll, every rank has a CPU",
+        };
+        say(
+            fd,
+            format_args!(
+                "cohort: {} ranks on {} CPUs, progress {}, {waits}\n\
+                 {:>5} {:>4} {:>12} {:>10} {:>12} {:>10} {:>14} {:>9} {:>9}  helped (rank:times)\n",
+                self.size(),
+                self.boot().cpus,
+                self.policy().name(),
+                "rank",
+                "kind",
+                "attempts",
+                "hits",
+                "empty",
+                "busy",
+                "bytes moved",
+                "sleeps",
+                "wakes",
+            ),
+        );
+        for id in 0..self.size() {
+            report_rank(self.rank(id), fd);
+        }
+    }
+}
+
+fn report_rank(rank: &Rank, fd: i32) {
+    let counts = rank.counters().snapshot();
+    if counts.net.attempts > 0 {
+        report_kind(rank, fd, "net", &counts.net, 0, 0);
+    }
+    if counts.shm.attempts + counts.parks + counts.wakes > 0 {
+        report_kind(rank, fd, "shm", &counts.shm, counts.parks, counts.wakes);
+    }
+}
+
+fn report_kind(rank: &Rank, fd: i32, kind: &str, counts: &KindSnapshot, parks: u64, wakes: u64) {
+    let mut helped = FixedText::<256>::new();
+    let victims = (0..rank.node().size())
+        .map(|victim| (victim, rank.counters().hits_on(victim)))
+        .filter(|&(_, hits)| hits > 0);
+    for (shown, (victim, hits)) in victims.enumerate() {
+        // A text that is full is cut, which is its documented behaviour.
+        let _ = if shown == VICTIMS_SHOWN {
+            helped.write_str(" ...")
+        } else if shown < VICTIMS_SHOWN {
+            write!(helped, " {victim}:{hits}")
+        } else {
+            Ok(())
+        };
+    }
+    say(
+        fd,
+        format_args!(
+            "{:>5} {kind:>4} {:>12} {:>10} {:>12} {:>10} {:>14} {parks:>9} {wakes:>9} {helped}\n",
+            rank.id(),
+            counts.attempts,
+            counts.hits,
+            counts.empty,
+            counts.busy,
+            counts.bytes,
+        ),
+    );
+}
