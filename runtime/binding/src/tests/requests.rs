@@ -9,13 +9,7 @@ fn waitall_reports_each_failure_in_its_status() {
     run(2, |program| {
         let mut values = [0; 4];
         let first = values.as_mut_ptr();
-        let at = |index: usize| {
-            values
-                .as_ptr()
-                .wrapping_add(index)
-                .cast_mut()
-                .cast::<c_void>()
-        };
+        let at = |index: usize| first.wrapping_add(index).cast::<c_void>();
         let mut requests = [null_request(); 3];
         let mut statuses = [status(); 3];
         if program.rank == 0 {
@@ -45,7 +39,6 @@ fn waitall_reports_each_failure_in_its_status() {
         let errors = statuses.map(|status| status.read().error);
         assert_eq!(errors, [0, neutral::ERR_TRUNCATE, 0]);
         assert!(requests.iter().all(|&request| request == null_request()));
-        values[0] = 0;
     });
 }
 
