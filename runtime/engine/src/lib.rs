@@ -12,43 +12,76 @@
 //! | [`protocol`] | how bytes travel: inline in a ring, in a block, or straight between user buffers |
 //! | [`datatype`] | what lies where in a user's buffer |
 //! | [`coll`], [`op`] | collectives and reduction operations |
+//!
+//! Under `--cfg loom` only the lock-free parts exist, for their models.
 #![no_std]
+#![cfg_attr(loom, allow(dead_code, reason = "the models use parts"))]
 
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[cfg(not(loom))]
 mod arch;
+#[cfg(not(loom))]
 pub mod claim;
+#[cfg(not(loom))]
 pub mod coll;
+#[cfg(not(loom))]
 pub mod datatype;
+#[cfg(not(loom))]
 pub mod error;
+#[cfg(not(loom))]
 mod inbox;
+#[cfg(not(loom))]
 pub mod lifecycle;
+#[cfg(not(loom))]
 mod list;
+#[cfg(not(loom))]
 mod matching;
 pub mod message;
+#[cfg(not(loom))]
 pub mod node;
+#[cfg(not(loom))]
 pub mod op;
+#[cfg(not(loom))]
 mod outbox;
+#[cfg(not(loom))]
 pub mod p2p;
+#[cfg(not(loom))]
 mod poller;
+#[cfg(not(loom))]
 pub mod probe;
+#[cfg(not(loom))]
 pub mod progress;
+#[cfg(not(loom))]
 pub mod protocol;
+#[cfg(not(loom))]
 pub mod rank;
+#[cfg(not(loom))]
 mod report;
+#[cfg(not(loom))]
 pub mod request;
 mod ring;
+mod shares;
+#[cfg(not(loom))]
 pub mod wait;
 
+#[cfg(not(loom))]
 pub use claim::Claim;
 pub use cohort_base::LocalRank;
+#[cfg(not(loom))]
 pub use error::EngineError;
+#[cfg(not(loom))]
 pub use lifecycle::abort;
 pub use message::{Envelope, SendMode, Source, Status, Tag};
+#[cfg(not(loom))]
 pub use node::Node;
+#[cfg(not(loom))]
 pub use p2p::{cancel, irecv, isend, isend_owned, recv, send};
+#[cfg(not(loom))]
 pub use probe::{MessageRef, improbe, imrecv, iprobe, mprobe, probe};
+#[cfg(not(loom))]
 pub use rank::Rank;
+#[cfg(not(loom))]
 pub use request::RequestRef;

@@ -10,7 +10,6 @@
 pub(crate) mod eager;
 pub(crate) mod job;
 pub(crate) mod rendezvous;
-pub(crate) mod shares;
 
 use crate::claim::Claim;
 use crate::matching::Stored;
