@@ -1,0 +1,138 @@
+//! The node image: the one copy of engine, objects and binding that all ranks of a node run.
+//!
+//! The composition root. It owns what a `no_std` program must have once (the allocator, the
+//! panic handler) and exports one function, [`cohort_node_open`]. The loader, or the facade of
+//! a singleton, opens it; everything else is reached through the [`NodeApi`] that it returns.
+//!
+//! Its code runs on tasks with different C libraries, so it has no thread-local storage and
+//! calls no libc function but the mem family. `tests/` reads the built file to make sure.
+#![no_std]
+
+use cohort_abi::{Mpi5, Mpich, Table};
+use cohort_alloc::SharedHeap;
+use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, VERSION};
+use cohort_base::settings::Settings;
+use cohort_base::text::say;
+use cohort_binding::table;
+use cohort_engine::Node;
+use core::ffi::{CStr, c_char, c_void};
+use rustix::process::{Signal, getpid, kill_process};
+
+/// For what the owner-only layers allocate; stealable code uses the heaps of the ranks.
+#[global_allocator]
+static HEAP: SharedHeap = SharedHeap::new();
+
+static MPICH: Table<Mpich> = table();
+static MPI5: Table<Mpi5> = table();
+
+static API: NodeApi = NodeApi {
+    version: VERSION,
+    attach,
+    report,
+};
+
+/// Makes the node that `boot` describes; see [`cohort_base::boot::NodeOpen`].
+///
+/// # Safety
+/// `boot` and all it points to are complete and stay where they are; `node` is valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cohort_node_open(
+    boot: *const NodeBoot,
+    node: *mut *mut c_void,
+) -> *const NodeApi {
+    // SAFETY: the caller's contract.
+    let boot: &'static NodeBoot = unsafe { &*boot };
+    if boot.magic != MAGIC || boot.version != VERSION {
+        return core::ptr::null();
+    }
+    // SAFETY: a NULL-terminated list of strings, by the record's contract.
+    let settings = match Settings::from_env(unsafe { entries(boot.environment) }) {
+        Ok(settings) => settings,
+        Err(invalid) => {
+            say(boot.report_fd, format_args!("cohort: {invalid}\n"));
+            return core::ptr::null();
+        }
+    };
+    let Some(created) = Node::create(boot, settings) else {
+        return core::ptr::null();
+    };
+    // SAFETY: the caller's contract.
+    unsafe { node.write((&raw const *created).cast_mut().cast()) };
+    &API
+}
+
+/// The entries of an environment block.
+///
+/// # Safety
+/// `block` is a NULL-terminated list of strings that outlives `'a`, or NULL.
+unsafe fn entries<'a>(block: *const *const c_char) -> impl Iterator<Item = &'a [u8]> {
+    let count = if block.is_null() { 0 } else { usize::MAX };
+    (0..count)
+        // SAFETY: `map_while` ends at the NULL, so every index is inside the list.
+        .map(move |index| unsafe { *block.add(index) })
+        .map_while(|entry| (!entry.is_null()).then_some(entry))
+        // SAFETY: entries of the list are strings.
+        .map(|entry| unsafe { CStr::from_ptr(entry) }.to_bytes())
+}
+
+/// See [`NodeApi::attach`].
+///
+/// # Safety
+/// `boot` is the record of the calling task, of a node that was opened.
+unsafe extern "C" fn attach(boot: *const RankBoot, abi: u32) -> Attached {
+    // SAFETY: the caller's contract.
+    let boot = unsafe { &*boot };
+    // SAFETY: `boot.node` is what `cohort_node_open` gave, a node that is never unmade.
+    let node: &'static Node = unsafe { &*boot.node.cast_const().cast() };
+    let table: *const c_void = match abi {
+        abi if abi == AbiId::Mpich as u32 => (&raw const MPICH).cast(),
+        abi if abi == AbiId::Mpi5 as u32 => (&raw const MPI5).cast(),
+        _ => {
+            return Attached {
+                rank: core::ptr::null(),
+                table: core::ptr::null(),
+            };
+        }
+    };
+    Attached {
+        rank: cohort_binding::attach(node.rank(boot.local_rank)),
+        table,
+    }
+}
+
+/// See [`NodeApi::report`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave.
+unsafe extern "C" fn report(node: *mut c_void) {
+    // SAFETY: the caller's contract.
+    let node: &'static Node = unsafe { &*node.cast_const().cast() };
+    if node.settings().stats {
+        node.report();
+    }
+}
+
+#[panic_handler]
+fn panic(information: &core::panic::PanicInfo<'_>) -> ! {
+    let pid = getpid().as_raw_nonzero();
+    say(
+        2,
+        format_args!("cohort: internal error in process {pid}, please report it: {information}\n"),
+    );
+    // As an abort would: a signal, which the loader reports with the rank's number. The second
+    // is for programs that handle the first.
+    for signal in [Signal::ABORT, Signal::KILL] {
+        let _ = kill_process(getpid(), signal);
+    }
+    unreachable!("SIGKILL ends the process")
+}
+
+// The precompiled core library names the unwinder's personality function, though nothing here
+// unwinds. Defined in assembly so that it is not exported; zeros, as it is never called.
+core::arch::global_asm!(
+    ".section .text.rust_eh_personality",
+    ".globl rust_eh_personality",
+    ".hidden rust_eh_personality",
+    "rust_eh_personality: .long 0",
+    ".previous",
+);
