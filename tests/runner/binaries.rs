@@ -16,7 +16,7 @@ pub fn trials() -> Vec<Trial> {
             bench(4, "ringtest", "time for")
         }),
         trial("binaries/mpi4py pingpong".into(), || {
-            bench(2, "pingpong", "MPI Ping-Pong")
+            bench(2, "pingpong", "MPI PingPong Test")
         }),
         trial("binaries/mpi4py over the MPI-5 ABI".into(), mpi5_face),
         trial("binaries/python that is no PIE".into(), non_pie_python),

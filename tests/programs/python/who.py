@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 
-board = pathlib.Path(tempfile.gettempdir()) / f"cohort-who-{os.getpgid(0)}"
+board = pathlib.Path(tempfile.gettempdir()) / f"cohort-who-{os.getppid()}"
 board.mkdir(exist_ok=True)
 (board / str(os.getpid())).touch()
 deadline = time.monotonic() + 20
