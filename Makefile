@@ -12,7 +12,7 @@ export COHORT_TEST_MPICH_INCLUDE := $(CACHE)/mpich-venv/include
 export COHORT_TEST_APIS = $(firstword $(wildcard \
     $(CACHE)/pympistandard-venv/lib/python3*/site-packages/pympistandard/data/apis.json))
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
-LOOM := -p cohort-alloc -p cohort-steal
+LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
 
 .PHONY: help build run test unit unit-cached loom suites bench overlap peers lint system
 

@@ -18,7 +18,6 @@ pub fn trials() -> Vec<Trial> {
         trial("binaries/mpi4py pingpong".into(), || {
             bench(2, "pingpong", "MPI PingPong Test")
         }),
-        trial("binaries/mpi4py over the MPI-5 ABI".into(), mpi5_face),
         trial("binaries/python that is no PIE".into(), non_pie_python),
         trial("binaries/singleton python".into(), singleton_python),
     ];
@@ -100,18 +99,6 @@ fn every_rank_speaks(ended: &Ended, ranks: u32) -> Outcome {
 fn numpy(ranks: u32) -> Outcome {
     let script = place::root().join("tests/programs/python/halo.py");
     python(ranks)?
-        .arg(script)
-        .run()?
-        .expect_code(0)?
-        .expect_text("passed")?;
-    Ok(())
-}
-
-/// The wheel chooses the face by what it finds; here it is told to take the MPI-5 one.
-fn mpi5_face() -> Outcome {
-    let script = place::root().join("tests/programs/python/halo.py");
-    python(2)?
-        .env("MPI4PY_LIBMPI", place::built_file("libmpi_abi.so.1")?)
         .arg(script)
         .run()?
         .expect_code(0)?

@@ -34,11 +34,6 @@ int main(int argc, char **argv) {
         CHECK_EQ(sum, expected);
         MPI_Comm_free(&comm);
     }
-    if (rank % 2 == 0) {
-        MPI_Comm_create_group(MPI_COMM_WORLD, evens, 4, &comm);
-        MPI_Barrier(comm);
-        MPI_Comm_free(&comm);
-    }
     MPI_Group_free(&world);
     MPI_Group_free(&evens);
     if (odds != MPI_GROUP_EMPTY) MPI_Group_free(&odds);

@@ -35,7 +35,7 @@ fn undefined<'a>(elf: &'a Elf<'_>) -> BTreeSet<&'a str> {
 fn exported<'a>(elf: &'a Elf<'_>) -> BTreeSet<&'a str> {
     elf.dynsyms
         .iter()
-        .filter(|symbol| !symbol.is_import())
+        .filter(|symbol| symbol.is_function() && !symbol.is_import())
         .filter_map(|symbol| elf.dynstrtab.get_at(symbol.st_name))
         .collect()
 }
