@@ -183,6 +183,34 @@ pub unsafe extern "C" fn create<A: Abi>(
     }
 }
 
+/// `MPI_Comm_create_group`. Callers outside of the group get `MPI_COMM_NULL`.
+///
+/// # Safety
+/// MPI's: `target` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn create_group<A: Abi>(
+    caller: *const c_void,
+    comm: A::Comm,
+    group: A::Group,
+    tag: c_int,
+    target: *mut A::Comm,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_comm::<A>(caller, comm, |call, comm| {
+            output(target)?;
+            if tag < 0 {
+                return Err(neutral::ERR_TAG);
+            }
+            let group = call.objects().group(group.neutral())?;
+            let made = match group.me() {
+                Some(_) => Some(comm.create_group(&group, tag)?),
+                None => None,
+            };
+            publish(call, made, target)
+        })
+    }
+}
+
 /// `MPI_Comm_split`.
 ///
 /// # Safety

@@ -172,10 +172,7 @@ pub unsafe extern "C" fn finalize<A: Abi>(caller: *const c_void) -> c_int {
             call.objects().comm(own)?.attributes.delete_all(own)?;
             let world = neutral::handle::COMM_WORLD;
             call.objects().comm(world)?.attributes.delete_all(world)?;
-            let flushed = crate::p2p::flush::<A>(caller);
-            if flushed != A::error_out(neutral::SUCCESS) {
-                return Err(A::error_in(flushed));
-            }
+            crate::p2p::flush_buffers(call)?;
             coll::barrier(&call.objects().comm(world)?.collective())
                 .map_err(crate::arguments::engine_error)?;
             process.lifetime.reach(process, Lifecycle::Finalized);

@@ -35,10 +35,7 @@ pub unsafe extern "C" fn comm_create_errhandler<A: Abi>(
         on_process::<A>(caller, |call| {
             let function = function.ok_or(neutral::ERR_ARG)?;
             let callback = Box::new(CommFunction::<A>(function));
-            let user = UserErrhandler {
-                owner: ErrhandlerOwner::Comm,
-                callback,
-            };
+            let user = UserErrhandler::new(ErrhandlerOwner::Comm, callback);
             publish(call, &Errhandler::User(Arc::new(user)), target)
         })
     }
@@ -58,7 +55,14 @@ unsafe fn publish<A: Abi>(
         Errhandler::Fatal => ERRORS_ARE_FATAL,
         Errhandler::Abort => ERRORS_ABORT,
         Errhandler::Return => ERRORS_RETURN,
-        Errhandler::User(user) => call.objects().add_errhandler(user.clone())?,
+        Errhandler::User(user) => {
+            let mut held = user.held.lock();
+            if held.1 == 0 {
+                held.0 = call.objects().add_errhandler(user.clone())?;
+            }
+            held.1 += 1;
+            held.0
+        }
     };
     // SAFETY: not NULL, and the caller's contract.
     unsafe { target.write(A::Errhandler::from_neutral(handle)) };
@@ -130,7 +134,14 @@ pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, handle: *mut A::Err
             match (*handle).neutral() {
                 // What MPI_Comm_get_errhandler gave must be freeable (MPI 9.3.4).
                 ERRORS_ARE_FATAL | ERRORS_ABORT | ERRORS_RETURN => {}
-                user => drop(call.objects().remove_errhandler(user)?),
+                handle => {
+                    let user = call.objects().errhandler(handle)?.clone();
+                    let mut held = user.held.lock();
+                    held.1 -= 1;
+                    if held.1 == 0 {
+                        call.objects().remove_errhandler(handle)?;
+                    }
+                }
             }
             handle.write(A::Errhandler::from_neutral(ERRHANDLER_NULL));
             Ok(())

@@ -16,7 +16,7 @@ use cohort_abi::neutral;
 use cohort_base::LocalRank;
 use cohort_engine::coll::{self, Blocks, CommShared};
 use cohort_engine::datatype::{Layout, TypeRef, predefined};
-use cohort_engine::{EngineError, Rank};
+use cohort_engine::{EngineError, Envelope, Rank, SendMode, Source, Tag, recv, send};
 use spin::Mutex;
 
 /// Number of `MPI_COMM_WORLD`; the node gives out the others.
@@ -170,6 +170,71 @@ impl Comm {
         } else {
             Err(neutral::ERR_GROUP)
         }
+    }
+
+    /// `MPI_Comm_create_group`; collective over `group`, of which the caller is a member. Its
+    /// messages travel in the collective context, which has no others.
+    ///
+    /// # Errors
+    /// `MPI_ERR_GROUP` unless the group is a part of this communicator's.
+    pub fn create_group(&self, group: &Group, tag: i32) -> Outcome<Self> {
+        let rank_here = |member| {
+            self.group
+                .members()
+                .iter()
+                .position(|&other| other == member)
+        };
+        if !group
+            .members()
+            .iter()
+            .all(|&member| rank_here(member).is_some())
+        {
+            return Err(neutral::ERR_GROUP);
+        }
+        let leader = group.members()[0];
+        let context = self.number * 2 + 1;
+        let integer = predefined(neutral::handle::INT32_T).ok_or(neutral::ERR_INTERN)?;
+        let mut number = 0_u32;
+        if group.me() == Some(0) {
+            number = self.rank.node().next_context();
+            let envelope = Envelope {
+                context,
+                source: self.me as i32,
+                tag,
+            };
+            for &member in &group.members()[1..] {
+                let buffer = (&raw const number).cast();
+                // SAFETY: `number` outlives the blocking call.
+                unsafe {
+                    send(
+                        self.rank,
+                        buffer,
+                        1,
+                        &integer,
+                        member,
+                        envelope,
+                        SendMode::Standard,
+                    )
+                }
+                .map_err(|_| neutral::ERR_NO_MEM)?;
+            }
+        } else {
+            let comm_rank = rank_here(leader).ok_or(neutral::ERR_GROUP)? as i32;
+            let from = Source::Rank {
+                world: leader,
+                comm_rank,
+            };
+            let buffer = (&raw mut number).cast();
+            // SAFETY: as above.
+            unsafe { recv(self.rank, buffer, 1, &integer, from, context, Tag::Is(tag)) }
+                .map_err(|_| neutral::ERR_NO_MEM)?;
+        }
+        Ok(Self::new(
+            self.rank,
+            number,
+            group.clone(),
+            self.inherited(),
+        ))
     }
 
     /// `MPI_Comm_split`; collective. `color` is `MPI_UNDEFINED` or not negative.

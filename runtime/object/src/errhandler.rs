@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use spin::Mutex;
 
 /// The application's error handler function. Called on the owner's task, without any lock.
 pub trait ErrorCallback: Send + Sync {
@@ -24,11 +25,28 @@ pub enum Errhandler {
 }
 
 /// An error handler that the application made.
+///
+/// `MPI_Comm_get_errhandler` gives the handle that the program knows, and counts it: each get
+/// is freed like the first one.
 pub struct UserErrhandler {
     /// Which kind of object it is for.
     pub owner: ErrhandlerOwner,
     /// Its function.
     pub callback: Box<dyn ErrorCallback>,
+    /// The program's handle and how often the program has it; 0 times when it freed all.
+    pub held: Mutex<(u32, u32)>,
+}
+
+impl UserErrhandler {
+    /// An error handler that the program has no handle of yet.
+    #[must_use]
+    pub fn new(owner: ErrhandlerOwner, callback: Box<dyn ErrorCallback>) -> Self {
+        Self {
+            owner,
+            callback,
+            held: Mutex::new((0, 0)),
+        }
+    }
 }
 
 /// Kinds of objects that have error handlers.

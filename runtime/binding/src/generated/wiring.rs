@@ -86,7 +86,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Comm_create: crate::comm::create::<A>,
         Comm_create_errhandler: crate::errhandler::comm_create_errhandler::<A>,
         Comm_create_from_group: unsupported::Comm_create_from_group::<A>,
-        Comm_create_group: unsupported::Comm_create_group::<A>,
+        Comm_create_group: crate::comm::create_group::<A>,
         Comm_create_keyval: crate::attribute::comm_create_keyval::<A>,
         Comm_delete_attr: crate::attribute::comm_delete_attr::<A>,
         Comm_detach_buffer: crate::p2p::comm_detach::<A, core::ffi::c_int>,
@@ -1162,17 +1162,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_create_from_group") }
-    }
-
-    pub unsafe extern "C" fn Comm_create_group<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _group: <A as Abi>::Group,
-        _tag: c_int,
-        _newcomm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_create_group") }
     }
 
     pub unsafe extern "C" fn Comm_disconnect<A: Abi>(
