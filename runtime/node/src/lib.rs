@@ -8,6 +8,8 @@
 //! calls no libc function but the mem family. `tests/` reads the built file to make sure.
 #![no_std]
 
+mod symbols;
+
 use cohort_abi::{Mpi5, Mpich, Table};
 use cohort_alloc::SharedHeap;
 use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, VERSION};
@@ -42,7 +44,8 @@ pub unsafe extern "C" fn cohort_node_open(
 ) -> *const NodeApi {
     // SAFETY: the caller's contract.
     let boot: &'static NodeBoot = unsafe { &*boot };
-    if boot.magic != MAGIC || boot.version != VERSION {
+    // SAFETY: the caller's contract.
+    if boot.magic != MAGIC || boot.version != VERSION || !unsafe { ranks_are_ours(boot) } {
         return core::ptr::null();
     }
     // SAFETY: a NULL-terminated list of strings, by the record's contract.
@@ -59,6 +62,23 @@ pub unsafe extern "C" fn cohort_node_open(
     // SAFETY: the caller's contract.
     unsafe { node.write((&raw const *created).cast_mut().cast()) };
     &API
+}
+
+/// Whether the node has ranks, and all their records are of this version.
+///
+/// # Safety
+/// `boot` is of this version and complete.
+unsafe fn ranks_are_ours(boot: &NodeBoot) -> bool {
+    if boot.ranks.is_null() {
+        return false;
+    }
+    // SAFETY: there are `node_ranks` records. The loader has not yet written all of their fields
+    // that change, so each is read through a pointer to what it has written.
+    let is_ours = |index: u32| unsafe {
+        let rank = boot.ranks.add(index as usize);
+        (*rank).magic == MAGIC && (*rank).version == VERSION && (*rank).local_rank == index
+    };
+    boot.node_ranks > 0 && (0..boot.node_ranks).all(is_ours)
 }
 
 /// The entries of an environment block.
@@ -126,13 +146,3 @@ fn panic(information: &core::panic::PanicInfo<'_>) -> ! {
     }
     unreachable!("SIGKILL ends the process")
 }
-
-// The precompiled core library names the unwinder's personality function, though nothing here
-// unwinds. Defined in assembly so that it is not exported; zeros, as it is never called.
-core::arch::global_asm!(
-    ".section .text.rust_eh_personality",
-    ".globl rust_eh_personality",
-    ".hidden rust_eh_personality",
-    "rust_eh_personality: .long 0",
-    ".previous",
-);
