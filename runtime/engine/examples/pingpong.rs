@@ -65,8 +65,16 @@ fn message_half(rank: &Rank, bytes: &mut [u8], datatype: &TypeRef, rounds: u32) 
             unsafe {
                 if sends {
                     let data = bytes.as_ptr();
-                    send(rank, data, count, datatype, peer, envelope, SendMode::Standard)
-                        .expect("memory");
+                    send(
+                        rank,
+                        data,
+                        count,
+                        datatype,
+                        peer,
+                        envelope,
+                        SendMode::Standard,
+                    )
+                    .expect("memory");
                 } else {
                     let data = bytes.as_mut_ptr();
                     recv(rank, data, count, datatype, source, 2, Tag::Is(1)).expect("memory");
@@ -100,7 +108,8 @@ fn side(node: &'static Node, side: u32, start: &Barrier, line: &Line, bytes: usi
         let restart = Instant::now();
         message_half(node.rank(side), &mut buffer, &datatype, rounds);
         if turn >= 2 {
-            let one_way = |time: std::time::Duration| time.as_nanos() as f64 / f64::from(2 * rounds);
+            let one_way =
+                |time: std::time::Duration| time.as_nanos() as f64 / f64::from(2 * rounds);
             bare.push(one_way(middle - begun));
             messages.push(one_way(restart.elapsed()));
         }
@@ -109,11 +118,32 @@ fn side(node: &'static Node, side: u32, start: &Barrier, line: &Line, bytes: usi
 }
 
 fn main() {
-    let node = Node::for_test_with(2, Settings { wait: WaitMode::Auto, ..Settings::DEFAULT });
-    println!("{:>9} {:>12} {:>14} {:>7}", "bytes", "line ns", "message ns", "ratio");
+    let node = Node::for_test_with(
+        2,
+        Settings {
+            wait: WaitMode::Auto,
+            ..Settings::DEFAULT
+        },
+    );
+    println!(
+        "{:>9} {:>12} {:>14} {:>7}",
+        "bytes", "line ns", "message ns", "ratio"
+    );
     let lengths: Vec<usize> = match std::env::args().nth(1) {
         Some(length) => vec![length.parse().expect("a number of bytes")],
-        None => vec![0, 8, 64, 256, 1000, 4096, 16_384, 65_536, 262_144, 1 << 20, 4 << 20],
+        None => vec![
+            0,
+            8,
+            64,
+            256,
+            1000,
+            4096,
+            16_384,
+            65_536,
+            262_144,
+            1 << 20,
+            4 << 20,
+        ],
     };
     for bytes in lengths {
         let (start, line) = (Barrier::new(2), Line(AtomicU32::new(0)));
@@ -121,6 +151,9 @@ fn main() {
             scope.spawn(|| side(node, 1, &start, &line, bytes));
             side(node, 0, &start, &line, bytes)
         });
-        println!("{bytes:>9} {bare:>12.1} {message:>14.1} {:>7.2}", message / bare);
+        println!(
+            "{bytes:>9} {bare:>12.1} {message:>14.1} {:>7.2}",
+            message / bare
+        );
     }
 }

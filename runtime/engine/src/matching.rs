@@ -170,14 +170,14 @@ impl<T: Keyed> Buckets<T> {
         let old_table = self.grown;
         let old_first = core::mem::replace(&mut self.first, [const { List::EMPTY }; FIRST_BUCKETS]);
         (self.grown, self.mask) = (block, buckets - 1);
-        for index in 0..old_buckets {
-            let chain = if old_table.is_null() {
-                old_first[index].first()
-            } else {
-                // SAFETY: the old table had this many buckets.
-                unsafe { (*old_table.add(index)).first() }
-            };
-            self.append_chain(chain);
+        let old = if old_table.is_null() {
+            &old_first[..]
+        } else {
+            // SAFETY: the old table had this many buckets, and lives until it is freed below.
+            unsafe { core::slice::from_raw_parts(old_table, old_buckets) }
+        };
+        for bucket in old {
+            self.append_chain(bucket.first());
         }
         if let Some(old_table) = NonNull::new(old_table) {
             // SAFETY: it came from this heap and nobody uses it any more.

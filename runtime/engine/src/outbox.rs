@@ -151,7 +151,8 @@ fn flush_to(claim: &mut Claim<'_>, to: LocalRank) -> u32 {
         while let Some(message) = NonNull::new((*outbox).first) {
             let header = message.as_ref().header;
             let payload = message.as_ptr().add(1).cast::<u8>();
-            if !ring.push(header, payload) && !(ring.starve() && ring.push(header, payload)) {
+            let moves = ring.push(header, payload) || ring.starve() && ring.push(header, payload);
+            if !moves {
                 break;
             }
             has_offer |= header.kind == PayloadKind::Offer;

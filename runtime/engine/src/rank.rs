@@ -265,7 +265,7 @@ impl Rank {
         let (storage, counters) = unsafe {
             (
                 core::slice::from_raw_parts_mut(self.victims, room),
-                &*(&raw const self.counters),
+                &*core::ptr::from_ref(&self.counters),
             )
         };
         let limit = node.settings().steal_locality;

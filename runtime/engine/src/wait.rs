@@ -31,6 +31,10 @@ const SPIN_US: u64 = 100;
 /// The same when ranks outnumber CPUs, in ticks: a few turns.
 const CROWDED_TICKS: u64 = 1500;
 
+/// Times that a rank gives its CPU away before it parks, when ranks outnumber CPUs: those it waits for
+/// are likely to be ready to run, and running them costs less than a sleep and a wake.
+const YIELDS: u32 = 3;
+
 /// Turns between two looks at the clock.
 const TURNS_PER_LOOK: u32 = 16;
 
@@ -102,7 +106,9 @@ pub(crate) fn until_claimed<'rank>(
             patience.renew();
         } else if patience.is_over() {
             drop(held);
-            if park(rank, worker, &mut done) {
+            if patience.yields() {
+                rustix::thread::sched_yield();
+            } else if park(rank, worker, &mut done) {
                 patience.renew();
             }
             continue;
@@ -129,6 +135,8 @@ pub(crate) struct Patience {
     limit: Option<u64>,
     since: u64,
     turns: u32,
+    yields: u32,
+    yields_max: u32,
 }
 
 impl Patience {
@@ -145,6 +153,12 @@ impl Patience {
             limit,
             since: 0,
             turns: 0,
+            yields: 0,
+            yields_max: if node.settings().wait == WaitMode::Auto && node.is_crowded() {
+                YIELDS
+            } else {
+                0
+            },
         }
     }
 
@@ -152,6 +166,13 @@ impl Patience {
     #[inline]
     pub(crate) fn renew(&mut self) {
         self.turns = 0;
+        self.yields = 0;
+    }
+
+    /// Before parking: whether to give the CPU away once more instead.
+    fn yields(&mut self) -> bool {
+        self.yields += 1;
+        self.yields <= self.yields_max
     }
 
     /// Nothing moved in one more turn: is it time to park?
@@ -164,7 +185,9 @@ impl Patience {
             self.since = ticks();
         }
         self.turns += 1;
-        limit == 0 || self.turns % TURNS_PER_LOOK == 0 && ticks().wrapping_sub(self.since) >= limit
+        limit == 0
+            || self.turns.is_multiple_of(TURNS_PER_LOOK)
+                && ticks().wrapping_sub(self.since) >= limit
     }
 }
 
