@@ -78,6 +78,11 @@ impl StatusLayout for Mpi5Status {
     fn write_error(&mut self, error: i32) {
         self.error = error;
     }
+
+    #[inline]
+    fn error_field(&mut self) -> &mut c_int {
+        &mut self.error
+    }
 }
 
 impl Abi for Mpi5 {

@@ -176,6 +176,11 @@ impl StatusLayout for MpichStatus {
     fn write_error(&mut self, error: i32) {
         self.error = Mpich::error_out(error);
     }
+
+    #[inline]
+    fn error_field(&mut self) -> &mut c_int {
+        &mut self.error
+    }
 }
 
 /// Added error codes lie above the ABI's own `MPI_ERR_LASTCODE`.

@@ -1,5 +1,7 @@
 //! What a status says, and how each ABI stores it.
 
+use core::ffi::c_int;
+
 /// A status in neutral values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
@@ -34,4 +36,6 @@ pub trait StatusLayout: Copy + 'static {
     fn write(&mut self, status: &Status);
     /// Stores the error code, as completions of several requests do.
     fn write_error(&mut self, error: i32);
+    /// The error field as the program sees it, which may hold any number the program stores.
+    fn error_field(&mut self) -> &mut c_int;
 }

@@ -37,6 +37,7 @@ pub mod request;
 pub mod status;
 #[cfg(test)]
 mod tests;
+pub mod topology;
 
 pub use context::{attach, unsupported};
 pub use generated::wiring::*;

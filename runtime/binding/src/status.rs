@@ -1,6 +1,6 @@
 //! Statuses (MPI-4.1 sections 3.2.5, 5.1.11 and 13.3).
 
-use crate::arguments::{Outcome, on_process, output};
+use crate::arguments::{Outcome, ignored, on_process, output};
 use cohort_abi::{Abi, Integer, Status, StatusLayout, neutral};
 use cohort_engine::datatype::{Basic, Type};
 use core::ffi::{c_int, c_void};
@@ -15,6 +15,20 @@ pub fn neutral_status(status: &cohort_engine::Status) -> Status {
         error: status.error,
         count_bytes: status.bytes,
         cancelled: status.cancelled,
+    }
+}
+
+/// Writes the empty status (MPI-4.1, 3.7.3), which has an error code, unlike others.
+///
+/// # Safety
+/// `target` is `MPI_STATUS_IGNORE` or valid.
+pub unsafe fn write_empty<A: Abi>(target: *mut A::Status) {
+    if !ignored::<A>(target) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            (*target).write(&Status::EMPTY);
+            (*target).write_error(neutral::SUCCESS);
+        }
     }
 }
 
@@ -102,7 +116,6 @@ unsafe fn change<A: Abi>(
             let mut value = (*status).read();
             change(&mut value);
             (*status).write(&value);
-            (*status).write_error(value.error);
             Ok(())
         })
     }
@@ -255,7 +268,13 @@ pub unsafe extern "C" fn set_error<A: Abi>(
     error: c_int,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { change::<A>(caller, status, |status| status.error = A::error_in(error)) }
+    unsafe {
+        on_process::<A>(caller, |_| {
+            output(status)?;
+            *(*status).error_field() = error;
+            Ok(())
+        })
+    }
 }
 
 /// `MPI_Status_get_source`.
@@ -294,5 +313,13 @@ pub unsafe extern "C" fn get_error<A: Abi>(
     error: *mut c_int,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { field::<A>(caller, status, error, |status| A::error_out(status.error)) }
+    unsafe {
+        on_process::<A>(caller, |_| {
+            output(status.cast_mut())?;
+            output(error)?;
+            let mut copy = *status;
+            error.write(*copy.error_field());
+            Ok(())
+        })
+    }
 }

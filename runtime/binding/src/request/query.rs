@@ -3,7 +3,8 @@
 use super::completion::{Live, State, live};
 use super::several::Array;
 use crate::arguments::{Outcome, on_process, output};
-use cohort_abi::{Abi, Handle, Status, StatusLayout, neutral};
+use crate::status::write_empty;
+use cohort_abi::{Abi, Handle, StatusLayout, neutral};
 use cohort_engine::wait::progress;
 use core::ffi::{c_int, c_void};
 
@@ -89,9 +90,10 @@ pub unsafe extern "C" fn get_status<A: Abi>(
             }
             let complete = operation.is_none_or(|operation| operation.is_complete());
             flag.write(c_int::from(complete));
-            if complete {
-                let outcome = operation.map_or(Status::EMPTY, |operation| operation.outcome());
-                A::write_status(status, &outcome);
+            match operation {
+                None => write_empty::<A>(status),
+                Some(operation) if complete => A::write_status(status, &operation.outcome()),
+                Some(_) => {}
             }
             Ok(())
         })
@@ -122,10 +124,10 @@ pub unsafe extern "C" fn get_status_all<A: Abi>(
             flag.write(c_int::from(all));
             if all && statuses.addr() != A::STATUSES_IGNORE {
                 for entry in 0..array.len() {
-                    let outcome = array
-                        .get(call, entry)
-                        .map_or(Status::EMPTY, |request| request.outcome());
-                    (*statuses.add(entry)).write(&outcome);
+                    match array.get(call, entry) {
+                        Some(request) => (*statuses.add(entry)).write(&request.outcome()),
+                        None => write_empty::<A>(statuses.add(entry)),
+                    }
                 }
             }
             Ok(())
@@ -160,10 +162,10 @@ pub unsafe extern "C" fn get_status_any<A: Abi>(
             }
             flag.write(c_int::from(found.is_some() || !any_active));
             index.write(found.map_or(neutral::UNDEFINED, |entry| entry as c_int));
-            if found.is_some() || !any_active {
-                let request = found.and_then(|entry| array.get(call, entry));
-                let outcome = request.map_or(Status::EMPTY, |request| request.outcome());
-                A::write_status(status, &outcome);
+            match found.and_then(|entry| array.get(call, entry)) {
+                Some(request) => A::write_status(status, &request.outcome()),
+                None if !any_active => write_empty::<A>(status),
+                None => {}
             }
             Ok(())
         })

@@ -2,6 +2,7 @@
 
 use super::completion::{Failure, Live, live};
 use crate::arguments::{Call, Outcome, length, output};
+use crate::status::write_empty;
 use cohort_abi::{Abi, Constants, Handle, Status, StatusLayout, neutral};
 use core::ffi::c_int;
 
@@ -81,14 +82,16 @@ impl<A: Abi> Array<A> {
         })
     }
 
-    /// Ends the complete operation at `entry`.
+    /// Ends `request`, the complete operation at `entry`.
     ///
     /// # Errors
     /// The operation's.
-    fn finish(&self, call: &Call<'_, A>, entry: usize) -> (Status, Result<(), Failure>) {
-        let Some(request) = self.active(call, entry) else {
-            return (Status::EMPTY, Ok(()));
-        };
+    fn finish(
+        &self,
+        call: &Call<'_, A>,
+        entry: usize,
+        request: Live<'_>,
+    ) -> (Status, Result<(), Failure>) {
         let finished = request.finish(call);
         if finished.freed {
             let null = A::Request::from_neutral(neutral::handle::REQUEST_NULL);
@@ -109,6 +112,15 @@ impl<A: Abi> Statuses<A> {
         if self.0.addr() != <A as Constants>::STATUSES_IGNORE {
             // SAFETY: the caller's contract.
             unsafe { (*self.0.add(entry)).write(status) };
+        }
+    }
+
+    /// # Safety
+    /// As for `write`.
+    unsafe fn write_empty(&self, entry: usize) {
+        if self.0.addr() != <A as Constants>::STATUSES_IGNORE {
+            // SAFETY: the caller's contract.
+            unsafe { write_empty::<A>(self.0.add(entry)) };
         }
     }
 
@@ -137,7 +149,12 @@ pub unsafe fn report_all<A: Abi>(
     let statuses = Statuses::<A>(statuses);
     let mut first_failure = None;
     for entry in 0..array.len() {
-        let (status, outcome) = array.finish(call, entry);
+        let Some(request) = array.active(call, entry) else {
+            // SAFETY: the caller's contract.
+            unsafe { statuses.write_empty(entry) };
+            continue;
+        };
+        let (status, outcome) = array.finish(call, entry, request);
         // SAFETY: the caller's contract.
         unsafe { statuses.write(entry, &status) };
         let Err(failure) = outcome else {
@@ -187,16 +204,19 @@ pub unsafe fn report_any<A: Abi>(
     index: *mut c_int,
     status: *mut A::Status,
 ) -> Result<(), Failure> {
-    let (position, (outcome_status, outcome)) = match found {
-        Some(entry) => (entry as c_int, array.finish(call, entry)),
-        None => (neutral::UNDEFINED, (Status::EMPTY, Ok(()))),
-    };
     // SAFETY: the caller's contract.
     unsafe {
-        index.write(position);
-        A::write_status(status, &outcome_status);
+        let request = found.and_then(|entry| array.active(call, entry));
+        let (Some(entry), Some(request)) = (found, request) else {
+            index.write(neutral::UNDEFINED);
+            write_empty::<A>(status);
+            return Ok(());
+        };
+        let (result, outcome) = array.finish(call, entry, request);
+        index.write(entry as c_int);
+        A::write_status(status, &result);
+        outcome
     }
-    outcome
 }
 
 /// Ends every active request that is complete.
@@ -223,13 +243,11 @@ pub unsafe fn report_some<A: Abi>(
     let statuses = Statuses::<A>(statuses);
     let (mut done, mut first_failure) = (0, None);
     for entry in 0..array.len() {
-        if array
-            .active(call, entry)
-            .is_none_or(|request| !request.is_complete())
-        {
+        let request = array.active(call, entry);
+        let Some(request) = request.filter(Live::is_complete) else {
             continue;
-        }
-        let (status, outcome) = array.finish(call, entry);
+        };
+        let (status, outcome) = array.finish(call, entry, request);
         // SAFETY: the caller's contract; `done` is at most `entry`.
         unsafe {
             indices.add(done).write(entry as c_int);

@@ -3,7 +3,8 @@
 use super::completion::live;
 use super::several::{Array, report_all, report_any, report_some};
 use crate::arguments::{on_request, output};
-use cohort_abi::{Abi, Handle, Status, neutral};
+use crate::status::write_empty;
+use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::wait::progress;
 use core::ffi::{c_int, c_void};
 
@@ -25,7 +26,7 @@ pub unsafe extern "C" fn test<A: Abi>(
             output(flag)?;
             let Some(operation) = live(call, *request)? else {
                 flag.write(1);
-                A::write_status(status, &Status::EMPTY);
+                write_empty::<A>(status);
                 return Ok(());
             };
             if !operation.is_complete() {

@@ -3,7 +3,8 @@
 use super::completion::live;
 use super::several::{Array, report_all, report_any, report_some};
 use crate::arguments::{on_request, output};
-use cohort_abi::{Abi, Handle, Status, neutral};
+use crate::status::write_empty;
+use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::wait::{WaitKind, until};
 use core::ffi::{c_int, c_void};
 
@@ -22,7 +23,7 @@ pub unsafe extern "C" fn wait<A: Abi>(
         on_request::<A>(caller, |call| {
             output(request)?;
             let Some(operation) = live(call, *request)? else {
-                A::write_status(status, &Status::EMPTY);
+                write_empty::<A>(status);
                 return Ok(());
             };
             if !operation.is_complete() {

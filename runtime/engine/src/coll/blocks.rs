@@ -93,10 +93,13 @@ pub(super) unsafe fn copy_whole(
     source: Layout<'_>,
 ) -> Result<(), EngineError> {
     let bytes = source.bytes();
+    // Types may be relative to MPI_BOTTOM, so equal addresses alone say nothing.
+    let same =
+        source.base == destination.base && core::ptr::eq(source.datatype, destination.datatype);
     // SAFETY: the caller's conditions. MPI forbids buffers that overlap, except a block that
     // is its own source, which needs no copy.
     unsafe {
-        if source.base != destination.base {
+        if !same {
             copy(destination, source, 0, bytes);
         }
     }

@@ -127,13 +127,24 @@ pub fn predefined_all() -> impl Iterator<Item = TypeRef> {
     PREDEFINED.iter().map(TypeRef::of_static)
 }
 
-/// The predefined pair type of a value and an index type (`MPI_Type_get_value_index`).
+/// Handles of value, index and pair types.
+const PAIRS: [(u32, u32, u32); 9] = [
+    (0x208, 0x209, 0x22c), // SHORT, INT, SHORT_INT
+    (0x209, 0x209, 0x22b), // INT, INT, 2INT
+    (0x20a, 0x209, 0x22a), // LONG, INT, LONG_INT
+    (0x210, 0x209, 0x228), // FLOAT, INT, FLOAT_INT
+    (0x214, 0x209, 0x229), // DOUBLE, INT, DOUBLE_INT
+    (0x220, 0x209, 0x22d), // LONG_DOUBLE, INT, LONG_DOUBLE_INT
+    (0x219, 0x219, 0x232), // INTEGER, INTEGER, 2INTEGER
+    (0x21a, 0x21a, 0x230), // REAL, REAL, 2REAL
+    (0x21c, 0x21c, 0x231), // DOUBLE_PRECISION, DOUBLE_PRECISION, 2DOUBLE_PRECISION
+];
+
+/// The predefined pair type of a value and an index type (`MPI_Type_get_value_index`). Types
+/// of equal layout are not interchangeable here: `MPI_FLOAT` is not `MPI_REAL`.
 #[must_use]
 pub fn value_index(value: &Type, index: &Type) -> Option<TypeRef> {
-    let members = (value.basic()?, index.basic()?);
-    let named = value.handle != 0 && index.handle != 0;
-    let pair = PREDEFINED
-        .iter()
-        .find(|datatype| named && datatype.basic().and_then(Basic::pair) == Some(members))?;
-    Some(TypeRef::of_static(pair))
+    let members = (value.handle, index.handle);
+    let found = PAIRS.iter().find(|pair| (pair.0, pair.1) == members)?;
+    predefined(found.2)
 }
