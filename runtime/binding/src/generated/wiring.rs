@@ -103,7 +103,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Comm_get_errhandler: crate::errhandler::comm_get_errhandler::<A>,
         Comm_get_info: crate::comm::get_info::<A>,
         Comm_get_name: crate::comm::get_name::<A>,
-        Comm_get_parent: unsupported::Comm_get_parent::<A>,
+        Comm_get_parent: crate::comm::get_parent::<A>,
         Comm_group: crate::comm::group::<A>,
         Comm_idup: unsupported::Comm_idup::<A>,
         Comm_idup_with_info: unsupported::Comm_idup_with_info::<A>,
@@ -124,7 +124,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Comm_test_inter: crate::comm::test_inter::<A>,
         Comm_toint: cohort_abi::integer::from_comm::<A>,
         Compare_and_swap: unsupported::Compare_and_swap::<A>,
-        Dims_create: unsupported::Dims_create::<A>,
+        Dims_create: crate::topology::dims_create::<A>,
         Dist_graph_create: unsupported::Dist_graph_create::<A>,
         Dist_graph_create_adjacent: unsupported::Dist_graph_create_adjacent::<A>,
         Dist_graph_neighbors: unsupported::Dist_graph_neighbors::<A>,
@@ -257,7 +257,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Get_elements: crate::status::get_elements::<A, core::ffi::c_int>,
         Get_elements_c: crate::status::get_elements::<A, i64>,
         Get_elements_x: crate::status::get_elements_x::<A>,
-        Get_hw_resource_info: unsupported::Get_hw_resource_info::<A>,
+        Get_hw_resource_info: crate::info::hw_resources::<A>,
         Get_library_version: crate::environment::get_library_version::<A>,
         Get_processor_name: crate::environment::get_processor_name::<A>,
         Get_version: crate::environment::get_version::<A>,
@@ -324,7 +324,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Ineighbor_alltoallw_c: unsupported::Ineighbor_alltoallw_c::<A>,
         Info_c2f: cohort_abi::integer::from_info::<A>,
         Info_create: crate::info::create::<A>,
-        Info_create_env: unsupported::Info_create_env::<A>,
+        Info_create_env: crate::info::create_env::<A>,
         Info_delete: crate::info::delete::<A>,
         Info_dup: crate::info::dup::<A>,
         Info_f2c: cohort_abi::integer::to_info::<A>,
@@ -590,7 +590,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Testall: crate::request::testall::<A>,
         Testany: crate::request::testany::<A>,
         Testsome: crate::request::testsome::<A>,
-        Topo_test: unsupported::Topo_test::<A>,
+        Topo_test: crate::comm::topo_test::<A>,
         Type_c2f: cohort_abi::integer::from_datatype::<A>,
         Type_commit: crate::datatype::commit::<A>,
         Type_contiguous: crate::datatype::contiguous::<A, core::ffi::c_int>,
@@ -1172,14 +1172,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_disconnect") }
     }
 
-    pub unsafe extern "C" fn Comm_get_parent<A: Abi>(
-        caller: *const c_void,
-        _parent: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_get_parent") }
-    }
-
     pub unsafe extern "C" fn Comm_idup<A: Abi>(
         caller: *const c_void,
         _comm: <A as Abi>::Comm,
@@ -1253,16 +1245,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Compare_and_swap") }
-    }
-
-    pub unsafe extern "C" fn Dims_create<A: Abi>(
-        caller: *const c_void,
-        _nnodes: c_int,
-        _ndims: c_int,
-        _dims: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Dims_create") }
     }
 
     pub unsafe extern "C" fn Dist_graph_create<A: Abi>(
@@ -2519,14 +2501,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Get_c") }
     }
 
-    pub unsafe extern "C" fn Get_hw_resource_info<A: Abi>(
-        caller: *const c_void,
-        _hw_info: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_hw_resource_info") }
-    }
-
     pub unsafe extern "C" fn Graph_create<A: Abi>(
         caller: *const c_void,
         _comm_old: <A as Abi>::Comm,
@@ -3080,16 +3054,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_alltoallw_c") }
-    }
-
-    pub unsafe extern "C" fn Info_create_env<A: Abi>(
-        caller: *const c_void,
-        _argc: c_int,
-        _argv: *mut *mut c_char,
-        _info: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Info_create_env") }
     }
 
     pub unsafe extern "C" fn Intercomm_create<A: Abi>(
@@ -4779,15 +4743,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_T_source_get_timestamp") }
-    }
-
-    pub unsafe extern "C" fn Topo_test<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _status: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Topo_test") }
     }
 
     pub unsafe extern "C" fn Unpublish_name<A: Abi>(
