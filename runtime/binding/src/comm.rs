@@ -57,6 +57,8 @@ answers! {
     size comm comm.size() as c_int;
     /// `MPI_Comm_test_inter`: there are no intercommunicators yet.
     test_inter _comm 0;
+    /// `MPI_Topo_test`: there are no topologies yet.
+    topo_test _comm neutral::UNDEFINED;
 }
 
 /// `MPI_Comm_remote_size`, which needs an intercommunicator; there are none yet.
@@ -83,6 +85,21 @@ pub unsafe extern "C" fn remote_group<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe { on_comm::<A>(caller, comm, |_, _| Err(neutral::ERR_COMM)) }
+}
+
+/// `MPI_Comm_get_parent`: no process is spawned by another yet.
+///
+/// # Safety
+/// MPI's: `parent` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn get_parent<A: Abi>(caller: *const c_void, parent: *mut A::Comm) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |_| {
+            output(parent)?;
+            parent.write(A::Comm::from_neutral(COMM_NULL));
+            Ok(())
+        })
+    }
 }
 
 /// `MPI_Comm_group`.
@@ -243,23 +260,28 @@ pub unsafe extern "C" fn split_type<A: Abi>(
     comm: A::Comm,
     split_type: c_int,
     key: c_int,
-    _info: A::Info,
+    info: A::Info,
     target: *mut A::Comm,
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, comm, |call, comm| {
             output(target)?;
-            let color = match A::split_type_in(split_type) {
-                neutral::COMM_TYPE_SHARED => 0,
-                _ if split_type == neutral::UNDEFINED => neutral::UNDEFINED,
-                neutral::COMM_TYPE_HW_UNGUIDED
-                | neutral::COMM_TYPE_HW_GUIDED
-                | neutral::COMM_TYPE_RESOURCE_GUIDED => {
-                    return Err(neutral::ERR_UNSUPPORTED_OPERATION);
-                }
+            let shared = || -> Outcome<bool> {
+                let hints = crate::info::given(call, info)?;
+                let wanted = hints.get("mpi_hw_resource_type");
+                Ok(wanted.as_deref() == Some("mpi_shared_memory"))
+            };
+            let included = match A::split_type_in(split_type) {
+                neutral::COMM_TYPE_SHARED => true,
+                _ if split_type == neutral::UNDEFINED => false,
+                // The one resource that is known here is the node's memory, which is never
+                // smaller than the communicator; other resources give MPI_COMM_NULL.
+                neutral::COMM_TYPE_HW_GUIDED | neutral::COMM_TYPE_RESOURCE_GUIDED => shared()?,
+                neutral::COMM_TYPE_HW_UNGUIDED => false,
                 _ => return Err(neutral::ERR_ARG),
             };
+            let color = if included { 0 } else { neutral::UNDEFINED };
             publish(call, comm.split(color, key)?, target)
         })
     }

@@ -8,7 +8,10 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 
 /// The info object of a handle.
 fn info<'a, A: Abi>(call: &Call<'a, A>, handle: A::Info) -> Outcome<&'a Info> {
-    call.objects().info(handle.neutral()).map(|info| &**info)
+    match handle.neutral() {
+        neutral::handle::INFO_ENV => Ok(call.objects().environment_info()),
+        handle => call.objects().info(handle).map(|info| &**info),
+    }
 }
 
 /// A copy of the info argument of a call; `MPI_INFO_NULL` is an empty one.
@@ -250,4 +253,34 @@ pub unsafe extern "C" fn get_string<A: Abi>(
             Ok(())
         })
     }
+}
+
+/// `MPI_Info_create_env`: what `MPI_INFO_ENV` says, in an object of the caller's.
+///
+/// # Safety
+/// MPI's: `target` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn create_env<A: Abi>(
+    caller: *const c_void,
+    _argc: c_int,
+    _argv: *mut *mut c_char,
+    target: *mut A::Info,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, |call| {
+            publish(call, call.objects().environment_info().clone(), target)
+        })
+    }
+}
+
+/// `MPI_Get_hw_resource_info`: no resource of the hardware has a name yet.
+///
+/// # Safety
+/// MPI's: `target` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn hw_resources<A: Abi>(
+    caller: *const c_void,
+    target: *mut A::Info,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { on_process::<A>(caller, |call| publish(call, Info::default(), target)) }
 }

@@ -77,7 +77,8 @@ impl ErrorTable {
     /// `MPI_Remove_error_class` and `MPI_Remove_error_code`.
     ///
     /// # Errors
-    /// `MPI_ERR_ARG` for a code that the program did not add, or a class that has codes.
+    /// `MPI_ERR_ARG` for a code that the program did not add, that has a text, or a class with
+    /// codes.
     pub fn remove(&self, code: i32, is_class: bool) -> Outcome<()> {
         let mut added = self.0.lock();
         let index = Self::index(code).ok_or(neutral::ERR_ARG)?;
@@ -86,7 +87,12 @@ impl ErrorTable {
             .enumerate()
             .any(|(other, entry)| other != index && entry.class == code && !entry.removed);
         match added.get_mut(index) {
-            Some(entry) if !entry.removed && !in_use && (entry.class == code) == is_class => {
+            Some(entry)
+                if !entry.removed
+                    && !in_use
+                    && entry.text.is_empty()
+                    && (entry.class == code) == is_class =>
+            {
                 entry.removed = true;
                 Ok(())
             }

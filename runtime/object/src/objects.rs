@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::{FIRST_DYNAMIC_DATATYPE_INDEX, INDEX_MAX, Kind, dynamic, neutral};
+use cohort_base::text::FixedText;
 use cohort_engine::Rank;
 use cohort_engine::datatype::predefined_all;
 use spin::{Mutex, Once};
@@ -34,6 +35,7 @@ pub struct Objects {
     keyvals: Slots<Arc<Keyval>>,
     infos: Slots<Box<Info>>,
     predefined: Once<Vec<Box<Datatype>>>,
+    environment: Once<Info>,
     /// Errors that the program added.
     pub errors: ErrorTable,
     /// Error handler of calls without a communicator before `MPI_Init` (MPI 9.3).
@@ -101,6 +103,7 @@ impl Objects {
             keyvals: Slots::new(),
             infos: Slots::new(),
             predefined: Once::new(),
+            environment: Once::new(),
             errors: ErrorTable::new(),
             initial_errhandler: Mutex::new(Errhandler::Fatal),
         }
@@ -139,6 +142,20 @@ impl Objects {
             neutral::handle::COMM_SELF => Ok(&self.builtin()?.own),
             handle => self.dynamic_comm(handle).map(|comm| &**comm),
         }
+    }
+
+    /// What `MPI_INFO_ENV` refers to (MPI 11.2.1): the keys that this runtime knows.
+    pub fn environment_info(&self) -> &Info {
+        self.environment.call_once(|| {
+            let info = Info::default();
+            let ranks = self.rank.node().boot().world_ranks;
+            let text = FixedText::<16>::of(format_args!("{ranks}"));
+            let known = info
+                .set("maxprocs", text.as_str())
+                .and_then(|()| info.set("num_nodes", "1"));
+            debug_assert!(known.is_ok(), "short keys and values fit");
+            info
+        })
     }
 
     #[inline]
