@@ -260,8 +260,9 @@ impl fmt::Display for Invalid {
                     "environment variable {} is not a setting of Cohort",
                     self.name
                 )?;
-                if let Some(near) = nearest(self.name.as_str(), TABLE.iter().map(|row| row.name)) {
-                    write!(f, "; did you mean {near}?")?;
+                match nearest(self.name.as_str(), TABLE.iter().map(|row| row.name)) {
+                    Some(near) => write!(f, "; did you mean {near}?")?,
+                    None => f.write_str(".")?,
                 }
                 f.write_str(" Settings:")?;
                 for row in TABLE {

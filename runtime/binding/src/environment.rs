@@ -72,6 +72,7 @@ fn initialize(process: &Process, level: i32) -> Outcome<()> {
         .rank()
         .set_threads_multiple(level == neutral::THREAD_MULTIPLE);
     process.objects.initialize();
+    lifecycle::begin(process.objects.rank());
     lifetime.reach(process, Lifecycle::Initialized);
     Ok(())
 }
@@ -175,6 +176,7 @@ pub unsafe extern "C" fn finalize<A: Abi>(caller: *const c_void) -> c_int {
             crate::p2p::flush_buffers(call)?;
             coll::barrier(&call.objects().comm(world)?.collective())
                 .map_err(crate::arguments::engine_error)?;
+            lifecycle::end(process.objects.rank());
             process.lifetime.reach(process, Lifecycle::Finalized);
             Ok(())
         })
