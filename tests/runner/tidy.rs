@@ -2,6 +2,7 @@
 
 mod image;
 mod layers;
+mod node;
 mod text;
 
 use crate::trial;
@@ -17,6 +18,14 @@ pub fn trials() -> Vec<Trial> {
         trial(
             "tidy/node image asks libc for mem* only".into(),
             image::few_undefined,
+        ),
+        trial(
+            "tidy/node image links as promised".into(),
+            node::links_as_promised,
+        ),
+        trial(
+            "tidy/node image opens its own records only".into(),
+            node::opens_its_own_records_only,
         ),
         trial(
             "tidy/facades export MPI_ and PMPI_ names alike".into(),
