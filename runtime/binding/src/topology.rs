@@ -1,6 +1,7 @@
 //! Process topologies (MPI-4.1 chapter 8): so far only the choice of dimensions.
 
 use crate::arguments::{Outcome, length, on_process, output};
+use alloc::vec::Vec;
 use cohort_abi::{Abi, neutral};
 use core::ffi::{c_int, c_void};
 
@@ -15,27 +16,21 @@ fn root(value: c_int, power: usize) -> c_int {
     (1..=value).find(reaches).unwrap_or(value)
 }
 
-/// Splits `nodes` into factors as equal as divisors allow, the largest first.
-fn balance(nodes: c_int, factors: &mut [&mut c_int]) {
-    let (mut rest, count) = (nodes, factors.len());
-    for index in 0..count {
-        let least = root(rest, count - index);
-        let factor = (least..rest)
-            .find(|factor| rest % factor == 0)
-            .unwrap_or(rest);
-        *factors[index] = factor;
-        rest /= factor;
-    }
-    // A factor may be larger than the one before it.
-    for end in (1..count).rev() {
-        for index in 0..end {
-            if *factors[index] < *factors[index + 1] {
-                let smaller = *factors[index];
-                *factors[index] = *factors[index + 1];
-                *factors[index + 1] = smaller;
-            }
-        }
-    }
+/// Splits `nodes` into `count` factors as equal as divisors allow, the largest first.
+fn balance(nodes: c_int, count: usize) -> Vec<c_int> {
+    let mut rest = nodes;
+    let mut factors: Vec<c_int> = (1..=count)
+        .rev()
+        .map(|left| {
+            let least = root(rest, left);
+            let divisor = (least..rest).find(|factor| rest % factor == 0);
+            let factor = divisor.unwrap_or(rest);
+            rest /= factor;
+            factor
+        })
+        .collect();
+    factors.sort_unstable_by(|a, b| b.cmp(a));
+    factors
 }
 
 /// Fills the entries of `dims` that are 0.
@@ -55,11 +50,14 @@ fn fill(nodes: c_int, dims: &mut [c_int]) -> Outcome<()> {
         return Err(neutral::ERR_DIMS);
     }
     let rest = (i64::from(nodes) / fixed) as c_int;
-    let mut free: alloc::vec::Vec<&mut c_int> = dims.iter_mut().filter(|dim| **dim == 0).collect();
+    let free: Vec<&mut c_int> = dims.iter_mut().filter(|dim| **dim == 0).collect();
     if free.is_empty() && rest != 1 {
         return Err(neutral::ERR_DIMS);
     }
-    balance(rest, &mut free);
+    let factors = balance(rest, free.len());
+    for (dim, factor) in free.into_iter().zip(factors) {
+        *dim = factor;
+    }
     Ok(())
 }
 

@@ -18,8 +18,7 @@ fn waitall_reports_each_failure_in_its_status() {
             }
             return;
         }
-        for tag in 0..2 {
-            let request = &raw mut requests[tag];
+        for (tag, request) in requests.iter_mut().take(2).enumerate() {
             let code = mpi!(
                 program,
                 Irecv,
