@@ -70,7 +70,7 @@ fn netpipe() -> Outcome {
 fn bench(ranks: u32, name: &str, expected: &str) -> Outcome {
     let ended = python(ranks)?
         .args(["-m", "mpi4py.bench", name])
-        .seconds(60)
+        .seconds(180)
         .run()?;
     let ended = ended.expect_code(0)?.expect_text(expected)?;
     if name == "helloworld" {
