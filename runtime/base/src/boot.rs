@@ -94,7 +94,8 @@ pub struct RankBoot {
     pub pid: AtomicI32,
     /// Reserved, zero.
     pub reserved: u32,
-    /// The node image's functions; written by the loader before the rank starts.
+    /// The node image's functions; written by the loader before the rank starts. NULL when the
+    /// job was started without a node image (`--no-mpi`).
     pub api: *const NodeApi,
     /// The node, as [`NodeOpen`] returned it.
     pub node: *mut c_void,
@@ -162,8 +163,8 @@ pub struct NodeApi {
     /// [`AbiId`]. Returns NULLs for an ABI that the image does not hold.
     pub attach: unsafe extern "C" fn(boot: *const RankBoot, abi: u32) -> Attached,
     /// Writes the statistics report to `NodeBoot::report_fd` when `COHORT_STATS` asks
-    /// for it. Called once, by the root task after all ranks ended, or by a singleton's
-    /// `MPI_Finalize`.
+    /// for it. Called once, by the root task after all ranks ended. A singleton has nobody to
+    /// help and makes no report.
     pub report: unsafe extern "C" fn(node: *mut c_void),
 }
 

@@ -58,6 +58,13 @@ impl<A: Abi> Attachment<A> {
                 ),
             ),
             Some(boot) if !is_own(boot) => return self.refuse_after_fork(),
+            Some(boot) if boot.api.is_null() => fail(
+                1,
+                format_args!(
+                    "this program uses MPI but was started with pip-exec --no-mpi; leave that \
+                     option out"
+                ),
+            ),
             Some(boot) => boot,
             None => singleton::open(),
         };
