@@ -8,7 +8,7 @@ use crate::poller::Poller;
 use crate::request::{Request, RequestRef};
 use cohort_alloc::Heap;
 use cohort_base::boot::RankBoot;
-use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, Ordering, fence};
+use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 use cohort_base::{LocalRank, WorldRank};
 use cohort_steal::TaskKind;
 use cohort_steal::avail::Availability;
@@ -42,6 +42,8 @@ pub struct Rank {
     /// Room for the worker.
     worker_room: *mut Worker<'static>,
     counters: Counters<'static>,
+    /// When a nonblocking call last found nothing, in ticks.
+    last_fruitless: AtomicU64,
     inbox: Inbox,
     poller: Poller,
     heap: Heap,
@@ -88,6 +90,7 @@ impl Rank {
             victims: parts.victims,
             worker_room: parts.worker_room,
             counters: parts.counters,
+            last_fruitless: AtomicU64::new(0),
             inbox: parts.inbox,
             poller: Poller::new(),
             heap: Heap::new(),
@@ -205,6 +208,11 @@ impl Rank {
 
     pub(crate) fn counters(&self) -> &Counters<'static> {
         &self.counters
+    }
+
+    /// When a nonblocking call last found nothing, in ticks.
+    pub(crate) fn last_fruitless(&self) -> &AtomicU64 {
+        &self.last_fruitless
     }
 
     pub(crate) fn poller(&self) -> &Poller {

@@ -20,6 +20,7 @@ use crate::progress::{self, Thief};
 use crate::protocol::job::JobRef;
 use crate::rank::Rank;
 use cohort_base::settings::WaitMode;
+use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
 use cohort_steal::park::Awake;
 use cohort_steal::policy::{Outcome, Worker};
@@ -40,6 +41,9 @@ const TURNS_PER_LOOK: u32 = 16;
 
 /// Longest sleep while a victim's claim hides whether it has work.
 pub(crate) const UNSURE_SLEEP: Duration = Duration::from_millis(1);
+
+/// Nonblocking calls that find nothing and follow each other faster than this are a loop.
+const LOOP_US: u64 = 5;
 
 /// Chunks of a long message that a nonblocking call copies.
 const CHUNKS_PER_PROGRESS: u32 = 8;
@@ -265,7 +269,23 @@ pub fn progress(rank: &Rank) {
     drop(claim);
     if let Some(job) = job {
         job.work(CHUNKS_PER_PROGRESS);
+    } else if !turn.moved {
+        fruitless(rank);
     }
+}
+
+/// A nonblocking call found nothing. In a loop of such calls the program waits, so where ranks
+/// or their threads outnumber CPUs it gives its CPU to those it waits for.
+fn fruitless(rank: &Rank) {
+    let node = rank.node();
+    if node.settings().wait == WaitMode::Spin || !(node.is_crowded() || rank.threads_multiple()) {
+        return;
+    }
+    let last = rank.last_fruitless();
+    if ticks().wrapping_sub(last.load(Ordering::Relaxed)) < LOOP_US * TICKS_PER_US {
+        rustix::thread::sched_yield();
+    }
+    last.store(ticks(), Ordering::Relaxed);
 }
 
 /// Wakes `rank` if it sleeps in [`until`]; the caller has published (release) what its `done` looks at.
