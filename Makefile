@@ -43,7 +43,7 @@ unit: build
 	$(MAKE) --no-print-directory unit-cached
 
 unit-cached:
-	cargo test --workspace --exclude cohort-tests
+	cargo test --no-fail-fast --workspace --exclude cohort-tests
 
 loom: system
 	RUSTFLAGS="--cfg loom" cargo test --release --target-dir $(TARGET)/loom $(LOOM) --lib models

