@@ -7,7 +7,7 @@ use support::{
     Folder, Outcome, children, eventually, finish, is_running, pip_exec, run, run_command, start,
 };
 
-/// From the failure to the job's end. The issue promises a second.
+/// From the failure to the job's end: a second on an idle machine; a busy one gets more.
 const PROMPT: Duration = Duration::from_secs(3);
 
 fn shell(ranks: &str, script: &str) -> Outcome {
