@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
-enum { TURNS = 2000000, BATCHES = 5 };
+enum { TURNS = 200000, BATCHES = 25 };
 static _Alignas(128) atomic_uint ping;
 static _Alignas(128) atomic_uint pong;
 
