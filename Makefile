@@ -5,11 +5,11 @@ SHELL := /bin/bash
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 BUILT := $(TARGET)/release
-CACHE := $(or $(COHORT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cohort)
+CACHE := $(or $(TEST_COHORT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cohort)
 # Where tests find what `make` builds and fetches; no settings of the runtime.
-export COHORT_TEST_LIBRARIES := $(BUILT)
-export COHORT_TEST_MPICH_INCLUDE := $(CACHE)/mpich-venv/include
-export COHORT_TEST_APIS = $(firstword $(wildcard \
+export TEST_COHORT_LIBRARIES := $(BUILT)
+export TEST_COHORT_MPICH_INCLUDE := $(CACHE)/mpich-venv/include
+export TEST_COHORT_APIS = $(firstword $(wildcard \
     $(CACHE)/pympistandard-venv/lib/python3*/site-packages/pympistandard/data/apis.json))
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine

@@ -11,8 +11,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def cache():
     """The folder that tools/cache.sh fills."""
-    if "COHORT_CACHE" in os.environ:
-        return pathlib.Path(os.environ["COHORT_CACHE"])
+    if "TEST_COHORT_CACHE" in os.environ:
+        return pathlib.Path(os.environ["TEST_COHORT_CACHE"])
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     return pathlib.Path(base) / "cohort"
 

@@ -3,11 +3,11 @@
 #
 #   tools/cache.sh ITEM...      tools/cache.sh all      tools/cache.sh --list
 #
-# The cache is ${COHORT_CACHE:-~/.cache/cohort}. An item that is already there in its
+# The cache is ${TEST_COHORT_CACHE:-~/.cache/cohort}. An item that is already there in its
 # pinned version costs nothing; one that cannot be had ends the script with a message.
 set -euo pipefail
 
-cache=${COHORT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/cohort}
+cache=${TEST_COHORT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/cohort}
 mpich_pin=mpich==5.0.2
 mpi4py_pin=mpi4py==4.1.2
 numpy_pin=numpy==2.4.6

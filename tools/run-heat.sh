@@ -5,7 +5,7 @@ set -euo pipefail
 pip_exec=$1 heat=$2
 output=$(mktemp)
 # A setting that pip-exec does not know is an error; these are the build's.
-unset COHORT_CACHE "${!COHORT_TEST_@}"
+
 trap 'rm -f "$output"' EXIT
 
 echo "== Nobody progresses a rank that computes (COHORT_PROGRESS=none) =="

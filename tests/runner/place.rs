@@ -11,9 +11,9 @@ pub fn root() -> PathBuf {
         .to_path_buf()
 }
 
-/// Folder of the built `pip-exec`, libraries and wrappers: `COHORT_TEST_LIBRARIES` or `target/release`.
+/// Folder of the built `pip-exec`, libraries and wrappers: `TEST_COHORT_LIBRARIES` or `target/release`.
 pub fn built() -> PathBuf {
-    env::var_os("COHORT_TEST_LIBRARIES")
+    env::var_os("TEST_COHORT_LIBRARIES")
         .map_or_else(|| root().join("target/release"), PathBuf::from)
 }
 
@@ -32,7 +32,7 @@ pub fn built_file(name: &str) -> Result<PathBuf, String> {
 
 /// Folder that `tools/cache.sh` fills.
 fn cache() -> PathBuf {
-    if let Some(path) = env::var_os("COHORT_CACHE") {
+    if let Some(path) = env::var_os("TEST_COHORT_CACHE") {
         return path.into();
     }
     let base = env::var_os("XDG_CACHE_HOME")

@@ -42,7 +42,7 @@ int main(void)
     char text[32];
     int length = snprintf(text, sizeof text, "%d", getpid());
     expect(write(fd, text, length) == length, "write");
-    setenv("COHORT_TEST_PRIVATE", text, 1);
+    setenv("TEST_COHORT_PRIVATE", text, 1);
     errno = 0;
 
     for (int i = 0; i < 1000; i++) {
@@ -59,7 +59,7 @@ int main(void)
     pthread_join(thread, &result);
     expect((long)result == 10, "thread-local data of a thread");
     expect(getcwd(here, sizeof here) && strcmp(here, folder) == 0, "working directory");
-    expect(strcmp(getenv("COHORT_TEST_PRIVATE"), text) == 0, "environment");
+    expect(strcmp(getenv("TEST_COHORT_PRIVATE"), text) == 0, "environment");
     char read_back[32] = {0};
     expect(pread(fd, read_back, sizeof read_back, 0) == length && strcmp(read_back, text) == 0,
            "descriptors");

@@ -17,7 +17,7 @@ pub fn root() -> PathBuf {
 /// `apis.json` of the Python package pympistandard.
 pub fn apis() -> PathBuf {
     given(
-        "COHORT_TEST_APIS",
+        "TEST_COHORT_APIS",
         "apis.json of the Python package pympistandard",
     )
 }
@@ -25,7 +25,7 @@ pub fn apis() -> PathBuf {
 /// Where MPICH's `mpi.h` and `mpi_abi.h` are.
 pub fn mpich_include() -> PathBuf {
     given(
-        "COHORT_TEST_MPICH_INCLUDE",
+        "TEST_COHORT_MPICH_INCLUDE",
         "the include directory of MPICH 5",
     )
 }
@@ -33,7 +33,7 @@ pub fn mpich_include() -> PathBuf {
 /// Where `libmpi_mpich.so` and `libmpi_mpi5.so` were built.
 pub fn libraries() -> PathBuf {
     given(
-        "COHORT_TEST_LIBRARIES",
+        "TEST_COHORT_LIBRARIES",
         "the directory of the built facades, target/release",
     )
 }
