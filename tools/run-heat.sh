@@ -4,8 +4,6 @@
 set -euo pipefail
 pip_exec=$1 heat=$2
 output=$(mktemp)
-# A setting that pip-exec does not know is an error; these are the build's.
-
 trap 'rm -f "$output"' EXIT
 
 echo "== Nobody progresses a rank that computes (COHORT_PROGRESS=none) =="
