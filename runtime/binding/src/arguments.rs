@@ -3,7 +3,7 @@
 //! A function's body returns an error class; the wrappers here turn it into a call of the right
 //! error handler, out of line. The body itself decides nothing about error handlers.
 
-use crate::context::{Process, raise};
+use crate::context::{Listener, NOBODY, Process, blame, raise};
 use crate::pending::Pending;
 use crate::request::Failure;
 use alloc::vec::Vec;
@@ -12,6 +12,7 @@ use cohort_engine::datatype::{TypeRef, predefined};
 use cohort_engine::{EngineError, Rank};
 use cohort_object::{Datatype, Objects};
 use core::ffi::c_void;
+use core::fmt;
 use core::marker::PhantomData;
 
 pub use cohort_object::{Comm, Outcome};
@@ -78,7 +79,27 @@ impl<'a, A: Abi> Call<'a, A> {
         let datatype = self.objects().datatype(handle.neutral())?;
         match datatype.is_committed() {
             true => Ok(datatype.layout.clone()),
-            false => Err(neutral::ERR_TYPE),
+            false => Err(self.blame(neutral::ERR_TYPE, format_args!("it is not committed"))),
+        }
+    }
+
+    /// Remembers what is wrong with an argument, and returns `class`.
+    #[cold]
+    pub fn blame(&self, class: i32, what: fmt::Arguments<'_>) -> i32 {
+        blame(self.rank(), class, what)
+    }
+
+    /// A count of elements.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COUNT` for a negative one.
+    #[inline]
+    pub fn count<C: Count>(&self, elements: C) -> Outcome<i64> {
+        match elements.to_i64() {
+            elements if elements < 0 => {
+                Err(self.blame(neutral::ERR_COUNT, format_args!("the count is {elements}")))
+            }
+            elements => Ok(elements),
         }
     }
 
@@ -124,13 +145,14 @@ impl<'a, A: Abi> Call<'a, A> {
     }
 }
 
-/// Runs the body of a call on a communicator, whose error handler hears of a failure.
+/// Runs the body of a call of the MPI function `name` on a communicator, whose error handler hears of a failure.
 ///
 /// # Safety
 /// `caller` is the calling rank.
 #[inline]
 pub unsafe fn on_comm<A: Abi>(
     caller: *const c_void,
+    name: &'static str,
     comm: A::Comm,
     body: impl FnOnce(&Call<'_, A>, &Comm) -> Outcome<()>,
 ) -> core::ffi::c_int {
@@ -143,11 +165,11 @@ pub unsafe fn on_comm<A: Abi>(
         .and_then(|object| body(&call, object))
     {
         Ok(()) => A::error_out(neutral::SUCCESS),
-        Err(class) => raise::<A>(call.process, comm, class),
+        Err(class) => raise::<A>(call.process, name, Listener::Comm(comm), class),
     }
 }
 
-/// Runs the body of a call that has no communicator: `MPI_COMM_SELF`'s error handler
+/// Runs the body of a call of `name` that has no communicator: `MPI_COMM_SELF`'s error handler
 /// hears of a failure (MPI-4.1, 9.3).
 ///
 /// # Safety
@@ -155,17 +177,18 @@ pub unsafe fn on_comm<A: Abi>(
 #[inline]
 pub unsafe fn on_process<A: Abi>(
     caller: *const c_void,
+    name: &'static str,
     body: impl FnOnce(&Call<'_, A>) -> Outcome<()>,
 ) -> core::ffi::c_int {
     // SAFETY: the caller's contract.
     let call = unsafe { Call::<A>::new(caller) };
     match body(&call) {
         Ok(()) => A::error_out(neutral::SUCCESS),
-        Err(class) => raise::<A>(call.process, neutral::handle::COMM_SELF, class),
+        Err(class) => raise::<A>(call.process, name, NOBODY, class),
     }
 }
 
-/// Runs the body of a call that completes requests: the error handler of the communicator of
+/// Runs the body of a call of `name` that completes requests: the error handler of the communicator of
 /// the operation that failed hears of it.
 ///
 /// # Safety
@@ -173,13 +196,19 @@ pub unsafe fn on_process<A: Abi>(
 #[inline]
 pub unsafe fn on_request<A: Abi>(
     caller: *const c_void,
+    name: &'static str,
     body: impl FnOnce(&Call<'_, A>) -> Result<(), Failure>,
 ) -> core::ffi::c_int {
     // SAFETY: the caller's contract.
     let call = unsafe { Call::<A>::new(caller) };
     match body(&call) {
         Ok(()) => A::error_out(neutral::SUCCESS),
-        Err(failure) => raise::<A>(call.process, failure.comm, failure.class),
+        Err(failure) => raise::<A>(
+            call.process,
+            name,
+            Listener::Comm(failure.comm),
+            failure.class,
+        ),
     }
 }
 

@@ -90,6 +90,7 @@ impl<A: Abi, H: Handle> AttributeCallbacks for Functions<A, H> {
 /// `keyval` is valid for writes or NULL; `caller` is the calling rank.
 unsafe fn create<A: Abi, H: Handle>(
     caller: *const c_void,
+    name: &'static str,
     owner: Owner,
     copy: Option<Copy<H>>,
     delete: Option<Delete<H>>,
@@ -98,7 +99,7 @@ unsafe fn create<A: Abi, H: Handle>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, name, |call| {
             output(keyval)?;
             let copying = match copy {
                 None => Copying::Never,
@@ -133,10 +134,15 @@ fn keyval<'a, A: Abi>(call: &Call<'a, A>, number: c_int, owner: Owner) -> Outcom
 ///
 /// # Safety
 /// `number` is valid for reads and writes or NULL; `caller` is the calling rank.
-unsafe fn free<A: Abi>(caller: *const c_void, number: *mut c_int, owner: Owner) -> c_int {
+unsafe fn free<A: Abi>(
+    caller: *const c_void,
+    name: &'static str,
+    number: *mut c_int,
+    owner: Owner,
+) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, name, |call| {
             output(number)?;
             keyval(call, *number, owner)?;
             call.objects().remove_keyval(*number as u32)?;
@@ -202,7 +208,7 @@ macro_rules! comm_keyvals {
             extra: *mut c_void,
         ) -> c_int {
             // SAFETY: the caller's contract.
-            unsafe { create::<A, A::Comm>(caller, Owner::Comm, copy, delete, keyval, extra) }
+            unsafe { create::<A, A::Comm>(caller, $create_name, Owner::Comm, copy, delete, keyval, extra) }
         }
 
         #[doc = concat!("`", $free_name, "`.")]
@@ -214,7 +220,7 @@ macro_rules! comm_keyvals {
             keyval: *mut c_int,
         ) -> c_int {
             // SAFETY: the caller's contract.
-            unsafe { free::<A>(caller, keyval, Owner::Comm) }
+            unsafe { free::<A>(caller, $free_name, keyval, Owner::Comm) }
         }
     )*};
 }
@@ -238,7 +244,7 @@ pub unsafe extern "C" fn comm_set_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, object| {
+        on_comm::<A>(caller, "MPI_Comm_set_attr", comm, |call, object| {
             let keyval = keyval(call, number, Owner::Comm)?;
             object
                 .attributes
@@ -261,7 +267,7 @@ pub unsafe extern "C" fn comm_get_attr<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         let process = Process::of(caller);
-        on_comm::<A>(caller, comm, |call, object| {
+        on_comm::<A>(caller, "MPI_Comm_get_attr", comm, |call, object| {
             let predefined = process.attributes.get::<A>(process, A::keyval_in(number));
             if predefined.is_some() {
                 return answer(predefined, value, flag);
@@ -283,7 +289,7 @@ pub unsafe extern "C" fn comm_delete_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, object| {
+        on_comm::<A>(caller, "MPI_Comm_delete_attr", comm, |call, object| {
             keyval(call, number, Owner::Comm)?;
             object.attributes.delete(comm.neutral(), number)
         })
@@ -302,7 +308,17 @@ pub unsafe extern "C" fn type_create_keyval<A: Abi>(
     extra: *mut c_void,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { create::<A, A::Datatype>(caller, Owner::Datatype, copy, delete, keyval, extra) }
+    unsafe {
+        create::<A, A::Datatype>(
+            caller,
+            "MPI_Type_create_keyval",
+            Owner::Datatype,
+            copy,
+            delete,
+            keyval,
+            extra,
+        )
+    }
 }
 
 /// `MPI_Type_free_keyval`.
@@ -314,7 +330,7 @@ pub unsafe extern "C" fn type_free_keyval<A: Abi>(
     keyval: *mut c_int,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { free::<A>(caller, keyval, Owner::Datatype) }
+    unsafe { free::<A>(caller, "MPI_Type_free_keyval", keyval, Owner::Datatype) }
 }
 
 /// The attributes of a datatype.
@@ -334,7 +350,7 @@ pub unsafe extern "C" fn type_set_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_set_attr", |call| {
             let keyval = keyval(call, number, Owner::Datatype)?;
             let attributes = of_type(call, datatype)?;
             attributes.set(
@@ -360,7 +376,7 @@ pub unsafe extern "C" fn type_get_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_get_attr", |call| {
             keyval(call, number, Owner::Datatype)?;
             answer(of_type(call, datatype)?.get(number), value, flag)
         })
@@ -378,7 +394,7 @@ pub unsafe extern "C" fn type_delete_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_delete_attr", |call| {
             keyval(call, number, Owner::Datatype)?;
             of_type(call, datatype)?.delete(datatype.neutral(), number)
         })

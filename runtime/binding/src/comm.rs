@@ -28,7 +28,7 @@ unsafe fn publish<A: Abi>(
 }
 
 macro_rules! answers {
-    ($($(#[$page:meta])* $name:ident $comm:ident $value:expr;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal $comm:ident $value:expr;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -40,7 +40,7 @@ macro_rules! answers {
         ) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_comm::<A>(caller, comm, |_, $comm| {
+                on_comm::<A>(caller, $mpi, comm, |_, $comm| {
                     output(answer)?;
                     answer.write($value);
                     Ok(())
@@ -52,13 +52,13 @@ macro_rules! answers {
 
 answers! {
     /// `MPI_Comm_rank`.
-    rank comm comm.me() as c_int;
+    rank "MPI_Comm_rank" comm comm.me() as c_int;
     /// `MPI_Comm_size`.
-    size comm comm.size() as c_int;
+    size "MPI_Comm_size" comm comm.size() as c_int;
     /// `MPI_Comm_test_inter`: there are no intercommunicators yet.
-    test_inter _comm 0;
+    test_inter "MPI_Comm_test_inter" _comm 0;
     /// `MPI_Topo_test`: there are no topologies yet.
-    topo_test _comm neutral::UNDEFINED;
+    topo_test "MPI_Topo_test" _comm neutral::UNDEFINED;
 }
 
 /// `MPI_Comm_remote_size`, which needs an intercommunicator; there are none yet.
@@ -71,7 +71,11 @@ pub unsafe extern "C" fn remote_size<A: Abi>(
     _size: *mut c_int,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { on_comm::<A>(caller, comm, |_, _| Err(neutral::ERR_COMM)) }
+    unsafe {
+        on_comm::<A>(caller, "MPI_Comm_remote_size", comm, |_, _| {
+            Err(neutral::ERR_COMM)
+        })
+    }
 }
 
 /// `MPI_Comm_remote_group`, which needs an intercommunicator; there are none yet.
@@ -84,7 +88,11 @@ pub unsafe extern "C" fn remote_group<A: Abi>(
     _group: *mut A::Group,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { on_comm::<A>(caller, comm, |_, _| Err(neutral::ERR_COMM)) }
+    unsafe {
+        on_comm::<A>(caller, "MPI_Comm_remote_group", comm, |_, _| {
+            Err(neutral::ERR_COMM)
+        })
+    }
 }
 
 /// `MPI_Comm_get_parent`: no process is spawned by another yet.
@@ -94,7 +102,7 @@ pub unsafe extern "C" fn remote_group<A: Abi>(
 pub unsafe extern "C" fn get_parent<A: Abi>(caller: *const c_void, parent: *mut A::Comm) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |_| {
+        on_process::<A>(caller, "MPI_Comm_get_parent", |_| {
             output(parent)?;
             parent.write(A::Comm::from_neutral(COMM_NULL));
             Ok(())
@@ -113,7 +121,7 @@ pub unsafe extern "C" fn group<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Comm_group", comm, |call, comm| {
             group::publish(call, comm.group().clone(), target)
         })
     }
@@ -131,7 +139,7 @@ pub unsafe extern "C" fn compare<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, first, |call, first| {
+        on_comm::<A>(caller, "MPI_Comm_compare", first, |call, first| {
             output(result)?;
             let second = call.objects().comm(second.neutral())?;
             result.write(A::comparison_out(first.compare(second)));
@@ -151,7 +159,7 @@ pub unsafe extern "C" fn dup<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, object| {
+        on_comm::<A>(caller, "MPI_Comm_dup", comm, |call, object| {
             output(target)?;
             publish(call, Some(object.duplicate(comm.neutral())?), target)
         })
@@ -170,7 +178,7 @@ pub unsafe extern "C" fn dup_with_info<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, object| {
+        on_comm::<A>(caller, "MPI_Comm_dup_with_info", comm, |call, object| {
             output(target)?;
             let info = crate::info::given(call, info)?;
             let copy = object.duplicate(comm.neutral())?;
@@ -192,7 +200,7 @@ pub unsafe extern "C" fn create<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Comm_create", comm, |call, comm| {
             output(target)?;
             let group = call.objects().group(group.neutral())?;
             publish(call, comm.create(&group)?, target)
@@ -213,7 +221,7 @@ pub unsafe extern "C" fn create_group<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Comm_create_group", comm, |call, comm| {
             output(target)?;
             if tag < 0 {
                 return Err(neutral::ERR_TAG);
@@ -241,7 +249,7 @@ pub unsafe extern "C" fn split<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Comm_split", comm, |call, comm| {
             output(target)?;
             if color < 0 && color != neutral::UNDEFINED {
                 return Err(neutral::ERR_ARG);
@@ -265,7 +273,7 @@ pub unsafe extern "C" fn split_type<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Comm_split_type", comm, |call, comm| {
             output(target)?;
             let shared = || -> Outcome<bool> {
                 let hints = crate::info::given(call, info)?;
@@ -294,7 +302,7 @@ pub unsafe extern "C" fn split_type<A: Abi>(
 pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, comm: *mut A::Comm) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Comm_free", |call| {
             output(comm)?;
             let handle = (*comm).neutral();
             if handle == COMM_WORLD || handle == COMM_SELF {
@@ -319,7 +327,7 @@ pub unsafe extern "C" fn set_name<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |_, comm| {
+        on_comm::<A>(caller, "MPI_Comm_set_name", comm, |_, comm| {
             output(name.cast_mut())?;
             let name = CStr::from_ptr(name)
                 .to_str()
@@ -344,11 +352,11 @@ pub unsafe extern "C" fn get_name<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         if comm.neutral() == COMM_NULL {
-            return on_process::<A>(caller, |_| {
+            return on_process::<A>(caller, "MPI_Comm_get_name", |_| {
                 give_text("MPI_COMM_NULL", name, A::MAX_OBJECT_NAME, length)
             });
         }
-        on_comm::<A>(caller, comm, |_, comm| {
+        on_comm::<A>(caller, "MPI_Comm_get_name", comm, |_, comm| {
             give_text(&comm.name(), name, A::MAX_OBJECT_NAME, length)
         })
     }
@@ -365,7 +373,7 @@ pub unsafe extern "C" fn set_info<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Comm_set_info", comm, |call, comm| {
             *comm.info.lock() = crate::info::given(call, info)?;
             Ok(())
         })
@@ -383,7 +391,7 @@ pub unsafe extern "C" fn get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Comm_get_info", comm, |call, comm| {
             let copy: Info = comm.info.lock().clone();
             crate::info::publish(call, copy, info)
         })

@@ -11,6 +11,8 @@ use cohort_engine::{Rank, lifecycle};
 use cohort_object::Objects;
 use cohort_object::errhandler::Errhandler;
 use core::ffi::{c_int, c_void};
+use core::fmt;
+use spin::Mutex;
 
 /// Everything that one rank has of MPI. The facade passes its address as first argument.
 pub struct Process {
@@ -22,7 +24,13 @@ pub struct Process {
     pub attributes: Predefined,
     /// Initialised, finalised, thread level.
     pub lifetime: Lifetime,
+    /// What is wrong with an argument of the call that fails now, and the error class that
+    /// this explains. Written and read by failing calls only.
+    detail: Mutex<Option<(i32, Detail)>>,
 }
+
+/// An explanation for the user: which argument, which value, what would be valid.
+type Detail = FixedText<160>;
 
 impl Process {
     /// The process of a call.
@@ -45,48 +53,119 @@ pub fn attach(rank: &'static Rank) -> *const c_void {
             pending: Pending::default(),
             attributes: Predefined::default(),
             lifetime: Lifetime::new(),
+            detail: Mutex::new(None),
         };
         rank.set_local(Box::into_raw(Box::new(process)).cast());
     }
     rank.local()
 }
 
-/// Reports an error of class `class` (or an added code) to the error handler of the
-/// communicator with this handle, or of `MPI_COMM_SELF` if there is no such communicator
-/// (MPI-4.1, 9.3), and returns it as the program's code if the handler returns.
-#[cold]
-pub fn raise<A: Abi>(process: &Process, comm: u32, class: i32) -> c_int {
-    let own = neutral::handle::COMM_SELF;
-    let found = process.objects.comm(comm).map(|object| (comm, object));
-    let found = found.or_else(|_| process.objects.comm(own).map(|object| (own, object)));
-    let (comm, handler) = match found {
-        Ok((comm, object)) => (comm, object.errhandler.lock().clone()),
-        Err(_) => (own, process.objects.initial_errhandler.lock().clone()),
-    };
-    handle_error(process, comm, &handler, class);
-    A::error_out(class)
+/// Who hears of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listener {
+    /// The communicator with this neutral handle; `MPI_COMM_SELF` if there is none.
+    Comm(u32),
+    /// The session with this neutral handle; `MPI_COMM_SELF` if there is none.
+    Session(u32),
 }
 
-/// Runs an error handler; returns if it does.
-pub fn handle_error(process: &Process, comm: u32, handler: &Errhandler, code: i32) {
-    match handler {
-        Errhandler::Return => {}
-        Errhandler::User(user) => user.callback.call(comm, code),
-        Errhandler::Fatal | Errhandler::Abort => die(process, comm, code),
+/// Calls that have neither communicator nor session (MPI-4.1, 9.3).
+pub const NOBODY: Listener = Listener::Comm(neutral::handle::COMM_SELF);
+
+impl Listener {
+    /// The object that hears, and its error handler.
+    fn resolve(self, process: &Process) -> (Self, Errhandler) {
+        let own = neutral::handle::COMM_SELF;
+        let of_comm = |handle| {
+            let object = process.objects.comm(handle).ok()?;
+            Some((Self::Comm(handle), object.errhandler.lock().clone()))
+        };
+        let found = match self {
+            Self::Comm(handle) => of_comm(handle),
+            Self::Session(handle) => process
+                .objects
+                .session(handle)
+                .ok()
+                .map(|session| (self, session.errhandler.lock().clone())),
+        };
+        found.or_else(|| of_comm(own)).unwrap_or_else(|| {
+            let initial = process.objects.initial_errhandler.lock().clone();
+            (Self::Comm(own), initial)
+        })
     }
 }
 
-fn die(process: &Process, comm: u32, code: i32) -> ! {
+/// Remembers what is wrong with an argument of the call that is about to fail with `class`, and
+/// returns `class`: `Err(blame(rank, neutral::ERR_TAG, format_args!("tag is {tag}")))`.
+#[cold]
+pub fn blame(rank: &Rank, class: i32, what: fmt::Arguments<'_>) -> i32 {
+    // SAFETY: the local word of a rank whose program is in an MPI call is its process.
+    let process = unsafe { Process::of(rank.local()) };
+    *process.detail.lock() = Some((class, Detail::of(what)));
+    class
+}
+
+/// Reports an error of class `class` (or an added code) in the MPI function `function` to the
+/// error handler of `listener`, and returns it as the program's code if the handler returns.
+#[cold]
+pub fn raise<A: Abi>(
+    process: &Process,
+    function: &'static str,
+    listener: Listener,
+    class: i32,
+) -> c_int {
+    let (listener, handler) = listener.resolve(process);
+    let detail = process.detail.lock().take();
+    let detail = detail.filter(|&(explained, _)| explained == class);
+    let detail = detail.map(|(_, text)| text).unwrap_or_default();
+    let site = Site {
+        function,
+        listener,
+        detail: detail.as_str(),
+    };
+    handle_error(process, &site, &handler, class);
+    A::error_out(class)
+}
+
+/// Where an error happened.
+pub struct Site<'a> {
+    /// The MPI function.
+    pub function: &'static str,
+    /// Whose error handler hears of it.
+    pub listener: Listener,
+    /// What is wrong, in words; may be empty.
+    pub detail: &'a str,
+}
+
+/// Runs an error handler; returns if it does.
+pub fn handle_error(process: &Process, site: &Site<'_>, handler: &Errhandler, code: i32) {
+    match (handler, site.listener) {
+        (Errhandler::Return, _) => {}
+        (Errhandler::User(user), Listener::Comm(object) | Listener::Session(object)) => {
+            user.callback.call(object, code);
+        }
+        (Errhandler::Fatal, _) => die(process, site, "MPI_ERRORS_ARE_FATAL", code),
+        (Errhandler::Abort, _) => die(process, site, "MPI_ERRORS_ABORT", code),
+    }
+}
+
+fn die(process: &Process, site: &Site<'_>, handler: &str, code: i32) -> ! {
     let objects = &process.objects;
-    let text = objects.errors.text(code).unwrap_or_default();
-    let place = comm_name(process, comm);
+    let place = match site.listener {
+        Listener::Comm(comm) => comm_name(process, comm),
+        Listener::Session(_) => "a session".into(),
+    };
     let class = objects
         .errors
         .class_of(code)
         .unwrap_or(neutral::ERR_UNKNOWN);
-    let line = FixedText::<512>::of(format_args!(
-        "cohort: rank {}: fatal error on {place}: {text} (error handler MPI_ERRORS_ARE_FATAL)",
+    let line = FixedText::<1024>::of(format_args!(
+        "cohort: rank {}: {} failed on {place}: {}{}{} (error handler {handler})",
         objects.rank().world_rank(),
+        site.function,
+        objects.errors.text(code).unwrap_or_default(),
+        if site.detail.is_empty() { "" } else { ": " },
+        site.detail,
     ));
     // An exit status has eight bits, and 0 would mean success.
     lifecycle::abort(objects.rank(), class.clamp(1, 255), line.as_str())
@@ -106,8 +185,7 @@ pub fn comm_name(process: &Process, comm: u32) -> String {
     }
 }
 
-/// What a function that is not implemented does: it raises `MPI_ERR_UNSUPPORTED_OPERATION`. Fatal
-/// handlers first name the function.
+/// What a function that is not implemented does: it raises `MPI_ERR_UNSUPPORTED_OPERATION`.
 ///
 /// # Safety
 /// `caller` is what [`attach`] returned.
@@ -115,17 +193,5 @@ pub fn comm_name(process: &Process, comm: u32) -> String {
 pub unsafe fn unsupported<A: Abi>(caller: *const c_void, name: &'static str) -> c_int {
     // SAFETY: the caller's contract.
     let process = unsafe { Process::of(caller) };
-    let rank = process.objects.rank();
-    let own = process.objects.comm(neutral::handle::COMM_SELF);
-    let returns = own.is_ok_and(|own| !matches!(*own.errhandler.lock(), Errhandler::Fatal));
-    if !returns {
-        let report = rank.node().boot().report_fd;
-        let rank = rank.world_rank();
-        cohort_base::text::say(
-            report,
-            format_args!("cohort: rank {rank}: {name} is not implemented\n"),
-        );
-    }
-    let class = neutral::ERR_UNSUPPORTED_OPERATION;
-    raise::<A>(process, neutral::handle::COMM_SELF, class)
+    raise::<A>(process, name, NOBODY, neutral::ERR_UNSUPPORTED_OPERATION)
 }

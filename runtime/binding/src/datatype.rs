@@ -47,12 +47,13 @@ fn failure(error: TypeError) -> i32 {
 /// `target` is valid for writes; `caller` is the calling rank.
 unsafe fn create<A: Abi>(
     caller: *const c_void,
+    name: &'static str,
     target: *mut A::Datatype,
     make: impl FnOnce(&Call<'_, A>) -> Outcome<TypeRef>,
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, name, |call| {
             output(target)?;
             target.write(call.add_datatype(make(call)?)?);
             Ok(())

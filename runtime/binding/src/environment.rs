@@ -1,7 +1,7 @@
 //! Initialisation, finalisation, versions, time, memory (MPI-4.1 chapters 9 and 11).
 
 use crate::arguments::{Outcome, on_process, output};
-use crate::context::{Process, comm_name, handle_error, raise};
+use crate::context::{Listener, Process, Site, comm_name, handle_error, raise};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_base::boot::Lifecycle;
 use cohort_base::text::FixedText;
@@ -89,7 +89,9 @@ pub unsafe extern "C" fn init<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         let process = Process::of(caller);
-        on_process::<A>(caller, |_| initialize(process, neutral::THREAD_SINGLE))
+        on_process::<A>(caller, "MPI_Init", |_| {
+            initialize(process, neutral::THREAD_SINGLE)
+        })
     }
 }
 
@@ -107,7 +109,7 @@ pub unsafe extern "C" fn init_thread<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         let process = Process::of(caller);
-        on_process::<A>(caller, |_| {
+        on_process::<A>(caller, "MPI_Init_thread", |_| {
             output(provided)?;
             let level = A::thread_level_in(required);
             if !(neutral::THREAD_SINGLE..=neutral::THREAD_MULTIPLE).contains(&level) {
@@ -121,7 +123,7 @@ pub unsafe extern "C" fn init_thread<A: Abi>(
 }
 
 macro_rules! answers {
-    ($($(#[$page:meta])* $name:ident $process:ident $value:expr;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal $process:ident $value:expr;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -133,7 +135,7 @@ macro_rules! answers {
             // SAFETY: the caller's contract.
             unsafe {
                 let $process = Process::of(caller);
-                on_process::<A>(caller, |_| {
+                on_process::<A>(caller, $mpi, |_| {
                     output(answer)?;
                     answer.write($value);
                     Ok(())
@@ -145,13 +147,13 @@ macro_rules! answers {
 
 answers! {
     /// `MPI_Initialized`: also true after finalisation.
-    initialized process c_int::from(!process.lifetime.is(Lifecycle::Fresh));
+    initialized "MPI_Initialized" process c_int::from(!process.lifetime.is(Lifecycle::Fresh));
     /// `MPI_Finalized`.
-    finalized process c_int::from(process.lifetime.is(Lifecycle::Finalized));
+    finalized "MPI_Finalized" process c_int::from(process.lifetime.is(Lifecycle::Finalized));
     /// `MPI_Query_thread`.
-    query_thread process A::thread_level_out(process.lifetime.thread_level.load(Ordering::Relaxed));
+    query_thread "MPI_Query_thread" process A::thread_level_out(process.lifetime.thread_level.load(Ordering::Relaxed));
     /// `MPI_Is_thread_main`.
-    is_thread_main process c_int::from(
+    is_thread_main "MPI_Is_thread_main" process c_int::from(
         process.lifetime.main_thread.load(Ordering::Relaxed) == thread_id()
     );
 }
@@ -165,7 +167,7 @@ pub unsafe extern "C" fn finalize<A: Abi>(caller: *const c_void) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
         let process = Process::of(caller);
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Finalize", |call| {
             if !process.lifetime.is(Lifecycle::Initialized) {
                 return Err(neutral::ERR_OTHER);
             }
@@ -246,13 +248,18 @@ pub unsafe extern "C" fn comm_call_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     let process = unsafe { Process::of(caller) };
-    let handle = comm.neutral();
-    match process.objects.comm(handle) {
+    let (name, listener) = ("MPI_Comm_call_errhandler", Listener::Comm(comm.neutral()));
+    match process.objects.comm(comm.neutral()) {
         Ok(object) => {
             let handler = object.errhandler.lock().clone();
-            handle_error(process, handle, &handler, A::error_in(code));
+            let site = Site {
+                function: name,
+                listener,
+                detail: "",
+            };
+            handle_error(process, &site, &handler, A::error_in(code));
             A::error_out(neutral::SUCCESS)
         }
-        Err(class) => raise::<A>(process, handle, class),
+        Err(class) => raise::<A>(process, name, listener, class),
     }
 }

@@ -32,7 +32,7 @@ pub unsafe extern "C" fn comm_create_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Comm_create_errhandler", |call| {
             let function = function.ok_or(neutral::ERR_ARG)?;
             let callback = Box::new(CommFunction::<A>(function));
             let user = UserErrhandler::new(ErrhandlerOwner::Comm, callback);
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn comm_set_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Comm_set_errhandler", comm, |call, comm| {
             let handler = handler(call, handle)?;
             *comm.errhandler.lock() = handler;
             Ok(())
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn comm_get_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Comm_get_errhandler", comm, |call, comm| {
             let handler = comm.errhandler.lock().clone();
             publish(call, &handler, target)
         })
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn comm_get_errhandler<A: Abi>(
 pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, handle: *mut A::Errhandler) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Errhandler_free", |call| {
             output(handle)?;
             match (*handle).neutral() {
                 // What MPI_Comm_get_errhandler gave must be freeable (MPI 9.3.4).
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn add_error_class<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Add_error_class", |call| {
             output(class)?;
             class.write(A::error_out(call.objects().errors.add_class()));
             Ok(())
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn add_error_code<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Add_error_code", |call| {
             output(code)?;
             let added = call.objects().errors.add_code(A::error_in(class))?;
             code.write(A::error_out(added));
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn add_error_string<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Add_error_string", |call| {
             output(text.cast_mut())?;
             let text = CStr::from_ptr(text)
                 .to_str()
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn add_error_string<A: Abi>(
 }
 
 macro_rules! removals {
-    ($($(#[$page:meta])* $name:ident $errors:ident $code:ident $remove:expr;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal $errors:ident $code:ident $remove:expr;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -219,7 +219,7 @@ macro_rules! removals {
         pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, code: c_int) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_process::<A>(caller, |call| {
+                on_process::<A>(caller, $mpi, |call| {
                     let ($errors, $code) = (&call.objects().errors, A::error_in(code));
                     $remove
                 })
@@ -230,9 +230,9 @@ macro_rules! removals {
 
 removals! {
     /// `MPI_Remove_error_class`.
-    remove_error_class errors code errors.remove(code, true);
+    remove_error_class "MPI_Remove_error_class" errors code errors.remove(code, true);
     /// `MPI_Remove_error_code`.
-    remove_error_code errors code errors.remove(code, false);
+    remove_error_code "MPI_Remove_error_code" errors code errors.remove(code, false);
     /// `MPI_Remove_error_string`.
-    remove_error_string errors code errors.set_text(code, "");
+    remove_error_string "MPI_Remove_error_string" errors code errors.set_text(code, "");
 }

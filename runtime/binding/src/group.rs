@@ -27,7 +27,7 @@ pub(crate) unsafe fn publish<A: Abi>(
 }
 
 macro_rules! answers {
-    ($($(#[$page:meta])* $name:ident $group:ident $value:expr;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal $group:ident $value:expr;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -39,7 +39,7 @@ macro_rules! answers {
         ) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_process::<A>(caller, |call| {
+                on_process::<A>(caller, $mpi, |call| {
                     output(answer)?;
                     let $group = group(call, group_handle)?;
                     answer.write($value);
@@ -52,13 +52,13 @@ macro_rules! answers {
 
 answers! {
     /// `MPI_Group_size`.
-    size group group.size() as c_int;
+    size "MPI_Group_size" group group.size() as c_int;
     /// `MPI_Group_rank`.
-    rank group group.me().map_or(neutral::UNDEFINED, |me| me as c_int);
+    rank "MPI_Group_rank" group group.me().map_or(neutral::UNDEFINED, |me| me as c_int);
 }
 
 macro_rules! algebra {
-    ($($(#[$page:meta])* $name:ident;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -71,7 +71,7 @@ macro_rules! algebra {
         ) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_process::<A>(caller, |call| {
+                on_process::<A>(caller, $mpi, |call| {
                     let (first, second) = (group(call, first)?, group(call, second)?);
                     publish(call, first.$name(call.rank().id(), &second), new)
                 })
@@ -82,11 +82,11 @@ macro_rules! algebra {
 
 algebra! {
     /// `MPI_Group_union`.
-    union;
+    union "MPI_Group_union";
     /// `MPI_Group_intersection`.
-    intersection;
+    intersection "MPI_Group_intersection";
     /// `MPI_Group_difference`.
-    difference;
+    difference "MPI_Group_difference";
 }
 
 /// The entries of an array of ranks.
@@ -115,7 +115,7 @@ unsafe fn ranges(array: *const [c_int; 3], count: c_int) -> Outcome<Vec<Range>> 
 }
 
 macro_rules! choices {
-    ($($(#[$page:meta])* $name:ident $method:ident;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal $method:ident;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -130,7 +130,7 @@ macro_rules! choices {
         ) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_process::<A>(caller, |call| {
+                on_process::<A>(caller, $mpi, |call| {
                     let old = group(call, old)?;
                     publish(call, old.$method(call.rank().id(), &ranks(list, count)?)?, new)
                 })
@@ -141,13 +141,13 @@ macro_rules! choices {
 
 choices! {
     /// `MPI_Group_incl`.
-    incl incl;
+    incl "MPI_Group_incl" incl;
     /// `MPI_Group_excl`.
-    excl excl;
+    excl "MPI_Group_excl" excl;
 }
 
 macro_rules! range_choices {
-    ($($(#[$page:meta])* $name:ident $method:ident;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal $method:ident;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -162,7 +162,7 @@ macro_rules! range_choices {
         ) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_process::<A>(caller, |call| {
+                on_process::<A>(caller, $mpi, |call| {
                     let old = group(call, old)?;
                     let named = old.expand(&ranges(list, count)?)?;
                     publish(call, old.$method(call.rank().id(), &named)?, new)
@@ -174,9 +174,9 @@ macro_rules! range_choices {
 
 range_choices! {
     /// `MPI_Group_range_incl`.
-    range_incl incl;
+    range_incl "MPI_Group_range_incl" incl;
     /// `MPI_Group_range_excl`.
-    range_excl excl;
+    range_excl "MPI_Group_range_excl" excl;
 }
 
 /// `MPI_Group_translate_ranks`.
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn translate_ranks<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Group_translate_ranks", |call| {
             let (first, second) = (group(call, first)?, group(call, second)?);
             for (index, rank) in ranks(these, count)?.into_iter().enumerate() {
                 output(those)?;
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn compare<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Group_compare", |call| {
             output(result)?;
             let answer = group(call, first)?.compare(&group(call, second)?);
             result.write(A::comparison_out(answer));
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn compare<A: Abi>(
 pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, handle: *mut A::Group) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Group_free", |call| {
             output(handle)?;
             // Nothing is lost when the empty group's predefined handle is freed (MPI 7.3.3).
             if (*handle).neutral() != neutral::handle::GROUP_EMPTY {

@@ -59,7 +59,11 @@ unsafe fn key<'a>(key: *const c_char) -> Outcome<&'a str> {
 /// MPI's: `target` is valid for writes; `caller` is the calling rank.
 pub unsafe extern "C" fn create<A: Abi>(caller: *const c_void, target: *mut A::Info) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { on_process::<A>(caller, |call| publish(call, Info::default(), target)) }
+    unsafe {
+        on_process::<A>(caller, "MPI_Info_create", |call| {
+            publish(call, Info::default(), target)
+        })
+    }
 }
 
 /// `MPI_Info_dup`.
@@ -73,7 +77,7 @@ pub unsafe extern "C" fn dup<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Info_dup", |call| {
             publish(call, info(call, old)?.clone(), target)
         })
     }
@@ -86,7 +90,7 @@ pub unsafe extern "C" fn dup<A: Abi>(
 pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, handle: *mut A::Info) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Info_free", |call| {
             output(handle)?;
             call.objects().remove_info((*handle).neutral())?;
             handle.write(A::Info::from_neutral(neutral::handle::INFO_NULL));
@@ -107,7 +111,7 @@ pub unsafe extern "C" fn set<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Info_set", |call| {
             let info = info(call, handle)?;
             let name = key(name)?;
             output(value.cast_mut()).map_err(|_| neutral::ERR_INFO_VALUE)?;
@@ -129,7 +133,11 @@ pub unsafe extern "C" fn delete<A: Abi>(
     name: *const c_char,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { on_process::<A>(caller, |call| info(call, handle)?.delete(key(name)?)) }
+    unsafe {
+        on_process::<A>(caller, "MPI_Info_delete", |call| {
+            info(call, handle)?.delete(key(name)?)
+        })
+    }
 }
 
 /// `MPI_Info_get_nkeys`.
@@ -143,7 +151,7 @@ pub unsafe extern "C" fn get_nkeys<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Info_get_nkeys", |call| {
             output(count)?;
             count.write(info(call, handle)?.len() as c_int);
             Ok(())
@@ -163,7 +171,7 @@ pub unsafe extern "C" fn get_nthkey<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Info_get_nthkey", |call| {
             let index = usize::try_from(index).map_err(|_| neutral::ERR_ARG)?;
             let found = info(call, handle)?.nth_key(index).ok_or(neutral::ERR_ARG)?;
             let mut length = 0;
@@ -186,7 +194,7 @@ pub unsafe extern "C" fn get<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Info_get", |call| {
             output(flag)?;
             let found = info(call, handle)?.get(key(name)?);
             flag.write(c_int::from(found.is_some()));
@@ -211,7 +219,7 @@ pub unsafe extern "C" fn get_valuelen<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Info_get_valuelen", |call| {
             output(flag)?;
             let found = info(call, handle)?.get(key(name)?);
             flag.write(c_int::from(found.is_some()));
@@ -238,7 +246,7 @@ pub unsafe extern "C" fn get_string<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Info_get_string", |call| {
             output(flag)?;
             output(length)?;
             let found = info(call, handle)?.get(key(name)?);
@@ -267,7 +275,7 @@ pub unsafe extern "C" fn create_env<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Info_create_env", |call| {
             publish(call, call.objects().environment_info().clone(), target)
         })
     }
@@ -282,5 +290,9 @@ pub unsafe extern "C" fn hw_resources<A: Abi>(
     target: *mut A::Info,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { on_process::<A>(caller, |call| publish(call, Info::default(), target)) }
+    unsafe {
+        on_process::<A>(caller, "MPI_Get_hw_resource_info", |call| {
+            publish(call, Info::default(), target)
+        })
+    }
 }

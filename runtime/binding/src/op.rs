@@ -144,6 +144,7 @@ fn user<'a, A: Abi>(call: &Call<'a, A>, handle: u32) -> Outcome<&'a UserFunction
 /// `op` is valid for writes; `caller` is the calling rank.
 unsafe fn publish<A: Abi>(
     caller: *const c_void,
+    name: &'static str,
     function: Option<*const ()>,
     large: bool,
     commutes: c_int,
@@ -151,7 +152,7 @@ unsafe fn publish<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, name, |call| {
             output(op)?;
             let function = UserFunction {
                 address: function.ok_or(neutral::ERR_ARG)?,
@@ -182,7 +183,7 @@ pub unsafe extern "C" fn create<A: Abi>(
 ) -> c_int {
     let address = function.map(|function| function as *const ());
     // SAFETY: the caller's contract.
-    unsafe { publish::<A>(caller, address, false, commutes, op) }
+    unsafe { publish::<A>(caller, "MPI_Op_create", address, false, commutes, op) }
 }
 
 /// `MPI_Op_create_c`.
@@ -197,7 +198,7 @@ pub unsafe extern "C" fn create_large<A: Abi>(
 ) -> c_int {
     let address = function.map(|function| function as *const ());
     // SAFETY: the caller's contract.
-    unsafe { publish::<A>(caller, address, true, commutes, op) }
+    unsafe { publish::<A>(caller, "MPI_Op_create_c", address, true, commutes, op) }
 }
 
 /// `MPI_Op_free`. Predefined operations cannot be freed.
@@ -207,7 +208,7 @@ pub unsafe extern "C" fn create_large<A: Abi>(
 pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, op: *mut A::Op) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Op_free", |call| {
             output(op)?;
             let handle = (*op).neutral();
             user(call, handle)?;
@@ -230,7 +231,7 @@ pub unsafe extern "C" fn commutative<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Op_commutative", |call| {
             output(commutes)?;
             let answer = match PredefinedOp::from_handle(op.neutral()) {
                 Some(op) => op.commutative(),

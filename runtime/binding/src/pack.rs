@@ -8,7 +8,7 @@ pub use external::{
     pack as pack_external, pack_size as pack_external_size, unpack as unpack_external,
 };
 
-use crate::arguments::{Outcome, count, on_comm, output};
+use crate::arguments::{Outcome, on_comm, output};
 use crate::p2p::check_buffer;
 use cohort_abi::{Abi, Count, Integer, neutral};
 use cohort_engine::datatype::{self, Layout, TypeRef};
@@ -84,8 +84,8 @@ pub unsafe extern "C" fn pack<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, _| {
-            let elements = count(elements)?;
+        on_comm::<A>(caller, "MPI_Pack", comm, |call, _| {
+            let elements = call.count(elements)?;
             let datatype = call.committed(datatype)?;
             check_buffer::<A>(input, elements, &datatype)?;
             let bytes = size_of(&datatype, elements)?;
@@ -113,8 +113,8 @@ pub unsafe extern "C" fn unpack<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, _| {
-            let elements = count(elements)?;
+        on_comm::<A>(caller, "MPI_Unpack", comm, |call, _| {
+            let elements = call.count(elements)?;
             let datatype = call.committed(datatype)?;
             check_buffer::<A>(target, elements, &datatype)?;
             let bytes = size_of(&datatype, elements)?;
@@ -139,9 +139,9 @@ pub unsafe extern "C" fn pack_size<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, _| {
+        on_comm::<A>(caller, "MPI_Pack_size", comm, |call, _| {
             output(size)?;
-            let elements = count(elements)?;
+            let elements = call.count(elements)?;
             let datatype = call.committed(datatype)?;
             advance(size, size_of(&datatype, elements)?)
         })

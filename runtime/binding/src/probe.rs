@@ -1,6 +1,6 @@
 //! Probes and matched receives (MPI-4.1 section 3.8).
 
-use crate::arguments::{Call, Comm, Outcome, count, engine_error, on_comm, on_process, output};
+use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm, on_process, output};
 use crate::p2p::{FROM_NOBODY, check_buffer, source, wanted_tag};
 use crate::request::{Operation, State};
 use crate::status::neutral_status;
@@ -21,7 +21,7 @@ impl Wanted {
         Ok(Self {
             from: source::<A>(comm, from)?,
             context: comm.context(),
-            tag: wanted_tag::<A>(tag)?,
+            tag: wanted_tag::<A>(comm, tag)?,
         })
     }
 }
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn probe<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Probe", comm, |call, comm| {
             let wanted = Wanted::check::<A>(comm, from, tag)?;
             let found = match wanted.from {
                 None => FROM_NOBODY,
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn iprobe<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Iprobe", comm, |call, comm| {
             output(flag)?;
             let wanted = Wanted::check::<A>(comm, from, tag)?;
             let found = match wanted.from {
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn mprobe<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Mprobe", comm, |call, comm| {
             output(message)?;
             let wanted = Wanted::check::<A>(comm, from, tag)?;
             let Some(from) = wanted.from else {
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn improbe<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Improbe", comm, |call, comm| {
             output(flag)?;
             output(message)?;
             let wanted = Wanted::check::<A>(comm, from, tag)?;
@@ -207,7 +207,7 @@ unsafe fn receive<A: Abi, C: Count>(
     message: *mut A::Message,
 ) -> Outcome<RequestRef> {
     output(message)?;
-    let elements = count(elements)?;
+    let elements = call.count(elements)?;
     let datatype = call.committed(datatype)?;
     check_buffer::<A>(buffer, elements, &datatype)?;
     // SAFETY: the caller's contract.
@@ -251,7 +251,7 @@ pub unsafe extern "C" fn mrecv<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Mrecv", |call| {
             let request = receive(call, buffer, elements, datatype, message)?;
             if !request.is_complete() {
                 until(call.rank(), WaitKind::Request, || request.is_complete());
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn imrecv<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Imrecv", |call| {
             output(request)?;
             let started = receive(call, buffer, elements, datatype, message)?;
             let comm = neutral::handle::COMM_SELF;

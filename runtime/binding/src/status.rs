@@ -56,7 +56,7 @@ pub unsafe extern "C" fn get_count<A: Abi, I: Integer>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Get_count", |call| {
             output(status.cast_mut())?;
             output(count)?;
             let datatype = call.committed(datatype)?;
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn get_elements<A: Abi, I: Integer>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Get_elements", |call| {
             output(status.cast_mut())?;
             output(count)?;
             let datatype = call.committed(datatype)?;
@@ -106,12 +106,13 @@ pub unsafe extern "C" fn get_elements_x<A: Abi>(
 /// `status` is valid; `caller` is the calling rank.
 unsafe fn change<A: Abi>(
     caller: *const c_void,
+    name: &'static str,
     status: *mut A::Status,
     change: impl FnOnce(&mut Status),
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |_| {
+        on_process::<A>(caller, name, |_| {
             output(status)?;
             let mut value = (*status).read();
             change(&mut value);
@@ -127,13 +128,14 @@ unsafe fn change<A: Abi>(
 /// `status` is valid, `target` is valid for writes; `caller` is the calling rank.
 unsafe fn field<A: Abi>(
     caller: *const c_void,
+    name: &'static str,
     status: *const A::Status,
     target: *mut c_int,
     get: impl FnOnce(&Status) -> c_int,
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |_| {
+        on_process::<A>(caller, name, |_| {
             output(status.cast_mut())?;
             output(target)?;
             target.write(get(&(*status).read()));
@@ -179,7 +181,7 @@ pub unsafe extern "C" fn set_elements<A: Abi, I: Integer>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Status_set_elements", |call| {
             output(status)?;
             let datatype = call.committed(datatype)?;
             let elements = u64::try_from(count.to_i64()).map_err(|_| neutral::ERR_COUNT)?;
@@ -216,7 +218,11 @@ pub unsafe extern "C" fn set_cancelled<A: Abi>(
     flag: c_int,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { change::<A>(caller, status, |status| status.cancelled = flag != 0) }
+    unsafe {
+        change::<A>(caller, "MPI_Status_set_cancelled", status, |status| {
+            status.cancelled = flag != 0
+        })
+    }
 }
 
 /// `MPI_Test_cancelled`.
@@ -229,7 +235,11 @@ pub unsafe extern "C" fn test_cancelled<A: Abi>(
     flag: *mut c_int,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { field::<A>(caller, status, flag, |status| c_int::from(status.cancelled)) }
+    unsafe {
+        field::<A>(caller, "MPI_Test_cancelled", status, flag, |status| {
+            c_int::from(status.cancelled)
+        })
+    }
 }
 
 /// `MPI_Status_set_source`.
@@ -242,7 +252,11 @@ pub unsafe extern "C" fn set_source<A: Abi>(
     source: c_int,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { change::<A>(caller, status, |status| status.source = A::rank_in(source)) }
+    unsafe {
+        change::<A>(caller, "MPI_Status_set_source", status, |status| {
+            status.source = A::rank_in(source)
+        })
+    }
 }
 
 /// `MPI_Status_set_tag`.
@@ -255,7 +269,11 @@ pub unsafe extern "C" fn set_tag<A: Abi>(
     tag: c_int,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { change::<A>(caller, status, |status| status.tag = A::tag_in(tag)) }
+    unsafe {
+        change::<A>(caller, "MPI_Status_set_tag", status, |status| {
+            status.tag = A::tag_in(tag)
+        })
+    }
 }
 
 /// `MPI_Status_set_error`.
@@ -269,7 +287,7 @@ pub unsafe extern "C" fn set_error<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |_| {
+        on_process::<A>(caller, "MPI_Status_set_error", |_| {
             output(status)?;
             *(*status).error_field() = error;
             Ok(())
@@ -287,7 +305,11 @@ pub unsafe extern "C" fn get_source<A: Abi>(
     source: *mut c_int,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { field::<A>(caller, status, source, |status| A::rank_out(status.source)) }
+    unsafe {
+        field::<A>(caller, "MPI_Status_get_source", status, source, |status| {
+            A::rank_out(status.source)
+        })
+    }
 }
 
 /// `MPI_Status_get_tag`.
@@ -300,7 +322,11 @@ pub unsafe extern "C" fn get_tag<A: Abi>(
     tag: *mut c_int,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { field::<A>(caller, status, tag, |status| A::tag_out(status.tag)) }
+    unsafe {
+        field::<A>(caller, "MPI_Status_get_tag", status, tag, |status| {
+            A::tag_out(status.tag)
+        })
+    }
 }
 
 /// `MPI_Status_get_error`.
@@ -314,7 +340,7 @@ pub unsafe extern "C" fn get_error<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |_| {
+        on_process::<A>(caller, "MPI_Status_get_error", |_| {
             output(status.cast_mut())?;
             output(error)?;
             let mut copy = *status;

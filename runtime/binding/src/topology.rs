@@ -73,7 +73,7 @@ pub unsafe extern "C" fn dims_create<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |_| {
+        on_process::<A>(caller, "MPI_Dims_create", |_| {
             let count = length(count).map_err(|_| neutral::ERR_DIMS)?;
             if count == 0 {
                 return if nodes == 1 {

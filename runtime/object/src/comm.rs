@@ -9,6 +9,7 @@ use crate::attribute::Attributes;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::info::Info;
+use crate::rendezvous::{self, Occasion};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -58,6 +59,13 @@ impl Comm {
             info: Mutex::new(Info::default()),
             name: Mutex::new(String::new()),
         }
+    }
+
+    /// The calling process, whose object this is.
+    #[inline]
+    #[must_use]
+    pub fn rank(&self) -> &'static Rank {
+        self.rank
     }
 
     /// Context number of its point-to-point messages.
@@ -149,6 +157,40 @@ impl Comm {
         copy.attributes = attributes;
         copy.info = Mutex::new(self.info.lock().clone());
         Ok(copy)
+    }
+
+    /// `MPI_Comm_idup` of the communicator with this handle: the same without waiting for the other
+    /// members.
+    ///
+    /// # Errors
+    /// A copy callback's. Other members may then have a duplicate that they cannot use.
+    pub fn duplicate_at_once(&self, handle: u32) -> Outcome<Self> {
+        let parent = self.number;
+        let occasion = Occasion::Duplicate { parent };
+        // First of all, so that a failing callback does not upset the order of later calls.
+        let number = rendezvous::number(self.rank, occasion, self.group.members());
+        let attributes = self.attributes.copied(handle)?;
+        let mut copy = Self::new(self.rank, number, self.group.clone(), self.inherited());
+        copy.attributes = attributes;
+        copy.info = Mutex::new(self.info.lock().clone());
+        Ok(copy)
+    }
+
+    /// `MPI_Comm_create_from_group`: no parent, only a group, of which `rank` is a member, and
+    /// a string that tells concurrent calls apart. Waits for nobody.
+    #[must_use]
+    pub fn from_group(
+        rank: &'static Rank,
+        group: &Group,
+        tag: &str,
+        errhandler: Errhandler,
+    ) -> Self {
+        let occasion = Occasion::FromGroup {
+            tag: tag.into(),
+            members: group.members().to_vec(),
+        };
+        let number = rendezvous::number(rank, occasion, group.members());
+        Self::new(rank, number, group.clone(), errhandler)
     }
 
     /// `MPI_Comm_create`; collective. `None` for callers that are not in `group`.

@@ -13,6 +13,8 @@
 //! | [`group`] | groups and their algebra |
 //! | [`attribute`] | keyvals, cached attributes |
 //! | [`errhandler`] | error handlers |
+//! | [`session`] | sessions and process sets |
+//! | [`rendezvous`] | how members agree on a new communicator's number without waiting |
 //! | [`error`] | error classes, codes and their texts |
 //! | [`info`] | info objects |
 //! | [`datatype`] | what the binding adds to a datatype: commit state, name, attributes |
@@ -30,6 +32,8 @@ pub mod error;
 pub mod group;
 pub mod info;
 pub mod objects;
+pub mod rendezvous;
+pub mod session;
 pub mod slots;
 
 pub use attribute::{AttributeCallbacks, Attributes, Keyval, Owner};
@@ -40,6 +44,7 @@ pub use error::ErrorTable;
 pub use group::Group;
 pub use info::Info;
 pub use objects::Objects;
+pub use session::Session;
 pub use slots::Slots;
 
 /// What an operation on objects gives, or a neutral error class.

@@ -8,6 +8,7 @@ use crate::errhandler::{Errhandler, UserErrhandler};
 use crate::error::ErrorTable;
 use crate::group::Group;
 use crate::info::Info;
+use crate::session::Session;
 use crate::slots::Slots;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -34,6 +35,7 @@ pub struct Objects {
     errhandlers: Slots<Arc<UserErrhandler>>,
     keyvals: Slots<Arc<Keyval>>,
     infos: Slots<Box<Info>>,
+    sessions: Slots<Box<Session>>,
     predefined: Once<Vec<Box<Datatype>>>,
     environment: Once<Info>,
     /// Errors that the program added.
@@ -87,6 +89,7 @@ kinds! {
     errhandlers Arc<UserErrhandler>, Errhandler, ERR_ERRHANDLER, add_errhandler, errhandler, remove_errhandler;
     keyvals Arc<Keyval>, Keyval, ERR_KEYVAL, add_keyval, keyval, remove_keyval;
     infos Box<Info>, Info, ERR_INFO, add_info, info, remove_info;
+    sessions Box<Session>, Session, ERR_SESSION, add_session, session, remove_session;
 }
 
 impl Objects {
@@ -102,6 +105,7 @@ impl Objects {
             errhandlers: Slots::new(),
             keyvals: Slots::new(),
             infos: Slots::new(),
+            sessions: Slots::new(),
             predefined: Once::new(),
             environment: Once::new(),
             errors: ErrorTable::new(),

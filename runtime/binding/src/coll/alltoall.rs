@@ -23,7 +23,7 @@ pub unsafe extern "C" fn alltoall<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Alltoall", comm, |call, comm| {
             let group = comm.collective();
             let send = match in_place::<A>(send_buffer) {
                 true => None,
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn alltoallv<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Alltoallv", comm, |call, comm| {
             let group = comm.collective();
             let send = match in_place::<A>(send_buffer) {
                 true => None,
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn alltoallw<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Alltoallw", comm, |call, comm| {
             let group = comm.collective();
             let send = match in_place::<A>(send_buffer) {
                 true => None,

@@ -24,7 +24,7 @@ pub unsafe extern "C" fn gather<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Gather", comm, |call, comm| {
             let group = comm.collective();
             let at = root::<A>(&group, at)?;
             if group.me != at {
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn gatherv<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Gatherv", comm, |call, comm| {
             let group = comm.collective();
             let at = root::<A>(&group, at)?;
             if group.me != at {
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn scatter<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Scatter", comm, |call, comm| {
             let group = comm.collective();
             let at = root::<A>(&group, at)?;
             if group.me != at {
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn scatterv<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Scatterv", comm, |call, comm| {
             let group = comm.collective();
             let at = root::<A>(&group, at)?;
             if group.me != at {
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn allgather<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Allgather", comm, |call, comm| {
             let group = comm.collective();
             let send = match in_place::<A>(send_buffer) {
                 true => None,
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn allgatherv<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Allgatherv", comm, |call, comm| {
             let group = comm.collective();
             let send = match in_place::<A>(send_buffer) {
                 true => None,

@@ -1,6 +1,7 @@
 //! The buffer arguments of collectives, checked.
 
-use crate::arguments::{Call, Outcome, count, counts, list};
+use crate::arguments::{Call, Outcome, counts, list};
+use crate::context::blame;
 use crate::p2p::check_buffer;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Count, neutral};
@@ -33,7 +34,11 @@ pub fn failure(error: EngineError) -> i32 {
 pub fn root<A: Abi>(group: &Group<'_>, root: c_int) -> Outcome<u32> {
     match u32::try_from(A::rank_in(root)) {
         Ok(root) if (root as usize) < group.world.len() => Ok(root),
-        _ => Err(neutral::ERR_ROOT),
+        _ => {
+            let last = group.world.len() - 1;
+            let what = format_args!("the root is {root}, ranks here are 0 to {last}");
+            Err(blame(group.rank, neutral::ERR_ROOT, what))
+        }
     }
 }
 
@@ -57,7 +62,7 @@ impl Part {
         elements: C,
         datatype: A::Datatype,
     ) -> Outcome<Self> {
-        let elements = count(elements)?;
+        let elements = call.count(elements)?;
         let datatype = call.committed(datatype)?;
         check_buffer::<A>(buffer, elements, &datatype)?;
         Ok(Self {

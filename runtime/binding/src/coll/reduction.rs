@@ -1,7 +1,7 @@
 //! Collectives that reduce (MPI-4.1 sections 6.9 to 6.11).
 
 use super::parts::{Part, failure, in_place, root};
-use crate::arguments::{Call, Outcome, count, counts, on_comm, on_process};
+use crate::arguments::{Call, Outcome, counts, on_comm, on_process};
 use crate::op::BoundOp;
 use crate::p2p::check_buffer;
 use cohort_abi::{Abi, Count, neutral};
@@ -93,13 +93,13 @@ pub unsafe extern "C" fn allreduce<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Allreduce", comm, |call, comm| {
             let group = comm.collective();
             let operands = Operands::check(
                 call,
                 send_buffer,
                 buffer,
-                count(elements)?,
+                call.count(elements)?,
                 datatype,
                 op,
                 Role::Both,
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn reduce<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Reduce", comm, |call, comm| {
             let group = comm.collective();
             let at = root::<A>(&group, at)?;
             let role = if group.me == at {
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn reduce<A: Abi, C: Count>(
                 call,
                 send_buffer,
                 buffer,
-                count(elements)?,
+                call.count(elements)?,
                 datatype,
                 op,
                 role,
@@ -164,13 +164,13 @@ pub unsafe extern "C" fn scan<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Scan", comm, |call, comm| {
             let group = comm.collective();
             let operands = Operands::check(
                 call,
                 send_buffer,
                 buffer,
-                count(elements)?,
+                call.count(elements)?,
                 datatype,
                 op,
                 Role::Both,
@@ -196,13 +196,13 @@ pub unsafe extern "C" fn exscan<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Exscan", comm, |call, comm| {
             let group = comm.collective();
             let operands = Operands::check(
                 call,
                 send_buffer,
                 buffer,
-                count(elements)?,
+                call.count(elements)?,
                 datatype,
                 op,
                 Role::Both,
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn reduce_scatter<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Reduce_scatter", comm, |call, comm| {
             let group = comm.collective();
             let lengths = counts(lengths, group.world.len())?;
             let total = lengths
@@ -258,9 +258,9 @@ pub unsafe extern "C" fn reduce_scatter_block<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Reduce_scatter_block", comm, |call, comm| {
             let group = comm.collective();
-            let elements = count(elements)?;
+            let elements = call.count(elements)?;
             let lengths = alloc::vec![elements; group.world.len()];
             let total = elements
                 .checked_mul(lengths.len() as i64)
@@ -286,7 +286,7 @@ pub unsafe extern "C" fn reduce_local<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Reduce_local", |call| {
             let op = BoundOp::new(call, op, datatype)?;
             let input = Part::check(call, input, elements, datatype)?;
             let inout = Part::check(call, inout, elements, datatype)?;

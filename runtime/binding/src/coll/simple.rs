@@ -13,7 +13,7 @@ use core::ffi::{c_int, c_void};
 pub unsafe extern "C" fn barrier<A: Abi>(caller: *const c_void, comm: A::Comm) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |_, comm| {
+        on_comm::<A>(caller, "MPI_Barrier", comm, |_, comm| {
             coll::barrier(&comm.collective()).map_err(failure)
         })
     }
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn bcast<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Bcast", comm, |call, comm| {
             let group = comm.collective();
             let from = root::<A>(&group, from)?;
             let part = Part::check(call, buffer, elements, datatype)?;

@@ -1,7 +1,7 @@
 //! Constructors of datatypes (MPI-4.1 section 5.1).
 
 use super::{create, failure, form};
-use crate::arguments::{Outcome, count, length, list};
+use crate::arguments::{Outcome, length, list};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Count, Integer, neutral};
 use cohort_engine::datatype::{self as types, ArrayOrder, Distribution};
@@ -51,9 +51,9 @@ pub unsafe extern "C" fn contiguous<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |call| {
+        create::<A>(caller, "MPI_Type_contiguous", newtype, |call| {
             let old = call.datatype(oldtype)?;
-            types::contiguous(count(elements)?, &old, form::<C>()).map_err(failure)
+            types::contiguous(call.count(elements)?, &old, form::<C>()).map_err(failure)
         })
     }
 }
@@ -72,9 +72,9 @@ pub unsafe extern "C" fn vector<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |call| {
+        create::<A>(caller, "MPI_Type_vector", newtype, |call| {
             let old = call.datatype(oldtype)?;
-            let (blocks, block_length) = (count(blocks)?, block(block_length)?);
+            let (blocks, block_length) = (call.count(blocks)?, block(block_length)?);
             types::vector(blocks, block_length, stride.to_i64(), &old, form::<C>()).map_err(failure)
         })
     }
@@ -94,9 +94,9 @@ pub unsafe extern "C" fn hvector<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |call| {
+        create::<A>(caller, "MPI_Type_create_hvector", newtype, |call| {
             let old = call.datatype(oldtype)?;
-            let (blocks, block_length) = (count(blocks)?, block(block_length)?);
+            let (blocks, block_length) = (call.count(blocks)?, block(block_length)?);
             types::hvector(blocks, block_length, stride.to_i64(), &old, form::<C>())
                 .map_err(failure)
         })
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn indexed<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |call| {
+        create::<A>(caller, "MPI_Type_indexed", newtype, |call| {
             let old = call.datatype(oldtype)?;
             let blocks = length(blocks)?;
             let block_lengths = list(block_lengths, blocks)?;
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn hindexed<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |call| {
+        create::<A>(caller, "MPI_Type_create_hindexed", newtype, |call| {
             let old = call.datatype(oldtype)?;
             let blocks = length(blocks)?;
             let block_lengths = list(block_lengths, blocks)?;
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn indexed_block<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |call| {
+        create::<A>(caller, "MPI_Type_create_indexed_block", newtype, |call| {
             let old = call.datatype(oldtype)?;
             let displacements = list(displacements, length(blocks)?)?;
             types::indexed_block(block(block_length)?, &displacements, &old, form::<C>())
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn hindexed_block<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |call| {
+        create::<A>(caller, "MPI_Type_create_hindexed_block", newtype, |call| {
             let old = call.datatype(oldtype)?;
             let displacements = list(displacements, length(blocks)?)?;
             types::hindexed_block(block(block_length)?, &displacements, &old, form::<C>())
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn struct_<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |call| {
+        create::<A>(caller, "MPI_Type_create_struct", newtype, |call| {
             let blocks = length(blocks)?;
             let block_lengths = list(block_lengths, blocks)?;
             let displacements = list(displacements, blocks)?;
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn subarray<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |call| {
+        create::<A>(caller, "MPI_Type_create_subarray", newtype, |call| {
             let old = call.datatype(oldtype)?;
             let dimensions = length(dimensions)?;
             let sizes = list(sizes, dimensions)?;
@@ -275,7 +275,7 @@ pub unsafe extern "C" fn darray<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |call| {
+        create::<A>(caller, "MPI_Type_create_darray", newtype, |call| {
             let old = call.datatype(oldtype)?;
             let dimensions = length(dimensions)?;
             let global_sizes = list(global_sizes, dimensions)?;
@@ -316,7 +316,7 @@ pub unsafe extern "C" fn resized<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |call| {
+        create::<A>(caller, "MPI_Type_create_resized", newtype, |call| {
             let old = call.datatype(oldtype)?;
             types::resized(&old, lb.to_i64(), extent.to_i64(), form::<C>()).map_err(failure)
         })

@@ -30,7 +30,7 @@ pub unsafe extern "C" fn get_envelope<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_get_envelope", |call| {
             let datatype = call.datatype(datatype)?;
             let contents = datatype.contents();
             if !contents.counts.is_empty() {
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn get_envelope_large<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_get_envelope_c", |call| {
             let datatype = call.datatype(datatype)?;
             let contents = datatype.contents();
             store(integers, contents.integers.len())?;
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn get_contents<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_get_contents", |call| {
             let datatype = call.datatype(datatype)?;
             let contents = datatype.contents();
             if !contents.counts.is_empty() {
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn get_contents_large<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_get_contents_c", |call| {
             let datatype = call.datatype(datatype)?;
             let contents = datatype.contents();
             let counts = Target {

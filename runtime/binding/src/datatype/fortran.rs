@@ -62,7 +62,7 @@ pub unsafe extern "C" fn f90_real<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |_| {
+        create::<A>(caller, "MPI_Type_create_f90_real", newtype, |_| {
             let holder = real_kind(digits, range).map(|kind| kind.2);
             parametrised(Combiner::F90Real, &[digits, range], holder)
         })
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn f90_complex<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |_| {
+        create::<A>(caller, "MPI_Type_create_f90_complex", newtype, |_| {
             let holder = real_kind(digits, range).map(|kind| kind.3);
             parametrised(Combiner::F90Complex, &[digits, range], holder)
         })
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn f90_integer<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        create::<A>(caller, newtype, |_| {
+        create::<A>(caller, "MPI_Type_create_f90_integer", newtype, |_| {
             let holder = INTEGERS
                 .iter()
                 .find(|kind| digits <= kind.0)
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn match_size<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |_: &Call<'_, A>| {
+        on_process::<A>(caller, "MPI_Type_match_size", |_: &Call<'_, A>| {
             output(datatype)?;
             let types = of_class(A::typeclass_in(class)).ok_or(neutral::ERR_ARG)?;
             let found = types

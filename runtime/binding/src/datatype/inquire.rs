@@ -23,6 +23,7 @@ unsafe fn store<I: Integer>(target: *mut I, value: i64) -> Outcome<()> {
 /// The targets are valid for writes; `caller` is the calling rank.
 unsafe fn pair<A: Abi, I: Integer>(
     caller: *const c_void,
+    name: &'static str,
     datatype: A::Datatype,
     first: *mut I,
     second: *mut I,
@@ -30,7 +31,7 @@ unsafe fn pair<A: Abi, I: Integer>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, name, |call| {
             let values = get(&*call.datatype(datatype)?);
             store(first, values.0)?;
             store(second, values.1)
@@ -44,20 +45,21 @@ unsafe fn pair<A: Abi, I: Integer>(
 /// The target is valid for writes; `caller` is the calling rank.
 unsafe fn single<A: Abi, I: Integer>(
     caller: *const c_void,
+    name: &'static str,
     datatype: A::Datatype,
     target: *mut I,
     get: impl FnOnce(&Type) -> i64,
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, name, |call| {
             store(target, get(&*call.datatype(datatype)?))
         })
     }
 }
 
 macro_rules! inquiries {
-    ($($(#[$page:meta])* $name:ident [$($integer:tt)*] ($($target:ident: $type:ty),*) $helper:ident $get:expr;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal [$($integer:tt)*] ($($target:ident: $type:ty),*) $helper:ident $get:expr;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -68,33 +70,33 @@ macro_rules! inquiries {
             $($target: *mut $type),*
         ) -> c_int {
             // SAFETY: the caller's contract.
-            unsafe { $helper::<A, _>(caller, datatype, $($target,)* $get) }
+            unsafe { $helper::<A, _>(caller, $mpi, datatype, $($target,)* $get) }
         }
     )*};
 }
 
 inquiries! {
     /// `MPI_Type_size`.
-    size [, I: Integer] (bytes: I) single |datatype| datatype.size();
+    size "MPI_Type_size" [, I: Integer] (bytes: I) single |datatype| datatype.size();
     /// `MPI_Type_size_x`.
-    size_x [] (bytes: i64) single |datatype| datatype.size();
+    size_x "MPI_Type_size_x" [] (bytes: i64) single |datatype| datatype.size();
     /// `MPI_Type_get_extent`; `C` says whether as `MPI_Aint` or `MPI_Count`.
-    extent [, C: cohort_abi::Count] (lb: C::Address, extent: C::Address) pair
+    extent "MPI_Type_get_extent" [, C: cohort_abi::Count] (lb: C::Address, extent: C::Address) pair
         |datatype| (datatype.lb(), datatype.extent());
     /// `MPI_Type_get_extent_x`.
-    extent_x [] (lb: i64, extent: i64) pair |datatype| (datatype.lb(), datatype.extent());
+    extent_x "MPI_Type_get_extent_x" [] (lb: i64, extent: i64) pair |datatype| (datatype.lb(), datatype.extent());
     /// `MPI_Type_get_true_extent`; `C` says whether as `MPI_Aint` or `MPI_Count`.
-    true_extent [, C: cohort_abi::Count] (lb: C::Address, extent: C::Address) pair
+    true_extent "MPI_Type_get_true_extent" [, C: cohort_abi::Count] (lb: C::Address, extent: C::Address) pair
         |datatype| (datatype.true_lb(), datatype.true_extent());
     /// `MPI_Type_get_true_extent_x`.
-    true_extent_x [] (lb: i64, extent: i64) pair
+    true_extent_x "MPI_Type_get_true_extent_x" [] (lb: i64, extent: i64) pair
         |datatype| (datatype.true_lb(), datatype.true_extent());
     /// `MPI_Type_extent`, removed in MPI-3.
-    old_extent [] (extent: isize) single |datatype| datatype.extent();
+    old_extent "MPI_Type_extent" [] (extent: isize) single |datatype| datatype.extent();
     /// `MPI_Type_lb`, removed in MPI-3.
-    lb [] (displacement: isize) single |datatype| datatype.lb();
+    lb "MPI_Type_lb" [] (displacement: isize) single |datatype| datatype.lb();
     /// `MPI_Type_ub`, removed in MPI-3.
-    ub [] (displacement: isize) single |datatype| datatype.ub();
+    ub "MPI_Type_ub" [] (displacement: isize) single |datatype| datatype.ub();
 }
 
 /// `MPI_Get_address`.
@@ -107,7 +109,11 @@ pub unsafe extern "C" fn get_address<A: Abi>(
     address: *mut isize,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { on_process::<A>(caller, |_| store(address, location.addr() as i64)) }
+    unsafe {
+        on_process::<A>(caller, "MPI_Get_address", |_| {
+            store(address, location.addr() as i64)
+        })
+    }
 }
 
 /// `MPI_Address`, removed in MPI-3.
@@ -135,7 +141,7 @@ pub unsafe extern "C" fn get_value_index<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_get_value_index", |call| {
             output(pair)?;
             let found = value_index(&*call.datatype(value)?, &*call.datatype(index)?);
             let handle = found.map_or(neutral::handle::DATATYPE_NULL, |found| found.handle());

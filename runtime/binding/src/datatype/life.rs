@@ -16,7 +16,7 @@ pub unsafe extern "C" fn commit<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_commit", |call| {
             output(datatype)?;
             call.objects().datatype((*datatype).neutral())?.commit();
             Ok(())
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn set_name<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_set_name", |call| {
             let name = text::<A>(name)?;
             call.objects().datatype(datatype.neutral())?.set_name(name);
             Ok(())
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn get_name<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_get_name", |call| {
             output(name)?;
             output(length)?;
             let text = match datatype.neutral() {
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn dup<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_dup", |call| {
             output(newtype)?;
             let old = call.objects().datatype(oldtype.neutral())?;
             let mut copy = Datatype::new(engine::dup(&old.layout));
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn dup<A: Abi>(
 pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, datatype: *mut A::Datatype) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Type_free", |call| {
             output(datatype)?;
             let handle = (*datatype).neutral();
             let object = call.objects().datatype(handle)?;

@@ -20,7 +20,7 @@ pub unsafe extern "C" fn alloc_mem<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Alloc_mem", |call| {
             output(base)?;
             let size = usize::try_from(size).map_err(|_| neutral::ERR_ARG)?;
             let block = call.rank().enter().alloc_aligned(size.max(1), ALIGNMENT);
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn alloc_mem<A: Abi>(
 pub unsafe extern "C" fn free_mem<A: Abi>(caller: *const c_void, base: *mut c_void) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |_| {
+        on_process::<A>(caller, "MPI_Free_mem", |_| {
             let block = NonNull::new(base.cast::<u8>()).ok_or(neutral::ERR_BASE)?;
             cohort_alloc::Heap::free(block);
             Ok(())

@@ -10,7 +10,7 @@ use core::ffi::{c_char, c_int, c_void};
 const STANDARD: (c_int, c_int) = (5, 0);
 
 macro_rules! pairs {
-    ($($(#[$page:meta])* $name:ident $value:expr;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal $value:expr;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -22,7 +22,7 @@ macro_rules! pairs {
         ) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_process::<A>(caller, |_| {
+                on_process::<A>(caller, $mpi, |_| {
                     output(major)?;
                     output(minor)?;
                     let (first, second) = $value;
@@ -37,9 +37,9 @@ macro_rules! pairs {
 
 pairs! {
     /// `MPI_Get_version`.
-    get_version STANDARD;
+    get_version "MPI_Get_version" STANDARD;
     /// `MPI_Abi_get_version`.
-    abi_get_version A::VERSION;
+    abi_get_version "MPI_Abi_get_version" A::VERSION;
 }
 
 /// `MPI_Get_library_version`.
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn get_library_version<A: Abi>(
     ));
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |_| {
+        on_process::<A>(caller, "MPI_Get_library_version", |_| {
             give_text(
                 text.as_str(),
                 version,
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn get_processor_name<A: Abi>(
     let text = host.nodename().to_str().unwrap_or("localhost");
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |_| {
+        on_process::<A>(caller, "MPI_Get_processor_name", |_| {
             give_text(text, name, A::MAX_PROCESSOR_NAME, length)
         })
     }
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn error_class<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Error_class", |call| {
             output(class)?;
             let found = call.objects().errors.class_of(A::error_in(code));
             class.write(A::error_out(found.ok_or(neutral::ERR_ARG)?));
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn error_string<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Error_string", |call| {
             let found = call.objects().errors.text(A::error_in(code));
             give_text(
                 &found.ok_or(neutral::ERR_ARG)?,

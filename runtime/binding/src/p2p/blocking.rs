@@ -9,7 +9,7 @@ use cohort_engine::SendMode;
 use core::ffi::{c_int, c_void};
 
 macro_rules! sends {
-    ($($(#[$page:meta])* $name:ident $mode:ident;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal $mode:ident;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -25,7 +25,7 @@ macro_rules! sends {
         ) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_comm::<A>(caller, comm, |call, comm| {
+                on_comm::<A>(caller, $mpi, comm, |call, comm| {
                     let message =
                         Outgoing::check(call, comm, buffer, elements, datatype, to, tag)?;
                     let Some(to) = message.to else { return Ok(()) };
@@ -47,11 +47,11 @@ macro_rules! sends {
 
 sends! {
     /// `MPI_Send`.
-    send Standard;
+    send "MPI_Send" Standard;
     /// `MPI_Ssend`.
-    ssend Synchronous;
+    ssend "MPI_Ssend" Synchronous;
     /// `MPI_Rsend`.
-    rsend Ready;
+    rsend "MPI_Rsend" Ready;
 }
 
 /// `MPI_Bsend`.
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn bsend<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, communicator| {
+        on_comm::<A>(caller, "MPI_Bsend", comm, |call, communicator| {
             let message = Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
             let claim = &mut call.rank().enter();
             post_buffered(call.pending(), claim, comm.neutral(), &message)
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn recv<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, comm| {
+        on_comm::<A>(caller, "MPI_Recv", comm, |call, comm| {
             let message = Incoming::check(call, comm, buffer, elements, datatype, from, tag)?;
             let received = match message.from {
                 None => FROM_NOBODY,

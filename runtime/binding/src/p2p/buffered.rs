@@ -215,7 +215,11 @@ pub unsafe extern "C" fn attach<A: Abi, C: Count>(
     size: C,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { on_process::<A>(caller, |call| attach_to(call, PROCESS, address, size)) }
+    unsafe {
+        on_process::<A>(caller, "MPI_Buffer_attach", |call| {
+            attach_to(call, PROCESS, address, size)
+        })
+    }
 }
 
 /// `MPI_Buffer_detach`: waits until all buffered messages have left.
@@ -229,7 +233,11 @@ pub unsafe extern "C" fn detach<A: Abi, C: Count>(
     size: *mut C,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { on_process::<A>(caller, |call| detach_from(call, PROCESS, address, size)) }
+    unsafe {
+        on_process::<A>(caller, "MPI_Buffer_detach", |call| {
+            detach_from(call, PROCESS, address, size)
+        })
+    }
 }
 
 /// `MPI_Buffer_flush`.
@@ -238,7 +246,7 @@ pub unsafe extern "C" fn detach<A: Abi, C: Count>(
 /// `caller` is the calling rank.
 pub unsafe extern "C" fn flush<A: Abi>(caller: *const c_void) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { on_process::<A>(caller, |call| drain(call, PROCESS)) }
+    unsafe { on_process::<A>(caller, "MPI_Buffer_flush", |call| drain(call, PROCESS)) }
 }
 
 /// `MPI_Buffer_iflush`.
@@ -247,7 +255,11 @@ pub unsafe extern "C" fn flush<A: Abi>(caller: *const c_void) -> c_int {
 /// MPI's: `request` is valid for writes; `caller` is the calling rank.
 pub unsafe extern "C" fn iflush<A: Abi>(caller: *const c_void, request: *mut A::Request) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { on_process::<A>(caller, |call| iflush_of(call, PROCESS, request)) }
+    unsafe {
+        on_process::<A>(caller, "MPI_Buffer_iflush", |call| {
+            iflush_of(call, PROCESS, request)
+        })
+    }
 }
 
 /// `MPI_Comm_attach_buffer`.
@@ -262,7 +274,7 @@ pub unsafe extern "C" fn comm_attach<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, _| {
+        on_comm::<A>(caller, "MPI_Comm_attach_buffer", comm, |call, _| {
             attach_to(call, comm.neutral(), address, size)
         })
     }
@@ -281,7 +293,7 @@ pub unsafe extern "C" fn comm_detach<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, _| {
+        on_comm::<A>(caller, "MPI_Comm_detach_buffer", comm, |call, _| {
             detach_from(call, comm.neutral(), address, size)
         })
     }
@@ -293,7 +305,11 @@ pub unsafe extern "C" fn comm_detach<A: Abi, C: Count>(
 /// `caller` is the calling rank.
 pub unsafe extern "C" fn comm_flush<A: Abi>(caller: *const c_void, comm: A::Comm) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { on_comm::<A>(caller, comm, |call, _| drain(call, comm.neutral())) }
+    unsafe {
+        on_comm::<A>(caller, "MPI_Comm_flush_buffer", comm, |call, _| {
+            drain(call, comm.neutral())
+        })
+    }
 }
 
 /// `MPI_Comm_iflush_buffer`.
@@ -307,7 +323,7 @@ pub unsafe extern "C" fn comm_iflush<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, _| {
+        on_comm::<A>(caller, "MPI_Comm_iflush_buffer", comm, |call, _| {
             iflush_of(call, comm.neutral(), request)
         })
     }

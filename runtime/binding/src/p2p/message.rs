@@ -1,6 +1,7 @@
 //! The arguments of a send or a receive, checked once and then ready for the engine.
 
-use crate::arguments::{Call, Comm, Outcome, count};
+use crate::arguments::{Call, Comm, Outcome};
+use crate::context::blame;
 use cohort_abi::{Abi, Constants, Count, neutral};
 use cohort_engine::datatype::{Layout, TypeRef, pack};
 use cohort_engine::{
@@ -64,10 +65,13 @@ impl Outgoing {
         let (count, datatype) = data(call, buffer, elements, datatype)?;
         let to = match A::rank_in(to) {
             neutral::PROC_NULL => None,
-            rank => Some(comm.peer(rank).ok_or(neutral::ERR_RANK)?),
+            rank => Some(
+                comm.peer(rank)
+                    .ok_or_else(|| bad_rank(comm, "destination", to))?,
+            ),
         };
         if tag < 0 {
-            return Err(neutral::ERR_TAG);
+            return Err(bad_tag(comm, tag));
         }
         let envelope = Envelope {
             context: comm.context(),
@@ -166,7 +170,7 @@ impl Incoming {
             datatype,
             from: source::<A>(comm, from)?,
             context: comm.context(),
-            tag: wanted_tag::<A>(tag)?,
+            tag: wanted_tag::<A>(comm, tag)?,
         })
     }
 
@@ -197,6 +201,27 @@ impl Incoming {
     }
 }
 
+/// The error of a rank that the communicator does not have.
+#[cold]
+fn bad_rank(comm: &Comm, role: &str, rank: c_int) -> i32 {
+    let (class, last) = (neutral::ERR_RANK, comm.size() - 1);
+    blame(
+        comm.rank(),
+        class,
+        format_args!("the {role} is {rank}, ranks here are 0 to {last}"),
+    )
+}
+
+/// The error of a tag that is negative and no wildcard that is allowed here.
+#[cold]
+fn bad_tag(comm: &Comm, tag: c_int) -> i32 {
+    blame(
+        comm.rank(),
+        neutral::ERR_TAG,
+        format_args!("the tag is {tag}"),
+    )
+}
+
 /// The source argument of a receive or probe; `None` is `MPI_PROC_NULL`.
 ///
 /// # Errors
@@ -211,7 +236,7 @@ pub fn source<A: Abi>(comm: &Comm, from: c_int) -> Outcome<Option<Source>> {
                 world,
                 comm_rank: rank,
             })),
-            None => Err(neutral::ERR_RANK),
+            None => Err(bad_rank(comm, "source", from)),
         },
     }
 }
@@ -221,11 +246,11 @@ pub fn source<A: Abi>(comm: &Comm, from: c_int) -> Outcome<Option<Source>> {
 /// # Errors
 /// `MPI_ERR_TAG`.
 #[inline]
-pub fn wanted_tag<A: Abi>(tag: c_int) -> Outcome<Tag> {
+pub fn wanted_tag<A: Abi>(comm: &Comm, tag: c_int) -> Outcome<Tag> {
     match A::tag_in(tag) {
         neutral::ANY_TAG => Ok(Tag::Any),
         tag if tag >= 0 => Ok(Tag::Is(tag)),
-        _ => Err(neutral::ERR_TAG),
+        _ => Err(bad_tag(comm, tag)),
     }
 }
 
@@ -237,7 +262,7 @@ fn data<A: Abi, C: Count>(
     elements: C,
     datatype: A::Datatype,
 ) -> Outcome<(u64, TypeRef)> {
-    let elements = count(elements)?;
+    let elements = call.count(elements)?;
     let datatype = call.committed(datatype)?;
     check_buffer::<A>(buffer, elements, &datatype)?;
     Ok((elements as u64, datatype))

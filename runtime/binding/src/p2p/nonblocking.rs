@@ -40,7 +40,7 @@ pub(super) unsafe fn publish<A: Abi>(
 }
 
 macro_rules! sends {
-    ($($(#[$page:meta])* $name:ident $mode:ident;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal $mode:ident;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -58,7 +58,7 @@ macro_rules! sends {
         ) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_comm::<A>(caller, comm, |call, communicator| {
+                on_comm::<A>(caller, $mpi, comm, |call, communicator| {
                     output(request)?;
                     let message =
                         Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
@@ -73,11 +73,11 @@ macro_rules! sends {
 
 sends! {
     /// `MPI_Isend`.
-    isend Standard;
+    isend "MPI_Isend" Standard;
     /// `MPI_Issend`.
-    issend Synchronous;
+    issend "MPI_Issend" Synchronous;
     /// `MPI_Irsend`.
-    irsend Ready;
+    irsend "MPI_Irsend" Ready;
 }
 
 /// `MPI_Ibsend`.
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn ibsend<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, communicator| {
+        on_comm::<A>(caller, "MPI_Ibsend", comm, |call, communicator| {
             output(request)?;
             let message = Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
             let claim = &mut call.rank().enter();
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn irecv<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, communicator| {
+        on_comm::<A>(caller, "MPI_Irecv", comm, |call, communicator| {
             output(request)?;
             let message =
                 Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;

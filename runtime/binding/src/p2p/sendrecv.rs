@@ -113,7 +113,7 @@ pub unsafe extern "C" fn sendrecv<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, communicator| {
+        on_comm::<A>(caller, "MPI_Sendrecv", comm, |call, communicator| {
             let outgoing = Outgoing::check(
                 call,
                 communicator,
@@ -152,16 +152,21 @@ pub unsafe extern "C" fn sendrecv_replace<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, communicator| {
-            let outgoing =
-                Outgoing::check(call, communicator, buffer, elements, datatype, to, send_tag)?;
-            let incoming =
-                Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
-            let both = start(call, &outgoing, &incoming, true)?;
-            let received = finish(call, &both);
-            A::write_status(status, &received);
-            outcome(&received)
-        })
+        on_comm::<A>(
+            caller,
+            "MPI_Sendrecv_replace",
+            comm,
+            |call, communicator| {
+                let outgoing =
+                    Outgoing::check(call, communicator, buffer, elements, datatype, to, send_tag)?;
+                let incoming =
+                    Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
+                let both = start(call, &outgoing, &incoming, true)?;
+                let received = finish(call, &both);
+                A::write_status(status, &received);
+                outcome(&received)
+            },
+        )
     }
 }
 
@@ -187,7 +192,7 @@ pub unsafe extern "C" fn isendrecv<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, communicator| {
+        on_comm::<A>(caller, "MPI_Isendrecv", comm, |call, communicator| {
             output(request)?;
             let outgoing = Outgoing::check(
                 call,
@@ -225,14 +230,19 @@ pub unsafe extern "C" fn isendrecv_replace<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, communicator| {
-            output(request)?;
-            let outgoing =
-                Outgoing::check(call, communicator, buffer, elements, datatype, to, send_tag)?;
-            let incoming =
-                Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
-            let both = start(call, &outgoing, &incoming, true)?;
-            publish(call, &both, comm, request)
-        })
+        on_comm::<A>(
+            caller,
+            "MPI_Isendrecv_replace",
+            comm,
+            |call, communicator| {
+                output(request)?;
+                let outgoing =
+                    Outgoing::check(call, communicator, buffer, elements, datatype, to, send_tag)?;
+                let incoming =
+                    Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
+                let both = start(call, &outgoing, &incoming, true)?;
+                publish(call, &both, comm, request)
+            },
+        )
     }
 }

@@ -150,7 +150,7 @@ pub unsafe extern "C" fn pack<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Pack_external", |call| {
             let (elements, datatype) = check(call, representation, elements, datatype)?;
             check_buffer::<A>(input, elements, &datatype)?;
             let bytes = size_of(&datatype, elements)?;
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn unpack<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Unpack_external", |call| {
             let (elements, datatype) = check(call, representation, elements, datatype)?;
             check_buffer::<A>(output, elements, &datatype)?;
             let bytes = size_of(&datatype, elements)?;
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn pack_size<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Pack_external_size", |call| {
             output(size)?;
             let (elements, datatype) = check(call, representation, elements, datatype)?;
             let bytes = size_of(&datatype, elements)?;

@@ -114,7 +114,7 @@ pub unsafe extern "C" fn start<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Grequest_start", |call| {
             output(request)?;
             let functions = Functions::<A> {
                 query,
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn start<A: Abi>(
 pub unsafe extern "C" fn complete<A: Abi>(caller: *const c_void, request: A::Request) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Grequest_complete", |call| {
             match live(call, request)?.map(|request| request.state()) {
                 Some(State::Generalized(operation)) => {
                     // Paired with the acquire in `is_complete`.

@@ -96,7 +96,7 @@ unsafe fn publish<A: Abi>(
 }
 
 macro_rules! sends {
-    ($($(#[$page:meta])* $name:ident $mode:ident;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal $mode:ident;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -114,7 +114,7 @@ macro_rules! sends {
         ) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_comm::<A>(caller, comm, |call, communicator| {
+                on_comm::<A>(caller, $mpi, comm, |call, communicator| {
                     output(request)?;
                     let message =
                         Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
@@ -127,13 +127,13 @@ macro_rules! sends {
 
 sends! {
     /// `MPI_Send_init`.
-    send_init Standard;
+    send_init "MPI_Send_init" Standard;
     /// `MPI_Ssend_init`.
-    ssend_init Synchronous;
+    ssend_init "MPI_Ssend_init" Synchronous;
     /// `MPI_Rsend_init`.
-    rsend_init Ready;
+    rsend_init "MPI_Rsend_init" Ready;
     /// `MPI_Bsend_init`.
-    bsend_init Buffered;
+    bsend_init "MPI_Bsend_init" Buffered;
 }
 
 /// `MPI_Recv_init`.
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn recv_init<A: Abi, C: Count>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, comm, |call, communicator| {
+        on_comm::<A>(caller, "MPI_Recv_init", comm, |call, communicator| {
             output(request)?;
             let message =
                 Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
@@ -183,7 +183,7 @@ unsafe fn start_one<A: Abi>(call: &Call<'_, A>, handle: A::Request) -> Outcome<(
 pub unsafe extern "C" fn start<A: Abi>(caller: *const c_void, request: *mut A::Request) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Start", |call| {
             output(request)?;
             start_one(call, *request)
         })
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn startall<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Startall", |call| {
             let count = length(count)?;
             if count > 0 {
                 output(requests)?;

@@ -15,7 +15,7 @@ use core::ffi::{c_int, c_void};
 pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, request: *mut A::Request) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Request_free", |call| {
             output(request)?;
             let operation = live(call, *request)?.ok_or(neutral::ERR_REQUEST)?;
             let freed = release(&operation, &mut || call.rank().enter());
@@ -54,7 +54,7 @@ fn release<'r>(
 pub unsafe extern "C" fn cancel<A: Abi>(caller: *const c_void, request: *mut A::Request) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Cancel", |call| {
             output(request)?;
             let operation = live(call, *request)?.ok_or(neutral::ERR_REQUEST)?;
             let request = match operation.state() {
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn get_status<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Request_get_status", |call| {
             output(flag)?;
             let operation = live(call, request)?;
             if operation.is_some_and(|operation| !operation.is_complete()) {
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn get_status_all<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Request_get_status_all", |call| {
             output(flag)?;
             let array = Array::check(call, count, requests.cast_mut())?;
             if array.complete_from(call, 0) < array.len() {
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn get_status_any<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Request_get_status_any", |call| {
             output(flag)?;
             output(index)?;
             let array = Array::check(call, count, requests.cast_mut())?;
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn get_status_some<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, |call| {
+        on_process::<A>(caller, "MPI_Request_get_status_some", |call| {
             output(completed)?;
             let array = Array::check(call, count, requests.cast_mut())?;
             if !array.any_active(call) {

@@ -21,7 +21,7 @@ pub unsafe extern "C" fn test<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_request::<A>(caller, |call| {
+        on_request::<A>(caller, "MPI_Test", |call| {
             output(request)?;
             output(flag)?;
             let Some(operation) = live(call, *request)? else {
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn testall<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_request::<A>(caller, |call| {
+        on_request::<A>(caller, "MPI_Testall", |call| {
             output(flag)?;
             let array = Array::check(call, count, requests)?;
             let mut first = array.complete_from(call, 0);
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn testany<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_request::<A>(caller, |call| {
+        on_request::<A>(caller, "MPI_Testany", |call| {
             output(index)?;
             output(flag)?;
             let array = Array::check(call, count, requests)?;
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn testsome<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_request::<A>(caller, |call| {
+        on_request::<A>(caller, "MPI_Testsome", |call| {
             output(completed)?;
             let array = Array::check(call, count, requests)?;
             if array.find_complete(call).is_none() && array.any_active(call) {

@@ -20,7 +20,7 @@ pub unsafe extern "C" fn wait<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_request::<A>(caller, |call| {
+        on_request::<A>(caller, "MPI_Wait", |call| {
             output(request)?;
             let Some(operation) = live(call, *request)? else {
                 write_empty::<A>(status);
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn waitall<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_request::<A>(caller, |call| {
+        on_request::<A>(caller, "MPI_Waitall", |call| {
             let array = Array::check(call, count, requests)?;
             // Everything before `first` is complete and stays so.
             let mut first = 0;
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn waitany<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_request::<A>(caller, |call| {
+        on_request::<A>(caller, "MPI_Waitany", |call| {
             output(index)?;
             let array = Array::check(call, count, requests)?;
             let mut found = array.find_complete(call);
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn waitsome<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_request::<A>(caller, |call| {
+        on_request::<A>(caller, "MPI_Waitsome", |call| {
             output(completed)?;
             let array = Array::check(call, count, requests)?;
             if array.find_complete(call).is_none() && array.any_active(call) {

@@ -1,0 +1,45 @@
+//! Sessions (MPI-4.1 section 11.3).
+
+use crate::Outcome;
+use crate::errhandler::Errhandler;
+use crate::group::Group;
+use crate::info::Info;
+use cohort_abi::neutral;
+use cohort_base::text::FixedText;
+use cohort_engine::Rank;
+use spin::Mutex;
+
+/// The process sets that every session has, in the order of `MPI_Session_get_nth_pset`.
+pub const PROCESS_SETS: [&str; 2] = ["mpi://WORLD", "mpi://SELF"];
+
+/// One session of a rank.
+pub struct Session {
+    /// Its error handler.
+    pub errhandler: Mutex<Errhandler>,
+    /// What `MPI_Session_get_info` gives.
+    pub info: Info,
+}
+
+/// The group of a process set, for this rank.
+///
+/// # Errors
+/// `MPI_ERR_ARG` when there is no process set of this name.
+pub fn process_set(rank: &Rank, name: &str) -> Outcome<Group> {
+    let members = match PROCESS_SETS.iter().position(|&known| known == name) {
+        Some(0) => (0..rank.node().size()).collect(),
+        Some(_) => alloc::vec![rank.id()],
+        None => return Err(neutral::ERR_ARG),
+    };
+    Ok(Group::new(members, rank.id()))
+}
+
+/// What `MPI_Session_get_pset_info` gives.
+///
+/// # Errors
+/// `MPI_ERR_ARG` when there is no process set of this name.
+pub fn process_set_info(rank: &Rank, name: &str) -> Outcome<Info> {
+    let info = Info::default();
+    let size = FixedText::<16>::of(format_args!("{}", process_set(rank, name)?.size()));
+    info.set("mpi_size", size.as_str())?;
+    Ok(info)
+}
