@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Count, Handle, Integer, neutral};
 use cohort_engine::datatype::{TypeRef, predefined};
 use cohort_engine::{EngineError, Rank};
-use cohort_object::{Datatype, Objects};
+use cohort_object::{Datatype, Objects, Session};
 use core::ffi::c_void;
 use core::fmt;
 use core::marker::PhantomData;
@@ -76,7 +76,11 @@ impl<'a, A: Abi> Call<'a, A> {
         if let Some(datatype) = predefined(handle.neutral()) {
             return Ok(datatype);
         }
-        let datatype = self.objects().datatype(handle.neutral())?;
+        let handle = handle.neutral();
+        let datatype = self
+            .objects()
+            .datatype(handle)
+            .map_err(|class| bad_datatype(self, handle, class))?;
         match datatype.is_committed() {
             true => Ok(datatype.layout.clone()),
             false => Err(self.blame(neutral::ERR_TYPE, format_args!("it is not committed"))),
@@ -145,6 +149,30 @@ impl<'a, A: Abi> Call<'a, A> {
     }
 }
 
+/// Explains why there is no communicator with this handle.
+#[cold]
+fn bad_comm<A: Abi>(call: &Call<'_, A>, handle: u32, class: i32) -> i32 {
+    match (class, handle) {
+        (neutral::ERR_OTHER, _) => {
+            let stage = call.process.lifetime.stage_text();
+            call.blame(class, format_args!("{stage}"))
+        }
+        (_, neutral::handle::COMM_NULL) => call.blame(class, format_args!("it is MPI_COMM_NULL")),
+        _ => class,
+    }
+}
+
+/// Explains why there is no datatype with this handle.
+#[cold]
+fn bad_datatype<A: Abi>(call: &Call<'_, A>, handle: u32, class: i32) -> i32 {
+    match handle {
+        neutral::handle::DATATYPE_NULL => {
+            call.blame(class, format_args!("it is MPI_DATATYPE_NULL"))
+        }
+        _ => call.blame(class, format_args!("the handle stands for no datatype")),
+    }
+}
+
 /// Runs the body of a call of the MPI function `name` on a communicator, whose error handler hears of a failure.
 ///
 /// # Safety
@@ -162,10 +190,34 @@ pub unsafe fn on_comm<A: Abi>(
     match call
         .objects()
         .comm(comm)
+        .map_err(|class| bad_comm(&call, comm, class))
         .and_then(|object| body(&call, object))
     {
         Ok(()) => A::error_out(neutral::SUCCESS),
         Err(class) => raise::<A>(call.process, name, Listener::Comm(comm), class),
+    }
+}
+
+/// Runs the body of a call of `name` on a session, whose error handler hears of a failure.
+///
+/// # Safety
+/// `caller` is the calling rank.
+pub unsafe fn on_session<A: Abi>(
+    caller: *const c_void,
+    name: &'static str,
+    session: A::Session,
+    body: impl FnOnce(&Call<'_, A>, &Session) -> Outcome<()>,
+) -> core::ffi::c_int {
+    // SAFETY: the caller's contract.
+    let call = unsafe { Call::<A>::new(caller) };
+    let session = session.neutral();
+    match call
+        .objects()
+        .session(session)
+        .and_then(|object| body(&call, object))
+    {
+        Ok(()) => A::error_out(neutral::SUCCESS),
+        Err(class) => raise::<A>(call.process, name, Listener::Session(session), class),
     }
 }
 

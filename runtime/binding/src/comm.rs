@@ -1,10 +1,12 @@
 //! Communicators (MPI-4.1 section 7.4).
 
-use crate::arguments::{Call, Comm, Outcome, on_comm, on_process, output};
+use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm, on_process, output};
 use crate::environment::give_text;
 use crate::group;
+use crate::request::publish_complete;
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Constants, Handle, neutral};
+use cohort_engine::coll;
 use cohort_object::Info;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use neutral::handle::{COMM_NULL, COMM_SELF, COMM_WORLD};
@@ -13,7 +15,7 @@ use neutral::handle::{COMM_NULL, COMM_SELF, COMM_WORLD};
 ///
 /// # Safety
 /// `target` is valid for writes.
-unsafe fn publish<A: Abi>(
+pub(crate) unsafe fn publish<A: Abi>(
     call: &Call<'_, A>,
     comm: Option<Comm>,
     target: *mut A::Comm,
@@ -72,8 +74,8 @@ pub unsafe extern "C" fn remote_size<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, "MPI_Comm_remote_size", comm, |_, _| {
-            Err(neutral::ERR_COMM)
+        on_comm::<A>(caller, "MPI_Comm_remote_size", comm, |call, _| {
+            not_inter(call)
         })
     }
 }
@@ -89,8 +91,8 @@ pub unsafe extern "C" fn remote_group<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, "MPI_Comm_remote_group", comm, |_, _| {
-            Err(neutral::ERR_COMM)
+        on_comm::<A>(caller, "MPI_Comm_remote_group", comm, |call, _| {
+            not_inter(call)
         })
     }
 }
@@ -184,6 +186,69 @@ pub unsafe extern "C" fn dup_with_info<A: Abi>(
             let copy = object.duplicate(comm.neutral())?;
             *copy.info.lock() = info;
             publish(call, Some(copy), target)
+        })
+    }
+}
+
+/// Makes a duplicate at once, and a request that is complete.
+///
+/// # Safety
+/// The results are valid for writes.
+unsafe fn duplicate_at_once<A: Abi>(
+    call: &Call<'_, A>,
+    comm: &Comm,
+    handle: A::Comm,
+    hints: Option<Info>,
+    target: *mut A::Comm,
+    request: *mut A::Request,
+) -> Outcome<()> {
+    output(target)?;
+    output(request)?;
+    let copy = comm.duplicate_at_once(handle.neutral())?;
+    if let Some(hints) = hints {
+        *copy.info.lock() = hints;
+    }
+    // SAFETY: not NULL, and the caller's contract.
+    unsafe {
+        publish(call, Some(copy), target)?;
+        publish_complete(call, handle.neutral(), request)
+    }
+}
+
+/// `MPI_Comm_idup`: nothing waits for the other members, so it completes at once.
+///
+/// # Safety
+/// MPI's: the results are valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn idup<A: Abi>(
+    caller: *const c_void,
+    comm: A::Comm,
+    target: *mut A::Comm,
+    request: *mut A::Request,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_comm::<A>(caller, "MPI_Comm_idup", comm, |call, object| {
+            duplicate_at_once(call, object, comm, None, target, request)
+        })
+    }
+}
+
+/// `MPI_Comm_idup_with_info`.
+///
+/// # Safety
+/// MPI's: the results are valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn idup_with_info<A: Abi>(
+    caller: *const c_void,
+    comm: A::Comm,
+    hints: A::Info,
+    target: *mut A::Comm,
+    request: *mut A::Request,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_comm::<A>(caller, "MPI_Comm_idup_with_info", comm, |call, object| {
+            let hints = Some(crate::info::given(call, hints)?);
+            duplicate_at_once(call, object, comm, hints, target, request)
         })
     }
 }
@@ -295,6 +360,31 @@ pub unsafe extern "C" fn split_type<A: Abi>(
     }
 }
 
+/// Deletes a communicator's attributes and ends its life.
+///
+/// # Safety
+/// `comm` is valid for reads and writes, or NULL.
+unsafe fn discard<A: Abi>(
+    call: &Call<'_, A>,
+    comm: *mut A::Comm,
+    before: impl FnOnce(&Comm) -> Outcome<()>,
+) -> Outcome<()> {
+    output(comm)?;
+    // SAFETY: not NULL, and the caller's contract.
+    let handle = unsafe { (*comm).neutral() };
+    if handle == COMM_WORLD || handle == COMM_SELF {
+        let what = format_args!("MPI_COMM_WORLD and MPI_COMM_SELF last until MPI_Finalize");
+        return Err(call.blame(neutral::ERR_COMM, what));
+    }
+    let object = call.objects().comm(handle)?;
+    before(object)?;
+    object.attributes.delete_all(handle)?;
+    call.objects().remove_comm(handle)?.release();
+    // SAFETY: as above.
+    unsafe { comm.write(A::Comm::from_neutral(COMM_NULL)) };
+    Ok(())
+}
+
 /// `MPI_Comm_free`.
 ///
 /// # Safety
@@ -303,17 +393,52 @@ pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, comm: *mut A::Comm)
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Comm_free", |call| {
-            output(comm)?;
-            let handle = (*comm).neutral();
-            if handle == COMM_WORLD || handle == COMM_SELF {
-                return Err(neutral::ERR_COMM);
-            }
-            call.objects().comm(handle)?.attributes.delete_all(handle)?;
-            call.objects().remove_comm(handle)?.release();
-            comm.write(A::Comm::from_neutral(COMM_NULL));
-            Ok(())
+            discard(call, comm, |_| Ok(()))
         })
     }
+}
+
+/// `MPI_Comm_disconnect`: waits until all members call it, and frees the communicator. No process
+/// is cut off from another: they are all of one job, and contexts outlive the communicator's
+/// object.
+///
+/// # Safety
+/// MPI's: `comm` is valid for reads and writes; `caller` is the calling rank.
+pub unsafe extern "C" fn disconnect<A: Abi>(caller: *const c_void, comm: *mut A::Comm) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, "MPI_Comm_disconnect", |call| {
+            discard(call, comm, |object| {
+                coll::barrier(&object.collective()).map_err(engine_error)
+            })
+        })
+    }
+}
+
+/// `MPI_Intercomm_merge`, which needs an intercommunicator; there are none yet.
+///
+/// # Safety
+/// `caller` is the calling rank.
+pub unsafe extern "C" fn merge<A: Abi>(
+    caller: *const c_void,
+    comm: A::Comm,
+    _high: c_int,
+    _target: *mut A::Comm,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_comm::<A>(caller, "MPI_Intercomm_merge", comm, |call, _| {
+            not_inter(call)
+        })
+    }
+}
+
+/// Refuses an intracommunicator.
+fn not_inter<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
+    Err(call.blame(
+        neutral::ERR_COMM,
+        format_args!("it is no intercommunicator"),
+    ))
 }
 
 /// `MPI_Comm_set_name`.

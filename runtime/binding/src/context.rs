@@ -30,7 +30,7 @@ pub struct Process {
 }
 
 /// An explanation for the user: which argument, which value, what would be valid.
-type Detail = FixedText<160>;
+pub type Detail = FixedText<160>;
 
 impl Process {
     /// The process of a call.
@@ -41,6 +41,13 @@ impl Process {
     pub unsafe fn of<'a>(caller: *const c_void) -> &'a Self {
         // SAFETY: a process is leaked when it is made.
         unsafe { &*caller.cast() }
+    }
+
+    /// Takes what [`blame`] said of a failure of this class; empty if it said nothing.
+    pub fn take_detail(&self, class: i32) -> Detail {
+        let detail = self.detail.lock().take();
+        let detail = detail.filter(|&(explained, _)| explained == class);
+        detail.map(|(_, text)| text).unwrap_or_default()
     }
 }
 
@@ -115,9 +122,7 @@ pub fn raise<A: Abi>(
     class: i32,
 ) -> c_int {
     let (listener, handler) = listener.resolve(process);
-    let detail = process.detail.lock().take();
-    let detail = detail.filter(|&(explained, _)| explained == class);
-    let detail = detail.map(|(_, text)| text).unwrap_or_default();
+    let detail = process.take_detail(class);
     let site = Site {
         function,
         listener,

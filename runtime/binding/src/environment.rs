@@ -1,13 +1,14 @@
 //! Initialisation, finalisation, versions, time, memory (MPI-4.1 chapters 9 and 11).
 
 use crate::arguments::{Outcome, on_process, output};
-use crate::context::{Listener, Process, Site, comm_name, handle_error, raise};
+use crate::context::{Listener, Process, Site, blame, comm_name, handle_error, raise};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_base::boot::Lifecycle;
 use cohort_base::text::FixedText;
 use cohort_engine::{coll, lifecycle};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use spin::Mutex;
 
 mod memory;
 mod time;
@@ -26,6 +27,9 @@ pub struct Lifetime {
     thread_level: AtomicI32,
     /// Thread id of the thread that initialised MPI.
     main_thread: AtomicI32,
+    /// Uses of MPI that have begun and not ended: sessions, and the time from `MPI_Init` to
+    /// `MPI_Finalize`.
+    uses: Mutex<u32>,
 }
 
 impl Lifetime {
@@ -36,6 +40,7 @@ impl Lifetime {
             stage: AtomicU32::new(Lifecycle::Fresh as u32),
             thread_level: AtomicI32::new(neutral::THREAD_SINGLE),
             main_thread: AtomicI32::new(0),
+            uses: Mutex::new(0),
         }
     }
 
@@ -43,10 +48,41 @@ impl Lifetime {
         self.stage.load(Ordering::Acquire) == stage as u32
     }
 
-    fn reach(&self, process: &Process, stage: Lifecycle) {
+    /// How far the process has come, for messages.
+    pub(crate) fn stage_text(&self) -> &'static str {
+        match self.stage.load(Ordering::Acquire) {
+            stage if stage == Lifecycle::Fresh as u32 => "MPI has not been initialised",
+            stage if stage == Lifecycle::Finalized as u32 => "MPI has been finalised",
+            _ => "MPI is initialised",
+        }
+    }
+
+    fn reach(&self, stage: Lifecycle) {
         self.stage.store(stage as u32, Ordering::Release);
-        let record = process.objects.rank().boot();
-        record.lifecycle.store(stage as u32, Ordering::Release);
+    }
+
+    /// Begins a use of MPI. The loader then takes the end of the rank for a failure.
+    pub(crate) fn enter(&self, process: &Process) {
+        let mut uses = self.uses.lock();
+        *uses += 1;
+        if *uses == 1 {
+            let rank = process.objects.rank();
+            lifecycle::begin(rank);
+            let stage = Lifecycle::Initialized as u32;
+            rank.boot().lifecycle.store(stage, Ordering::Release);
+        }
+    }
+
+    /// Ends a use of MPI.
+    pub(crate) fn leave(&self, process: &Process) {
+        let mut uses = self.uses.lock();
+        *uses -= 1;
+        if *uses == 0 {
+            let rank = process.objects.rank();
+            lifecycle::end(rank);
+            let stage = Lifecycle::Finalized as u32;
+            rank.boot().lifecycle.store(stage, Ordering::Release);
+        }
     }
 }
 
@@ -63,17 +99,17 @@ fn thread_id() -> i32 {
 fn initialize(process: &Process, level: i32) -> Outcome<()> {
     let lifetime = &process.lifetime;
     if !lifetime.is(Lifecycle::Fresh) {
-        return Err(neutral::ERR_OTHER);
+        let what = format_args!("MPI has been initialised before");
+        return Err(blame(process.objects.rank(), neutral::ERR_OTHER, what));
     }
     lifetime.thread_level.store(level, Ordering::Relaxed);
     lifetime.main_thread.store(thread_id(), Ordering::Relaxed);
-    process
-        .objects
-        .rank()
-        .set_threads_multiple(level == neutral::THREAD_MULTIPLE);
+    if level == neutral::THREAD_MULTIPLE {
+        process.objects.rank().set_threads_multiple(true);
+    }
     process.objects.initialize();
-    lifecycle::begin(process.objects.rank());
-    lifetime.reach(process, Lifecycle::Initialized);
+    lifetime.enter(process);
+    lifetime.reach(Lifecycle::Initialized);
     Ok(())
 }
 
@@ -169,7 +205,8 @@ pub unsafe extern "C" fn finalize<A: Abi>(caller: *const c_void) -> c_int {
         let process = Process::of(caller);
         on_process::<A>(caller, "MPI_Finalize", |call| {
             if !process.lifetime.is(Lifecycle::Initialized) {
-                return Err(neutral::ERR_OTHER);
+                let what = process.lifetime.stage_text();
+                return Err(call.blame(neutral::ERR_OTHER, format_args!("{what}")));
             }
             let own = neutral::handle::COMM_SELF;
             call.objects().comm(own)?.attributes.delete_all(own)?;
@@ -178,8 +215,9 @@ pub unsafe extern "C" fn finalize<A: Abi>(caller: *const c_void) -> c_int {
             crate::p2p::flush_buffers(call)?;
             coll::barrier(&call.objects().comm(world)?.collective())
                 .map_err(crate::arguments::engine_error)?;
-            lifecycle::end(process.objects.rank());
-            process.lifetime.reach(process, Lifecycle::Finalized);
+            call.objects().end();
+            process.lifetime.leave(process);
+            process.lifetime.reach(Lifecycle::Finalized);
             Ok(())
         })
     }

@@ -7,17 +7,29 @@ use cohort_abi::{Abi, Constants, Handle, callback, neutral};
 use cohort_object::Errhandler;
 use cohort_object::errhandler::{ErrhandlerOwner, ErrorCallback, UserErrhandler};
 use core::ffi::{CStr, c_char, c_int, c_void};
+use core::marker::PhantomData;
 use neutral::handle::{ERRHANDLER_NULL, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
 
-/// A program's handler of errors on communicators.
-struct CommFunction<A: Abi>(callback::CommErrhandlerFunction<A>);
+/// A program's handler of errors on objects with handles of type `H`.
+pub(crate) struct Function<A, H> {
+    function: unsafe extern "C" fn(*mut H, *mut c_int, ...),
+    abi: PhantomData<A>,
+}
 
-impl<A: Abi> ErrorCallback for CommFunction<A> {
+impl<A: Abi, H: Handle> Function<A, H> {
+    /// Wraps the program's function.
+    pub(crate) fn new(function: unsafe extern "C" fn(*mut H, *mut c_int, ...)) -> Self {
+        let abi = PhantomData;
+        Self { function, abi }
+    }
+}
+
+impl<A: Abi, H: Handle> ErrorCallback for Function<A, H> {
     fn call(&self, object: u32, code: i32) {
-        let mut comm = A::Comm::from_neutral(object);
+        let mut handle = H::from_neutral(object);
         let mut code = A::error_out(code);
         // SAFETY: the program's function, called as MPI promises.
-        unsafe { (self.0)(&mut comm, &mut code) };
+        unsafe { (self.function)(&mut handle, &mut code) };
     }
 }
 
@@ -34,7 +46,7 @@ pub unsafe extern "C" fn comm_create_errhandler<A: Abi>(
     unsafe {
         on_process::<A>(caller, "MPI_Comm_create_errhandler", |call| {
             let function = function.ok_or(neutral::ERR_ARG)?;
-            let callback = Box::new(CommFunction::<A>(function));
+            let callback = Box::new(Function::<A, A::Comm>::new(function));
             let user = UserErrhandler::new(ErrhandlerOwner::Comm, callback);
             publish(call, &Errhandler::User(Arc::new(user)), target)
         })
@@ -45,7 +57,7 @@ pub unsafe extern "C" fn comm_create_errhandler<A: Abi>(
 ///
 /// # Safety
 /// `target` is valid for writes, or NULL.
-unsafe fn publish<A: Abi>(
+pub(crate) unsafe fn publish<A: Abi>(
     call: &Call<'_, A>,
     handler: &Errhandler,
     target: *mut A::Errhandler,
@@ -69,18 +81,23 @@ unsafe fn publish<A: Abi>(
     Ok(())
 }
 
-/// The error handler of a handle, for communicators.
-fn handler<A: Abi>(call: &Call<'_, A>, handle: A::Errhandler) -> Outcome<Errhandler> {
+/// The error handler of a handle, for objects of this kind.
+pub(crate) fn of_handle<A: Abi>(
+    call: &Call<'_, A>,
+    handle: A::Errhandler,
+    owner: ErrhandlerOwner,
+) -> Outcome<Errhandler> {
     match handle.neutral() {
         ERRORS_ARE_FATAL => Ok(Errhandler::Fatal),
         ERRORS_ABORT => Ok(Errhandler::Abort),
         ERRORS_RETURN => Ok(Errhandler::Return),
         handle => {
             let user = call.objects().errhandler(handle)?;
-            match user.owner {
-                ErrhandlerOwner::Comm => Ok(Errhandler::User(user.clone())),
-                _ => Err(neutral::ERR_ERRHANDLER),
+            if user.owner != owner {
+                let what = format_args!("it is for objects of another kind");
+                return Err(call.blame(neutral::ERR_ERRHANDLER, what));
             }
+            Ok(Errhandler::User(user.clone()))
         }
     }
 }
@@ -97,7 +114,7 @@ pub unsafe extern "C" fn comm_set_errhandler<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_set_errhandler", comm, |call, comm| {
-            let handler = handler(call, handle)?;
+            let handler = of_handle(call, handle, ErrhandlerOwner::Comm)?;
             *comm.errhandler.lock() = handler;
             Ok(())
         })

@@ -34,6 +34,7 @@ pub mod pack;
 mod pending;
 pub mod probe;
 pub mod request;
+pub mod session;
 pub mod status;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ mod several;
 mod test;
 mod wait;
 
-pub use completion::{Failure, Operation, State};
+pub use completion::{Failure, Operation, State, publish_complete};
 pub use generalized::{complete as grequest_complete, start as grequest_start};
 pub use persistent::{bsend_init, recv_init, rsend_init, send_init, ssend_init, start, startall};
 pub use query::{cancel, free, get_status, get_status_all, get_status_any, get_status_some};

@@ -3,6 +3,7 @@
 mod collectives;
 mod datatypes;
 mod messages;
+mod objects;
 mod requests;
 
 use crate::context::Process;

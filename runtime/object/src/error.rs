@@ -150,7 +150,7 @@ texts! {
     SUCCESS "no error";
     ERR_BUFFER "invalid buffer pointer";
     ERR_COUNT "invalid count";
-    ERR_TYPE "invalid datatype, or one that is not committed";
+    ERR_TYPE "invalid datatype";
     ERR_TAG "invalid tag";
     ERR_COMM "invalid communicator";
     ERR_RANK "invalid rank";
@@ -163,7 +163,7 @@ texts! {
     ERR_ARG "invalid argument";
     ERR_UNKNOWN "unknown error";
     ERR_TRUNCATE "the message is longer than the receive buffer";
-    ERR_OTHER "call before MPI_Init or after MPI_Finalize, or another misuse";
+    ERR_OTHER "an error without a class of its own";
     ERR_INTERN "internal error of the runtime";
     ERR_PENDING "the request is not complete yet";
     ERR_IN_STATUS "look at the error fields of the statuses";
@@ -209,5 +209,6 @@ texts! {
     ERR_PROC_ABORTED "a process has aborted";
     ERR_VALUE_TOO_LARGE "value too large for its type";
     ERR_ERRHANDLER "invalid error handler";
+    ERR_ABI "not possible in this ABI";
     ERR_LASTCODE "last error code";
 }

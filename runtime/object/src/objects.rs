@@ -17,6 +17,7 @@ use cohort_abi::{FIRST_DYNAMIC_DATATYPE_INDEX, INDEX_MAX, Kind, dynamic, neutral
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
 use cohort_engine::datatype::predefined_all;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use spin::{Mutex, Once};
 
 /// Communicators that exist from initialisation to finalisation.
@@ -29,6 +30,8 @@ struct Builtin {
 pub struct Objects {
     rank: &'static Rank,
     builtin: Once<Builtin>,
+    /// The same between initialisation and finalisation, NULL at other times.
+    live: AtomicPtr<Builtin>,
     comms: Slots<Box<Comm>>,
     groups: Slots<Group>,
     datatypes: Slots<Box<Datatype>>,
@@ -99,6 +102,7 @@ impl Objects {
         Self {
             rank,
             builtin: Once::new(),
+            live: AtomicPtr::new(core::ptr::null_mut()),
             comms: Slots::new(),
             groups: Slots::new(),
             datatypes: Slots::new(),
@@ -122,7 +126,7 @@ impl Objects {
     /// Makes `MPI_COMM_WORLD` and `MPI_COMM_SELF`. Not collective: members meet in the
     /// shared part by its number.
     pub fn initialize(&self) {
-        self.builtin.call_once(|| {
+        let builtin = self.builtin.call_once(|| {
             let node = self.rank.node();
             let handler = || self.initial_errhandler.lock().clone();
             let everyone = Group::new((0..node.size()).collect(), self.rank.id());
@@ -133,12 +137,20 @@ impl Objects {
             own.set_name("MPI_COMM_SELF");
             Builtin { world, own }
         });
+        let builtin = core::ptr::from_ref(builtin).cast_mut();
+        self.live.store(builtin, Ordering::Release);
+    }
+
+    /// From now on the predefined communicators are refused (`MPI_Finalize`).
+    pub fn end(&self) {
+        self.live.store(core::ptr::null_mut(), Ordering::Release);
     }
 
     /// The communicator of a handle.
     ///
     /// # Errors
-    /// `MPI_ERR_COMM`; `MPI_ERR_OTHER` for a predefined one before initialisation.
+    /// `MPI_ERR_COMM`; `MPI_ERR_OTHER` for a predefined one before initialisation or after
+    /// finalisation.
     #[inline]
     pub fn comm(&self, handle: u32) -> Outcome<&Comm> {
         match handle {
@@ -164,7 +176,9 @@ impl Objects {
 
     #[inline]
     fn builtin(&self) -> Outcome<&Builtin> {
-        self.builtin.get().ok_or(neutral::ERR_OTHER)
+        // SAFETY: NULL or what `initialize` stored, which lives as long as `self`. Acquire pairs
+        // with the release there.
+        unsafe { self.live.load(Ordering::Acquire).as_ref() }.ok_or(neutral::ERR_OTHER)
     }
 
     /// The group of a handle.

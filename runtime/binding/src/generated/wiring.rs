@@ -85,13 +85,13 @@ pub const fn table<A: Abi>() -> Table<A> {
         Comm_connect: unsupported::Comm_connect::<A>,
         Comm_create: crate::comm::create::<A>,
         Comm_create_errhandler: crate::errhandler::comm_create_errhandler::<A>,
-        Comm_create_from_group: unsupported::Comm_create_from_group::<A>,
+        Comm_create_from_group: crate::session::comm_from_group::<A>,
         Comm_create_group: crate::comm::create_group::<A>,
         Comm_create_keyval: crate::attribute::comm_create_keyval::<A>,
         Comm_delete_attr: crate::attribute::comm_delete_attr::<A>,
         Comm_detach_buffer: crate::p2p::comm_detach::<A, core::ffi::c_int>,
         Comm_detach_buffer_c: crate::p2p::comm_detach::<A, i64>,
-        Comm_disconnect: unsupported::Comm_disconnect::<A>,
+        Comm_disconnect: crate::comm::disconnect::<A>,
         Comm_dup: crate::comm::dup::<A>,
         Comm_dup_with_info: crate::comm::dup_with_info::<A>,
         Comm_f2c: cohort_abi::integer::to_comm::<A>,
@@ -105,8 +105,8 @@ pub const fn table<A: Abi>() -> Table<A> {
         Comm_get_name: crate::comm::get_name::<A>,
         Comm_get_parent: crate::comm::get_parent::<A>,
         Comm_group: crate::comm::group::<A>,
-        Comm_idup: unsupported::Comm_idup::<A>,
-        Comm_idup_with_info: unsupported::Comm_idup_with_info::<A>,
+        Comm_idup: crate::comm::idup::<A>,
+        Comm_idup_with_info: crate::comm::idup_with_info::<A>,
         Comm_iflush_buffer: crate::p2p::comm_iflush::<A>,
         Comm_join: unsupported::Comm_join::<A>,
         Comm_rank: crate::comm::rank::<A>,
@@ -275,7 +275,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Group_excl: crate::group::excl::<A>,
         Group_f2c: cohort_abi::integer::to_group::<A>,
         Group_free: crate::group::free::<A>,
-        Group_from_session_pset: unsupported::Group_from_session_pset::<A>,
+        Group_from_session_pset: crate::session::group_from_pset::<A>,
         Group_fromint: cohort_abi::integer::to_group::<A>,
         Group_incl: crate::group::incl::<A>,
         Group_intersection: crate::group::intersection::<A>,
@@ -342,7 +342,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Initialized: crate::environment::initialized::<A>,
         Intercomm_create: unsupported::Intercomm_create::<A>,
         Intercomm_create_from_groups: unsupported::Intercomm_create_from_groups::<A>,
-        Intercomm_merge: unsupported::Intercomm_merge::<A>,
+        Intercomm_merge: crate::comm::merge::<A>,
         Iprobe: crate::probe::iprobe::<A>,
         Irecv: crate::p2p::irecv::<A, core::ffi::c_int>,
         Irecv_c: crate::p2p::irecv::<A, i64>,
@@ -495,22 +495,22 @@ pub const fn table<A: Abi>() -> Table<A> {
         Session_attach_buffer: unsupported::Session_attach_buffer::<A>,
         Session_attach_buffer_c: unsupported::Session_attach_buffer_c::<A>,
         Session_c2f: cohort_abi::integer::from_session::<A>,
-        Session_call_errhandler: unsupported::Session_call_errhandler::<A>,
-        Session_create_errhandler: unsupported::Session_create_errhandler::<A>,
+        Session_call_errhandler: crate::session::call_errhandler::<A>,
+        Session_create_errhandler: crate::session::create_errhandler::<A>,
         Session_detach_buffer: unsupported::Session_detach_buffer::<A>,
         Session_detach_buffer_c: unsupported::Session_detach_buffer_c::<A>,
         Session_f2c: cohort_abi::integer::to_session::<A>,
-        Session_finalize: unsupported::Session_finalize::<A>,
+        Session_finalize: crate::session::finalize::<A>,
         Session_flush_buffer: unsupported::Session_flush_buffer::<A>,
         Session_fromint: cohort_abi::integer::to_session::<A>,
-        Session_get_errhandler: unsupported::Session_get_errhandler::<A>,
-        Session_get_info: unsupported::Session_get_info::<A>,
-        Session_get_nth_pset: unsupported::Session_get_nth_pset::<A>,
-        Session_get_num_psets: unsupported::Session_get_num_psets::<A>,
-        Session_get_pset_info: unsupported::Session_get_pset_info::<A>,
+        Session_get_errhandler: crate::session::get_errhandler::<A>,
+        Session_get_info: crate::session::get_info::<A>,
+        Session_get_nth_pset: crate::session::get_nth_pset::<A>,
+        Session_get_num_psets: crate::session::get_num_psets::<A>,
+        Session_get_pset_info: crate::session::get_pset_info::<A>,
         Session_iflush_buffer: unsupported::Session_iflush_buffer::<A>,
-        Session_init: unsupported::Session_init::<A>,
-        Session_set_errhandler: unsupported::Session_set_errhandler::<A>,
+        Session_init: crate::session::init::<A>,
+        Session_set_errhandler: crate::session::set_errhandler::<A>,
         Session_toint: cohort_abi::integer::from_session::<A>,
         Ssend: crate::p2p::ssend::<A, core::ffi::c_int>,
         Ssend_c: crate::p2p::ssend::<A, i64>,
@@ -1150,47 +1150,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_connect") }
-    }
-
-    pub unsafe extern "C" fn Comm_create_from_group<A: Abi>(
-        caller: *const c_void,
-        _group: <A as Abi>::Group,
-        _stringtag: *const c_char,
-        _info: <A as Abi>::Info,
-        _errhandler: <A as Abi>::Errhandler,
-        _newcomm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_create_from_group") }
-    }
-
-    pub unsafe extern "C" fn Comm_disconnect<A: Abi>(
-        caller: *const c_void,
-        _comm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_disconnect") }
-    }
-
-    pub unsafe extern "C" fn Comm_idup<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _newcomm: *mut <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_idup") }
-    }
-
-    pub unsafe extern "C" fn Comm_idup_with_info<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _newcomm: *mut <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_idup_with_info") }
     }
 
     pub unsafe extern "C" fn Comm_join<A: Abi>(
@@ -2569,16 +2528,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Graphdims_get") }
     }
 
-    pub unsafe extern "C" fn Group_from_session_pset<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _pset_name: *const c_char,
-        _newgroup: *mut <A as Abi>::Group,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Group_from_session_pset") }
-    }
-
     pub unsafe extern "C" fn Iallgather<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -3082,16 +3031,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Intercomm_create_from_groups") }
-    }
-
-    pub unsafe extern "C" fn Intercomm_merge<A: Abi>(
-        caller: *const c_void,
-        _intercomm: <A as Abi>::Comm,
-        _high: c_int,
-        _newintracomm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Intercomm_merge") }
     }
 
     pub unsafe extern "C" fn Ireduce<A: Abi>(
@@ -4098,24 +4037,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Session_attach_buffer_c") }
     }
 
-    pub unsafe extern "C" fn Session_call_errhandler<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _errorcode: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_call_errhandler") }
-    }
-
-    pub unsafe extern "C" fn Session_create_errhandler<A: Abi>(
-        caller: *const c_void,
-        _session_errhandler_fn: Option<callback::SessionErrhandlerFunction<A>>,
-        _errhandler: *mut <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_create_errhandler") }
-    }
-
     pub unsafe extern "C" fn Session_detach_buffer<A: Abi>(
         caller: *const c_void,
         _session: <A as Abi>::Session,
@@ -4136,70 +4057,12 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Session_detach_buffer_c") }
     }
 
-    pub unsafe extern "C" fn Session_finalize<A: Abi>(
-        caller: *const c_void,
-        _session: *mut <A as Abi>::Session,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_finalize") }
-    }
-
     pub unsafe extern "C" fn Session_flush_buffer<A: Abi>(
         caller: *const c_void,
         _session: <A as Abi>::Session,
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Session_flush_buffer") }
-    }
-
-    pub unsafe extern "C" fn Session_get_errhandler<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _errhandler: *mut <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_get_errhandler") }
-    }
-
-    pub unsafe extern "C" fn Session_get_info<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _info_used: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_get_info") }
-    }
-
-    pub unsafe extern "C" fn Session_get_nth_pset<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _info: <A as Abi>::Info,
-        _n: c_int,
-        _pset_len: *mut c_int,
-        _pset_name: *mut c_char,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_get_nth_pset") }
-    }
-
-    pub unsafe extern "C" fn Session_get_num_psets<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _info: <A as Abi>::Info,
-        _npset_names: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_get_num_psets") }
-    }
-
-    pub unsafe extern "C" fn Session_get_pset_info<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _pset_name: *const c_char,
-        _info: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_get_pset_info") }
     }
 
     pub unsafe extern "C" fn Session_iflush_buffer<A: Abi>(
@@ -4209,25 +4072,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Session_iflush_buffer") }
-    }
-
-    pub unsafe extern "C" fn Session_init<A: Abi>(
-        caller: *const c_void,
-        _info: <A as Abi>::Info,
-        _errhandler: <A as Abi>::Errhandler,
-        _session: *mut <A as Abi>::Session,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_init") }
-    }
-
-    pub unsafe extern "C" fn Session_set_errhandler<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _errhandler: <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_set_errhandler") }
     }
 
     pub unsafe extern "C" fn T_category_changed<A: Abi>(

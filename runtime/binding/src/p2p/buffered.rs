@@ -7,11 +7,11 @@
 use super::message::Outgoing;
 use crate::arguments::{Call, Outcome, engine_error, on_comm, on_process, output};
 use crate::pending::Pending;
-use crate::request::{Operation, State};
+use crate::request::publish_complete;
 use alloc::vec::Vec;
-use cohort_abi::{Abi, Constants, Count, Handle, Kind, dynamic, neutral};
+use cohort_abi::{Abi, Constants, Count, Handle, neutral};
 use cohort_engine::wait::{WaitKind, until};
-use cohort_engine::{Claim, RequestRef, Status};
+use cohort_engine::{Claim, RequestRef};
 use core::ffi::{c_int, c_void};
 
 /// The owner of the buffer that sends on any communicator may use.
@@ -184,25 +184,13 @@ unsafe fn iflush_of<A: Abi>(
 ) -> Outcome<()> {
     output(request)?;
     drain(call, owner)?;
-    let claim = &mut call.rank().enter();
-    let done = RequestRef::completed(claim, Status::EMPTY).ok_or(neutral::ERR_NO_MEM)?;
     let comm = if owner == PROCESS {
         neutral::handle::COMM_SELF
     } else {
         owner
     };
-    let state = State::Once(Operation {
-        request: done,
-        comm,
-    });
-    let index = call
-        .pending()
-        .requests
-        .insert(claim, state)
-        .ok_or(neutral::ERR_NO_MEM)?;
     // SAFETY: the caller's contract.
-    unsafe { request.write(A::Request::from_neutral(dynamic(Kind::Request, index))) };
-    Ok(())
+    unsafe { publish_complete(call, comm, request) }
 }
 
 /// `MPI_Buffer_attach`.

@@ -95,6 +95,31 @@ impl Finished {
     }
 }
 
+/// Gives the program a handle of an operation that is complete already.
+///
+/// # Safety
+/// `target` is valid for writes.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`.
+pub unsafe fn publish_complete<A: Abi>(
+    call: &Call<'_, A>,
+    comm: u32,
+    target: *mut A::Request,
+) -> Outcome<()> {
+    let claim = &mut call.rank().enter();
+    let done = cohort_engine::Status::EMPTY;
+    let request = RequestRef::completed(claim, done).ok_or(neutral::ERR_NO_MEM)?;
+    let state = State::Once(Operation { request, comm });
+    let Some(index) = call.pending().requests.insert(claim, state) else {
+        request.release(claim);
+        return Err(neutral::ERR_NO_MEM);
+    };
+    // SAFETY: the caller's contract.
+    unsafe { target.write(A::Request::from_neutral(dynamic(Kind::Request, index))) };
+    Ok(())
+}
+
 /// Decodes a handle; `None` is `MPI_REQUEST_NULL`.
 ///
 /// # Safety
