@@ -3,7 +3,7 @@
 //! A function's body returns an error class; the wrappers here turn it into a call of the right
 //! error handler, out of line. The body itself decides nothing about error handlers.
 
-use crate::context::{Listener, NOBODY, Process, blame, raise};
+use crate::context::{Listener, Process, blame, raise};
 use crate::pending::Pending;
 use crate::request::Failure;
 use alloc::vec::Vec;
@@ -236,7 +236,7 @@ pub unsafe fn on_process<A: Abi>(
     let call = unsafe { Call::<A>::new(caller) };
     match body(&call) {
         Ok(()) => A::error_out(neutral::SUCCESS),
-        Err(class) => raise::<A>(call.process, name, NOBODY, class),
+        Err(class) => raise::<A>(call.process, name, Listener::Process, class),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Communicators (MPI-4.1 section 7.4).
 
 use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm, on_process, output};
-use crate::environment::give_text;
+use crate::environment::{give_text, shortened};
 use crate::group;
 use crate::request::publish_complete;
 use alloc::boxed::Box;
@@ -458,7 +458,7 @@ pub unsafe extern "C" fn set_name<A: Abi>(
                 .to_str()
                 .map_err(|_| neutral::ERR_ARG)?;
             let limit = <A as Constants>::MAX_OBJECT_NAME - 1;
-            comm.set_name(&name[..name.floor_char_boundary(limit)]);
+            comm.set_name(shortened(name, limit));
             Ok(())
         })
     }

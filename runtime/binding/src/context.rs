@@ -70,35 +70,47 @@ pub fn attach(rank: &'static Rank) -> *const c_void {
 /// Who hears of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listener {
-    /// The communicator with this neutral handle; `MPI_COMM_SELF` if there is none.
+    /// The communicator with this neutral handle, or as `Process` if there is none.
     Comm(u32),
-    /// The session with this neutral handle; `MPI_COMM_SELF` if there is none.
+    /// The session with this neutral handle, or as `Process` if there is none.
     Session(u32),
+    /// Calls that have neither: `MPI_COMM_SELF`, or outside of initialisation and finalisation
+    /// the initial error handler (MPI-4.1, 9.3).
+    Process,
 }
 
-/// Calls that have neither communicator nor session (MPI-4.1, 9.3).
-pub const NOBODY: Listener = Listener::Comm(neutral::handle::COMM_SELF);
-
 impl Listener {
-    /// The object that hears, and its error handler.
+    /// Who hears in fact, and the error handler.
     fn resolve(self, process: &Process) -> (Self, Errhandler) {
-        let own = neutral::handle::COMM_SELF;
+        let objects = &process.objects;
         let of_comm = |handle| {
-            let object = process.objects.comm(handle).ok()?;
-            Some((Self::Comm(handle), object.errhandler.lock().clone()))
+            let object = objects.comm(handle).ok()?;
+            Some(object.errhandler.lock().clone())
         };
         let found = match self {
             Self::Comm(handle) => of_comm(handle),
-            Self::Session(handle) => process
-                .objects
-                .session(handle)
-                .ok()
-                .map(|session| (self, session.errhandler.lock().clone())),
+            Self::Session(handle) => {
+                let session = objects.session(handle).ok();
+                session.map(|session| session.errhandler.lock().clone())
+            }
+            Self::Process => None,
         };
-        found.or_else(|| of_comm(own)).unwrap_or_else(|| {
-            let initial = process.objects.initial_errhandler.lock().clone();
-            (Self::Comm(own), initial)
-        })
+        match found {
+            Some(handler) => (self, handler),
+            None => {
+                let own = of_comm(neutral::handle::COMM_SELF);
+                let handler = own.unwrap_or_else(|| objects.initial_errhandler.lock().clone());
+                (Self::Process, handler)
+            }
+        }
+    }
+
+    /// Neutral handle of the object that an error handler of the program is called for.
+    fn object(self) -> u32 {
+        match self {
+            Self::Comm(object) | Self::Session(object) => object,
+            Self::Process => neutral::handle::COMM_SELF,
+        }
     }
 }
 
@@ -144,13 +156,11 @@ pub struct Site<'a> {
 
 /// Runs an error handler; returns if it does.
 pub fn handle_error(process: &Process, site: &Site<'_>, handler: &Errhandler, code: i32) {
-    match (handler, site.listener) {
-        (Errhandler::Return, _) => {}
-        (Errhandler::User(user), Listener::Comm(object) | Listener::Session(object)) => {
-            user.callback.call(object, code);
-        }
-        (Errhandler::Fatal, _) => die(process, site, "MPI_ERRORS_ARE_FATAL", code),
-        (Errhandler::Abort, _) => die(process, site, "MPI_ERRORS_ABORT", code),
+    match handler {
+        Errhandler::Return => {}
+        Errhandler::User(user) => user.callback.call(site.listener.object(), code),
+        Errhandler::Fatal => die(process, site, "MPI_ERRORS_ARE_FATAL", code),
+        Errhandler::Abort => die(process, site, "MPI_ERRORS_ABORT", code),
     }
 }
 
@@ -159,13 +169,15 @@ fn die(process: &Process, site: &Site<'_>, handler: &str, code: i32) -> ! {
     let place = match site.listener {
         Listener::Comm(comm) => comm_name(process, comm),
         Listener::Session(_) => "a session".into(),
+        Listener::Process => String::new(),
     };
+    let on = if place.is_empty() { "" } else { " on " };
     let class = objects
         .errors
         .class_of(code)
         .unwrap_or(neutral::ERR_UNKNOWN);
     let line = FixedText::<1024>::of(format_args!(
-        "cohort: rank {}: {} failed on {place}: {}{}{} (error handler {handler})",
+        "cohort: rank {}: {} failed{on}{place}: {}{}{} (error handler {handler})",
         objects.rank().world_rank(),
         site.function,
         objects.errors.text(code).unwrap_or_default(),
@@ -198,5 +210,6 @@ pub fn comm_name(process: &Process, comm: u32) -> String {
 pub unsafe fn unsupported<A: Abi>(caller: *const c_void, name: &'static str) -> c_int {
     // SAFETY: the caller's contract.
     let process = unsafe { Process::of(caller) };
-    raise::<A>(process, name, NOBODY, neutral::ERR_UNSUPPORTED_OPERATION)
+    let class = neutral::ERR_UNSUPPORTED_OPERATION;
+    raise::<A>(process, name, Listener::Process, class)
 }

@@ -247,6 +247,15 @@ pub unsafe extern "C" fn pcontrol<A: Abi>(_caller: *const c_void, _level: c_int)
     A::error_out(neutral::SUCCESS)
 }
 
+/// The longest beginning of `text` of at most `bytes` bytes that does not cut a character.
+pub(crate) fn shortened(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// Copies `text` and a NUL to a program's buffer of `room` bytes, and its length.
 ///
 /// # Safety
@@ -262,10 +271,7 @@ pub(crate) unsafe fn give_text(
 ) -> Outcome<()> {
     output(target)?;
     output(length)?;
-    let mut end = text.len().min(room - 1);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = shortened(text, room - 1).len();
     // SAFETY: `end` bytes and the NUL fit, by the caller's contract.
     unsafe {
         text.as_ptr().copy_to_nonoverlapping(target.cast(), end);

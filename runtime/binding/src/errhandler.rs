@@ -1,6 +1,7 @@
 //! Error handlers, and the errors that programs add (MPI-4.1 sections 9.3 and 9.5).
 
 use crate::arguments::{Call, Outcome, on_comm, on_process, output};
+use crate::environment::shortened;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use cohort_abi::{Abi, Constants, Handle, callback, neutral};
@@ -221,7 +222,7 @@ pub unsafe extern "C" fn add_error_string<A: Abi>(
                 .to_str()
                 .map_err(|_| neutral::ERR_ARG)?;
             let limit = <A as Constants>::MAX_ERROR_STRING - 1;
-            let text = &text[..text.floor_char_boundary(limit)];
+            let text = shortened(text, limit);
             call.objects().errors.set_text(A::error_in(code), text)
         })
     }

@@ -163,7 +163,7 @@ texts! {
     ERR_ARG "invalid argument";
     ERR_UNKNOWN "unknown error";
     ERR_TRUNCATE "the message is longer than the receive buffer";
-    ERR_OTHER "an error without a class of its own";
+    ERR_OTHER "other error";
     ERR_INTERN "internal error of the runtime";
     ERR_PENDING "the request is not complete yet";
     ERR_IN_STATUS "look at the error fields of the statuses";

@@ -39,7 +39,7 @@ pub struct Objects {
     keyvals: Slots<Arc<Keyval>>,
     infos: Slots<Box<Info>>,
     sessions: Slots<Box<Session>>,
-    predefined: Once<Vec<Box<Datatype>>>,
+    predefined: Once<Vec<Datatype>>,
     environment: Once<Info>,
     /// Errors that the program added.
     pub errors: ErrorTable,
@@ -242,14 +242,11 @@ impl Objects {
     }
 
     fn predefined_datatype(&self, handle: u32) -> Option<&Datatype> {
-        let all = self.predefined.call_once(|| {
-            predefined_all()
-                .map(|layout| Box::new(Datatype::predefined(layout)))
-                .collect()
-        });
+        let all = self
+            .predefined
+            .call_once(|| predefined_all().map(Datatype::predefined).collect());
         all.iter()
             .find(|datatype| datatype.layout.handle() == handle)
-            .map(|found| &**found)
     }
 
     /// Takes the datatype of a dynamic handle out.
