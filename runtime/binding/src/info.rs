@@ -296,3 +296,21 @@ pub unsafe extern "C" fn hw_resources<A: Abi>(
         })
     }
 }
+
+/// `MPI_Abi_get_info` (MPI-5.0 chapter 20): the sizes of the address-like types, in bytes.
+///
+/// # Safety
+/// MPI's: `target` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn abi<A: Abi>(caller: *const c_void, target: *mut A::Info) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_process::<A>(caller, "MPI_Abi_get_info", |call| {
+            let sizes = Info::default();
+            // MPI_Aint is a pointer's size, MPI_Count and MPI_Offset have 64 bits, in every ABI.
+            for key in ["mpi_aint_size", "mpi_count_size", "mpi_offset_size"] {
+                sizes.set(key, "8")?;
+            }
+            publish(call, sizes, target)
+        })
+    }
+}

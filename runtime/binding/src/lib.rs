@@ -38,6 +38,7 @@ pub mod session;
 pub mod status;
 #[cfg(test)]
 mod tests;
+pub mod tool;
 pub mod topology;
 
 pub use context::{attach, unsupported};

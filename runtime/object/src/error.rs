@@ -210,5 +210,23 @@ texts! {
     ERR_VALUE_TOO_LARGE "value too large for its type";
     ERR_ERRHANDLER "invalid error handler";
     ERR_ABI "not possible in this ABI";
+    T_ERR_CANNOT_INIT "the tool interface cannot be opened now";
+    T_ERR_NOT_ACCESSIBLE "not accessible";
+    T_ERR_NOT_INITIALIZED "the tool interface is not open";
+    T_ERR_NOT_SUPPORTED "not supported";
+    T_ERR_MEMORY "out of memory";
+    T_ERR_INVALID "invalid argument";
+    T_ERR_INVALID_INDEX "invalid index";
+    T_ERR_INVALID_ITEM "invalid item";
+    T_ERR_INVALID_SESSION "invalid session";
+    T_ERR_INVALID_HANDLE "invalid handle";
+    T_ERR_INVALID_NAME "no variable, event or category has this name";
+    T_ERR_OUT_OF_HANDLES "no handles left";
+    T_ERR_OUT_OF_SESSIONS "no sessions left";
+    T_ERR_CVAR_SET_NOT_NOW "the variable cannot be set now";
+    T_ERR_CVAR_SET_NEVER "the variable cannot be set";
+    T_ERR_PVAR_NO_WRITE "the variable cannot be written";
+    T_ERR_PVAR_NO_STARTSTOP "the variable cannot be started or stopped";
+    T_ERR_PVAR_NO_ATOMIC "the variable cannot be read and reset in one step";
     ERR_LASTCODE "last error code";
 }

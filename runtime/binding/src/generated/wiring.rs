@@ -9,7 +9,7 @@ pub const fn table<A: Abi>() -> Table<A> {
     Table {
         Abi_get_fortran_booleans: unsupported::Abi_get_fortran_booleans::<A>,
         Abi_get_fortran_info: unsupported::Abi_get_fortran_info::<A>,
-        Abi_get_info: unsupported::Abi_get_info::<A>,
+        Abi_get_info: crate::info::abi::<A>,
         Abi_get_version: crate::environment::abi_get_version::<A>,
         Abi_set_fortran_booleans: unsupported::Abi_set_fortran_booleans::<A>,
         Abi_set_fortran_info: unsupported::Abi_set_fortran_info::<A>,
@@ -130,12 +130,12 @@ pub const fn table<A: Abi>() -> Table<A> {
         Dist_graph_neighbors: unsupported::Dist_graph_neighbors::<A>,
         Dist_graph_neighbors_count: unsupported::Dist_graph_neighbors_count::<A>,
         Errhandler_c2f: cohort_abi::integer::from_errhandler::<A>,
-        Errhandler_create: unsupported::Errhandler_create::<A>,
+        Errhandler_create: crate::errhandler::comm_create_errhandler::<A>,
         Errhandler_f2c: cohort_abi::integer::to_errhandler::<A>,
         Errhandler_free: crate::errhandler::free::<A>,
         Errhandler_fromint: cohort_abi::integer::to_errhandler::<A>,
-        Errhandler_get: unsupported::Errhandler_get::<A>,
-        Errhandler_set: unsupported::Errhandler_set::<A>,
+        Errhandler_get: crate::errhandler::comm_get_errhandler::<A>,
+        Errhandler_set: crate::errhandler::comm_set_errhandler::<A>,
         Errhandler_toint: cohort_abi::integer::from_errhandler::<A>,
         Error_class: crate::environment::error_class::<A>,
         Error_string: crate::environment::error_string::<A>,
@@ -534,18 +534,18 @@ pub const fn table<A: Abi>() -> Table<A> {
         Status_set_error: crate::status::set_error::<A>,
         Status_set_source: crate::status::set_source::<A>,
         Status_set_tag: crate::status::set_tag::<A>,
-        T_category_changed: unsupported::T_category_changed::<A>,
+        T_category_changed: crate::tool::category_changed::<A>,
         T_category_get_categories: unsupported::T_category_get_categories::<A>,
         T_category_get_cvars: unsupported::T_category_get_cvars::<A>,
         T_category_get_events: unsupported::T_category_get_events::<A>,
-        T_category_get_index: unsupported::T_category_get_index::<A>,
+        T_category_get_index: crate::tool::category_get_index::<A>,
         T_category_get_info: unsupported::T_category_get_info::<A>,
-        T_category_get_num: unsupported::T_category_get_num::<A>,
+        T_category_get_num: crate::tool::category_get_num::<A>,
         T_category_get_num_events: unsupported::T_category_get_num_events::<A>,
         T_category_get_pvars: unsupported::T_category_get_pvars::<A>,
-        T_cvar_get_index: unsupported::T_cvar_get_index::<A>,
+        T_cvar_get_index: crate::tool::cvar_get_index::<A>,
         T_cvar_get_info: unsupported::T_cvar_get_info::<A>,
-        T_cvar_get_num: unsupported::T_cvar_get_num::<A>,
+        T_cvar_get_num: crate::tool::cvar_get_num::<A>,
         T_cvar_handle_alloc: unsupported::T_cvar_handle_alloc::<A>,
         T_cvar_handle_free: unsupported::T_cvar_handle_free::<A>,
         T_cvar_read: unsupported::T_cvar_read::<A>,
@@ -555,9 +555,9 @@ pub const fn table<A: Abi>() -> Table<A> {
         T_event_callback_get_info: unsupported::T_event_callback_get_info::<A>,
         T_event_callback_set_info: unsupported::T_event_callback_set_info::<A>,
         T_event_copy: unsupported::T_event_copy::<A>,
-        T_event_get_index: unsupported::T_event_get_index::<A>,
+        T_event_get_index: crate::tool::event_get_index::<A>,
         T_event_get_info: unsupported::T_event_get_info::<A>,
-        T_event_get_num: unsupported::T_event_get_num::<A>,
+        T_event_get_num: crate::tool::event_get_num::<A>,
         T_event_get_source: unsupported::T_event_get_source::<A>,
         T_event_get_timestamp: unsupported::T_event_get_timestamp::<A>,
         T_event_handle_alloc: unsupported::T_event_handle_alloc::<A>,
@@ -567,11 +567,11 @@ pub const fn table<A: Abi>() -> Table<A> {
         T_event_read: unsupported::T_event_read::<A>,
         T_event_register_callback: unsupported::T_event_register_callback::<A>,
         T_event_set_dropped_handler: unsupported::T_event_set_dropped_handler::<A>,
-        T_finalize: unsupported::T_finalize::<A>,
-        T_init_thread: unsupported::T_init_thread::<A>,
-        T_pvar_get_index: unsupported::T_pvar_get_index::<A>,
+        T_finalize: crate::tool::finalize::<A>,
+        T_init_thread: crate::tool::init_thread::<A>,
+        T_pvar_get_index: crate::tool::pvar_get_index::<A>,
         T_pvar_get_info: unsupported::T_pvar_get_info::<A>,
-        T_pvar_get_num: unsupported::T_pvar_get_num::<A>,
+        T_pvar_get_num: crate::tool::pvar_get_num::<A>,
         T_pvar_handle_alloc: unsupported::T_pvar_handle_alloc::<A>,
         T_pvar_handle_free: unsupported::T_pvar_handle_free::<A>,
         T_pvar_read: unsupported::T_pvar_read::<A>,
@@ -583,7 +583,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         T_pvar_stop: unsupported::T_pvar_stop::<A>,
         T_pvar_write: unsupported::T_pvar_write::<A>,
         T_source_get_info: unsupported::T_source_get_info::<A>,
-        T_source_get_num: unsupported::T_source_get_num::<A>,
+        T_source_get_num: crate::tool::source_get_num::<A>,
         T_source_get_timestamp: unsupported::T_source_get_timestamp::<A>,
         Test: crate::request::test::<A>,
         Test_cancelled: crate::status::test_cancelled::<A>,
@@ -733,14 +733,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Abi_get_fortran_info") }
-    }
-
-    pub unsafe extern "C" fn Abi_get_info<A: Abi>(
-        caller: *const c_void,
-        _info: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Abi_get_info") }
     }
 
     pub unsafe extern "C" fn Abi_set_fortran_booleans<A: Abi>(
@@ -1262,33 +1254,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Dist_graph_neighbors_count") }
-    }
-
-    pub unsafe extern "C" fn Errhandler_create<A: Abi>(
-        caller: *const c_void,
-        _comm_errhandler_fn: Option<callback::CommErrhandlerFunction<A>>,
-        _errhandler: *mut <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Errhandler_create") }
-    }
-
-    pub unsafe extern "C" fn Errhandler_get<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _errhandler: *mut <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Errhandler_get") }
-    }
-
-    pub unsafe extern "C" fn Errhandler_set<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _errhandler: <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Errhandler_set") }
     }
 
     pub unsafe extern "C" fn Exscan_init<A: Abi>(
@@ -4074,14 +4039,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Session_iflush_buffer") }
     }
 
-    pub unsafe extern "C" fn T_category_changed<A: Abi>(
-        caller: *const c_void,
-        _update_number: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_category_changed") }
-    }
-
     pub unsafe extern "C" fn T_category_get_categories<A: Abi>(
         caller: *const c_void,
         _cat_index: c_int,
@@ -4112,15 +4069,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_T_category_get_events") }
     }
 
-    pub unsafe extern "C" fn T_category_get_index<A: Abi>(
-        caller: *const c_void,
-        _name: *const c_char,
-        _cat_index: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_category_get_index") }
-    }
-
     pub unsafe extern "C" fn T_category_get_info<A: Abi>(
         caller: *const c_void,
         _cat_index: c_int,
@@ -4134,14 +4082,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_T_category_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_category_get_num<A: Abi>(
-        caller: *const c_void,
-        _num_cat: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_category_get_num") }
     }
 
     pub unsafe extern "C" fn T_category_get_num_events<A: Abi>(
@@ -4163,15 +4103,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_T_category_get_pvars") }
     }
 
-    pub unsafe extern "C" fn T_cvar_get_index<A: Abi>(
-        caller: *const c_void,
-        _name: *const c_char,
-        _cvar_index: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_cvar_get_index") }
-    }
-
     pub unsafe extern "C" fn T_cvar_get_info<A: Abi>(
         caller: *const c_void,
         _cvar_index: c_int,
@@ -4187,14 +4118,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_T_cvar_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_cvar_get_num<A: Abi>(
-        caller: *const c_void,
-        _num_cvar: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_cvar_get_num") }
     }
 
     pub unsafe extern "C" fn T_cvar_handle_alloc<A: Abi>(
@@ -4286,15 +4209,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_T_event_copy") }
     }
 
-    pub unsafe extern "C" fn T_event_get_index<A: Abi>(
-        caller: *const c_void,
-        _name: *const c_char,
-        _event_index: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_get_index") }
-    }
-
     pub unsafe extern "C" fn T_event_get_info<A: Abi>(
         caller: *const c_void,
         _event_index: c_int,
@@ -4312,14 +4226,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_T_event_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_event_get_num<A: Abi>(
-        caller: *const c_void,
-        _num_events: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_get_num") }
     }
 
     pub unsafe extern "C" fn T_event_get_source<A: Abi>(
@@ -4410,30 +4316,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_T_event_set_dropped_handler") }
     }
 
-    pub unsafe extern "C" fn T_finalize<A: Abi>(caller: *const c_void) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_finalize") }
-    }
-
-    pub unsafe extern "C" fn T_init_thread<A: Abi>(
-        caller: *const c_void,
-        _required: c_int,
-        _provided: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_init_thread") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_get_index<A: Abi>(
-        caller: *const c_void,
-        _name: *const c_char,
-        _var_class: c_int,
-        _pvar_index: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_get_index") }
-    }
-
     pub unsafe extern "C" fn T_pvar_get_info<A: Abi>(
         caller: *const c_void,
         _pvar_index: c_int,
@@ -4452,14 +4334,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_get_num<A: Abi>(
-        caller: *const c_void,
-        _num_pvar: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_get_num") }
     }
 
     pub unsafe extern "C" fn T_pvar_handle_alloc<A: Abi>(
@@ -4570,14 +4444,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_T_source_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_source_get_num<A: Abi>(
-        caller: *const c_void,
-        _num_sources: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_source_get_num") }
     }
 
     pub unsafe extern "C" fn T_source_get_timestamp<A: Abi>(

@@ -238,3 +238,31 @@ fn after_finalisation_the_predefined_communicators_are_refused() {
         assert_eq!((code, rank), (neutral::ERR_OTHER, -1));
     });
 }
+
+#[test]
+fn the_tool_interface_has_nothing_to_show() {
+    run(1, |program| {
+        let mut number = -1;
+        let mut count = |expected, code| {
+            assert_eq!(mpi!(program, T_cvar_get_num, &mut number), code);
+            assert_eq!(number, expected);
+        };
+        count(-1, neutral::T_ERR_NOT_INITIALIZED);
+        let mut level = -1;
+        assert_eq!(
+            mpi!(program, T_init_thread, neutral::THREAD_SINGLE, &mut level),
+            0
+        );
+        assert_eq!(level, neutral::THREAD_SINGLE);
+        count(0, neutral::SUCCESS);
+        let code = mpi!(
+            program,
+            T_cvar_get_index,
+            c"COHORT_WAIT".as_ptr(),
+            &mut level
+        );
+        assert_eq!(code, neutral::T_ERR_INVALID_NAME);
+        assert_eq!(mpi!(program, T_finalize), neutral::SUCCESS);
+        assert_eq!(mpi!(program, T_finalize), neutral::T_ERR_NOT_INITIALIZED);
+    });
+}
