@@ -9,11 +9,7 @@ use support::{Folder, Outcome, run_command};
 /// A folder that looks like an installation, with the stand-in as node image.
 fn installation(name: &str) -> Folder {
     let folder = Folder::new(name);
-    std::fs::copy(
-        env!("CARGO_BIN_EXE_pip-exec"),
-        folder.path().join("pip-exec"),
-    )
-    .unwrap();
+    folder.pip_exec();
     folder.compile("fake_node.c", "libcohort_node.so", &["-shared", "-fPIC"]);
     folder
 }
@@ -61,11 +57,7 @@ fn a_rank_that_leaves_without_finalize_ends_the_job() {
 #[test]
 fn an_incomplete_installation_is_named() {
     let folder = Folder::new("incomplete");
-    std::fs::copy(
-        env!("CARGO_BIN_EXE_pip-exec"),
-        folder.path().join("pip-exec"),
-    )
-    .unwrap();
+    folder.pip_exec();
     let outcome = run_in(&folder, "-n 2 true");
     assert_eq!(outcome.status, 2);
     assert!(

@@ -138,8 +138,7 @@ fn more_ranks_than_the_system_allows() {
         return;
     }
     let folder = Folder::new("nproc");
-    let copy = folder.path().join("pip-exec");
-    std::fs::copy(env!("CARGO_BIN_EXE_pip-exec"), &copy).unwrap();
+    let copy = folder.pip_exec();
     let mut command = std::process::Command::new(copy);
     command
         .args(["--no-mpi", "-n", "200", "/bin/true"])

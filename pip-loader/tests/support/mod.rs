@@ -35,6 +35,23 @@ impl Folder {
         path
     }
 
+    /// A copy of `pip-exec`. A child process writes it: were the file open for writing here,
+    /// another test's child could inherit it, and starting it would fail with ETXTBSY.
+    pub fn pip_exec(&self) -> PathBuf {
+        let copy = self.0.join("pip-exec");
+        let status = Command::new("cp")
+            .arg(env!("CARGO_BIN_EXE_pip-exec"))
+            .arg(&copy)
+            .status()
+            .expect("cp is installed");
+        assert!(
+            status.success(),
+            "cannot copy pip-exec to {}",
+            copy.display()
+        );
+        copy
+    }
+
     /// Compiles a fixture to `output` with the compiler that its suffix asks for.
     pub fn compile(&self, fixture: &str, output: &str, arguments: &[&str]) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR"))
