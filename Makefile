@@ -64,4 +64,5 @@ peers: build
 
 lint: system
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --workspace --exclude cohort-tests --all-targets -- -D warnings
+	cargo clippy -p cohort-tests --all-targets -- -D warnings

@@ -105,6 +105,10 @@ impl Node {
                 places: places.as_ptr(),
                 places_len: places.len() as u32,
                 report_fd: libc::STDERR_FILENO,
+                node: 0,
+                nodes: 1,
+                homes: std::ptr::null(),
+                network: std::ptr::null(),
             }));
             this.open_image(&folder.join(NODE_IMAGE), boot)?;
         }

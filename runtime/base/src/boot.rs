@@ -20,7 +20,7 @@ pub const AT_COHORT: u64 = 0x434f_484f_5254; // "COHORT"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -41,6 +41,16 @@ pub struct CpuPlace {
     pub l3: u32,
     /// NUMA node.
     pub numa: u32,
+}
+
+/// Where one rank of the job lives.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Home {
+    /// Index of its node in the job.
+    pub node: u32,
+    /// Its index on that node.
+    pub local_rank: u32,
 }
 
 /// What the node image is told about its node, once, before any rank starts.
@@ -67,6 +77,15 @@ pub struct NodeBoot {
     pub places_len: u32,
     /// File descriptor that the node image writes reports to (2).
     pub report_fd: i32,
+    /// Index of this node in the job.
+    pub node: u32,
+    /// Nodes of the job.
+    pub nodes: u32,
+    /// Where each rank of the job lives, `world_ranks` records in the order of `MPI_COMM_WORLD`;
+    /// NULL when the job has one node, whose ranks then are numbered alike here and there.
+    pub homes: *const Home,
+    /// The network, a record of the crate `cohort-fabric`; NULL when the job has one node.
+    pub network: *const c_void,
 }
 
 /// One rank, as the loader made it.

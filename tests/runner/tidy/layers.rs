@@ -7,7 +7,12 @@ use std::process::Command;
 /// Crates from the bottom up; a crate may use those of the lines above its own.
 const LAYERS: [&[&str]; 9] = [
     &["cohort-base"],
-    &["cohort-alloc", "cohort-steal", "cohort-abi"],
+    &[
+        "cohort-alloc",
+        "cohort-steal",
+        "cohort-fabric",
+        "cohort-abi",
+    ],
     &["cohort-engine"],
     &["cohort-object"],
     &["cohort-binding"],
@@ -21,10 +26,11 @@ const LAYERS: [&[&str]; 9] = [
 const LOADER: &str = "pip-loader";
 
 /// Crates whose code may run on any task of the node.
-const STEALABLE: [&str; 4] = [
+const STEALABLE: [&str; 5] = [
     "cohort-base",
     "cohort-alloc",
     "cohort-steal",
+    "cohort-fabric",
     "cohort-engine",
 ];
 

@@ -132,6 +132,10 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         places: null(),
         places_len: 0,
         report_fd: 2,
+        node: 0,
+        nodes: 1,
+        homes: std::ptr::null(),
+        network: std::ptr::null(),
     }));
     (node, rank)
 }

@@ -42,6 +42,10 @@ static NODE: Once<NodeBoot> = Once(UnsafeCell::new(NodeBoot {
     places: core::ptr::null(),
     places_len: 0,
     report_fd: 2,
+    node: 0,
+    nodes: 1,
+    homes: core::ptr::null(),
+    network: core::ptr::null(),
 }));
 
 /// Longest path of the node image, with its NUL.

@@ -56,7 +56,7 @@ pub(super) unsafe fn move_strided(
             24 => fixed::<24>(from, from_stride, to, to_stride, count),
             32 => fixed::<32>(from, from_stride, to, to_stride, count),
             64 => fixed::<64>(from, from_stride, to, to_stride, count),
-            _ if block % 8 == 0 && block <= WORDWISE_MAX => {
+            _ if block.is_multiple_of(8) && block <= WORDWISE_MAX => {
                 each(from, from_stride, to, to_stride, count, |from, to| {
                     for word in 0..block / 8 {
                         // SAFETY: the word lies inside the block.

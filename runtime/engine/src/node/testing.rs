@@ -33,6 +33,10 @@ impl Node {
             places: null(),
             places_len: 0,
             report_fd: 2,
+            node: 0,
+            nodes: 1,
+            homes: core::ptr::null(),
+            network: core::ptr::null(),
         };
         Self::create(Box::leak(Box::new(boot)), settings).expect("memory for a node")
     }
