@@ -13,9 +13,12 @@
 #![no_std]
 
 pub mod boot;
+mod peer;
 pub mod settings;
 pub mod sync;
 pub mod text;
+
+pub use peer::Peer;
 
 /// Index of a rank on its node: `0..NodeBoot::node_ranks`.
 pub type LocalRank = u32;

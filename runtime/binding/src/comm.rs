@@ -324,7 +324,7 @@ pub unsafe extern "C" fn split<A: Abi>(
     }
 }
 
-/// `MPI_Comm_split_type`: every rank of a node shares memory with all others.
+/// `MPI_Comm_split_type`: the ranks of a node share memory.
 ///
 /// # Safety
 /// MPI's: `target` is valid for writes; `caller` is the calling rank.
@@ -348,13 +348,18 @@ pub unsafe extern "C" fn split_type<A: Abi>(
             let included = match A::split_type_in(split_type) {
                 neutral::COMM_TYPE_SHARED => true,
                 _ if split_type == neutral::UNDEFINED => false,
-                // The one resource that is known here is the node's memory, which is never
-                // smaller than the communicator; other resources give MPI_COMM_NULL.
+                // The one resource that is known here is the node's memory; other resources
+                // give MPI_COMM_NULL.
                 neutral::COMM_TYPE_HW_GUIDED | neutral::COMM_TYPE_RESOURCE_GUIDED => shared()?,
                 neutral::COMM_TYPE_HW_UNGUIDED => false,
                 _ => return Err(neutral::ERR_ARG),
             };
-            let color = if included { 0 } else { neutral::UNDEFINED };
+            let node = call.rank().node().boot().node;
+            let color = if included {
+                node as i32
+            } else {
+                neutral::UNDEFINED
+            };
             publish(call, comm.split(color, key)?, target)
         })
     }

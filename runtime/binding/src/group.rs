@@ -73,7 +73,7 @@ macro_rules! algebra {
             unsafe {
                 on_process::<A>(caller, $mpi, |call| {
                     let (first, second) = (group(call, first)?, group(call, second)?);
-                    publish(call, first.$name(call.rank().id(), &second), new)
+                    publish(call, first.$name(call.rank().peer(), &second), new)
                 })
             }
         }
@@ -132,7 +132,7 @@ macro_rules! choices {
             unsafe {
                 on_process::<A>(caller, $mpi, |call| {
                     let old = group(call, old)?;
-                    publish(call, old.$method(call.rank().id(), &ranks(list, count)?)?, new)
+                    publish(call, old.$method(call.rank().peer(), &ranks(list, count)?)?, new)
                 })
             }
         }
@@ -165,7 +165,7 @@ macro_rules! range_choices {
                 on_process::<A>(caller, $mpi, |call| {
                     let old = group(call, old)?;
                     let named = old.expand(&ranges(list, count)?)?;
-                    publish(call, old.$method(call.rank().id(), &named)?, new)
+                    publish(call, old.$method(call.rank().peer(), &named)?, new)
                 })
             }
         }

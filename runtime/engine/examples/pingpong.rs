@@ -3,6 +3,7 @@
 //!
 //! `cargo run --release -p cohort-engine --features testing --example pingpong`
 
+use cohort_base::Peer;
 use cohort_base::settings::{Settings, WaitMode};
 use cohort_engine::datatype::{TypeRef, predefined};
 use cohort_engine::{Envelope, Node, Rank, SendMode, Source, Tag, recv, send};
@@ -48,15 +49,16 @@ fn bare_half(line: &Line, side: u32, rounds: u32) {
 }
 
 fn message_half(rank: &Rank, bytes: &mut [u8], datatype: &TypeRef, rounds: u32) {
-    let peer = 1 - rank.id();
+    let other = 1 - rank.id();
+    let peer = Peer::local(other);
     let envelope = Envelope {
         context: 2,
         source: rank.id() as i32,
         tag: 1,
     };
     let source = Source::Rank {
-        world: peer,
-        comm_rank: peer as i32,
+        peer,
+        comm_rank: other as i32,
     };
     let count = bytes.len() as u64;
     for _ in 0..rounds {

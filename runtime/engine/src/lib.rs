@@ -49,6 +49,8 @@ mod outbox;
 #[cfg(not(loom))]
 pub mod p2p;
 #[cfg(not(loom))]
+mod peers;
+#[cfg(not(loom))]
 mod poller;
 #[cfg(not(loom))]
 pub mod probe;
@@ -69,7 +71,7 @@ pub mod wait;
 
 #[cfg(not(loom))]
 pub use claim::Claim;
-pub use cohort_base::LocalRank;
+pub use cohort_base::{LocalRank, Peer};
 #[cfg(not(loom))]
 pub use error::EngineError;
 #[cfg(not(loom))]

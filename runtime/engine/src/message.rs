@@ -1,6 +1,6 @@
 //! The vocabulary of messages: envelopes, what a receive asks for, and what it is told.
 
-use cohort_base::LocalRank;
+use cohort_base::Peer;
 
 /// What identifies a message to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +33,8 @@ pub enum Source {
     Any,
     /// One rank.
     Rank {
-        /// Its index on the node.
-        world: LocalRank,
+        /// Who it is.
+        peer: Peer,
         /// Its rank in the communicator, compared with [`Envelope::source`].
         comm_rank: i32,
     },

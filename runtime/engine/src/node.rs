@@ -2,20 +2,21 @@
 
 use crate::inbox::Inbox;
 use crate::outbox::Outbox;
+use crate::peers::Peers;
 use crate::rank::{Parts, Rank};
 use crate::ring::Ring;
-use cohort_base::LocalRank;
 use cohort_base::boot::{CpuPlace, NodeBoot};
 use cohort_base::settings::{Settings, WaitMode};
 use cohort_base::sync::Barriers;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_steal::idle::IdleSet;
 use cohort_steal::policy::{ProgressPolicy, Worker, policy};
 use cohort_steal::stats::Counters;
 use core::fmt;
 use core::ptr::{NonNull, null_mut};
 
-/// Communicator numbers below this one are predefined (world, self).
+/// Communicator numbers below this one are predefined.
 const FIRST_CONTEXT: u32 = 2;
 
 /// All ranks of one address space. Never unmade.
@@ -29,6 +30,7 @@ pub struct Node {
     boot: &'static NodeBoot,
     idle: &'static [AtomicU64],
     contexts: AtomicU32,
+    peers: Peers,
 }
 
 // SAFETY: `ranks` points to ranks that are shared and live for ever.
@@ -68,7 +70,8 @@ impl Node {
                 settings,
                 boot,
                 idle: core::slice::from_raw_parts(idle, IdleSet::words(size)),
-                contexts: AtomicU32::new(FIRST_CONTEXT),
+                contexts: AtomicU32::new(0),
+                peers: Peers::new(boot),
             });
             let node: &'static Self = node.as_ref();
             for id in 0..size {
@@ -109,10 +112,44 @@ impl Node {
         self.boot
     }
 
-    /// A number that no communicator of this node has had: it owns contexts `2n` and `2n + 1`.
-    /// Numbers 0 and 1 are those of `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
+    /// A number that no communicator of the job has had: it owns contexts `2n` and `2n + 1`.
+    /// Number 0 is that of `MPI_COMM_WORLD`, 1 that of the runtime's own messages.
+    ///
+    /// Nodes draw from interleaved sequences, so that they need not agree.
     pub fn next_context(&self) -> u32 {
-        self.contexts.fetch_add(1, Ordering::Relaxed)
+        let drawn = self.contexts.fetch_add(1, Ordering::Relaxed);
+        FIRST_CONTEXT + drawn * self.boot.nodes.max(1) + self.boot.node
+    }
+
+    /// The index of a peer that is a rank of this node.
+    #[inline]
+    #[must_use]
+    pub fn local(&self, peer: Peer) -> Option<LocalRank> {
+        (peer.index() < self.size).then_some(peer.index())
+    }
+
+    /// The peer with this rank in `MPI_COMM_WORLD`. Panics when there is none.
+    #[must_use]
+    pub fn peer(&self, world: WorldRank) -> Peer {
+        self.peers.of_world(world)
+    }
+
+    /// A peer's rank in `MPI_COMM_WORLD`. Panics when there is none.
+    #[must_use]
+    pub fn world_rank(&self, peer: Peer) -> WorldRank {
+        self.peers.world_rank(peer)
+    }
+
+    /// The index in the job of the node that a peer lives on.
+    #[must_use]
+    pub fn home_node(&self, peer: Peer) -> u32 {
+        self.peers.home_node(peer)
+    }
+
+    /// Ranks of the job.
+    #[must_use]
+    pub fn world_size(&self) -> u32 {
+        self.boot.world_ranks
     }
 
     /// Whether ranks outnumber CPUs, so that waiting ranks sleep soon.

@@ -11,8 +11,8 @@ use crate::rank::Rank;
 use crate::request::{Buffer, Queue, Request, RequestRef};
 use crate::ring::PayloadKind;
 use crate::wait::{WaitKind, until_claimed};
-use cohort_base::LocalRank;
 use cohort_base::sync::pause;
+use cohort_base::{LocalRank, Peer};
 use core::ptr::NonNull;
 
 /// Messages that may wait for room to one receiver before a blocking send waits too.
@@ -39,7 +39,7 @@ pub unsafe fn isend(
     buffer: *const u8,
     count: u64,
     datatype: &TypeRef,
-    to: LocalRank,
+    to: Peer,
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<RequestRef, EngineError> {
@@ -49,6 +49,9 @@ pub unsafe fn isend(
         datatype,
     };
     let layout = buffer.layout();
+    let Some(to) = claim.rank().node().local(to) else {
+        return Err(EngineError::Unsupported);
+    };
     // SAFETY: the caller's promise.
     unsafe {
         if is_eager(claim.rank(), layout.bytes(), mode) {
@@ -71,9 +74,12 @@ pub unsafe fn isend_owned(
     claim: &mut Claim<'_>,
     block: NonNull<u8>,
     bytes: u64,
-    to: LocalRank,
+    to: Peer,
     envelope: Envelope,
 ) -> Result<RequestRef, EngineError> {
+    let Some(to) = claim.rank().node().local(to) else {
+        return Err(EngineError::Unsupported);
+    };
     // SAFETY: the caller's promise.
     unsafe { eager::send_owned(claim, block, bytes, to, envelope)? };
     Ok(claim.rank().sent())
@@ -116,10 +122,10 @@ pub unsafe fn irecv(
 }
 
 /// The only sender whose messages fit, if there is only one.
-pub(crate) fn sender_of(from: Source) -> Option<LocalRank> {
+pub(crate) fn sender_of(from: Source) -> Option<Peer> {
     match from {
         Source::Any => None,
-        Source::Rank { world, .. } => Some(world),
+        Source::Rank { peer, .. } => Some(peer),
     }
 }
 
@@ -167,7 +173,7 @@ pub unsafe fn send(
     buffer: *const u8,
     count: u64,
     datatype: &TypeRef,
-    to: LocalRank,
+    to: Peer,
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<(), EngineError> {
@@ -175,7 +181,9 @@ pub unsafe fn send(
     let mut claim = rank.enter();
     // SAFETY: the caller's promise.
     unsafe {
-        if is_eager(rank, layout.bytes(), mode) {
+        if let Some(to) = rank.node().local(to)
+            && is_eager(rank, layout.bytes(), mode)
+        {
             eager::send(&mut claim, layout, to, envelope)?;
             if (*claim.outbox(to)).waiting > WAITING_MAX {
                 let has_room = move |claim: &mut Claim<'_>| {
@@ -221,10 +229,12 @@ pub unsafe fn recv(
     let mut claim = rank.enter();
     // SAFETY: the caller's promise.
     unsafe {
-        if let Source::Rank { world, .. } = from {
+        if let Source::Rank { peer, .. } = from
+            && let Some(sender) = rank.node().local(peer)
+        {
             let layout = Layout::new(buffer, count, datatype);
             let want = Want::new(from, context, tag);
-            if let Some(status) = receive_directly(&mut claim, world, &want, layout) {
+            if let Some(status) = receive_directly(&mut claim, sender, &want, layout) {
                 return Ok(status);
             }
         }

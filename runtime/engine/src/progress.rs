@@ -13,7 +13,7 @@ use crate::protocol::{self, Payload};
 use crate::rank::Rank;
 use crate::request::{self, Queue, Request, RequestRef};
 use crate::ring::{Front, Ring};
-use cohort_base::LocalRank;
+use cohort_base::{LocalRank, Peer};
 use cohort_steal::TaskKind;
 use cohort_steal::policy::{Outcome, Victims};
 use core::ptr::NonNull;
@@ -147,12 +147,14 @@ fn store(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Result<(), NoRoom> {
 /// Takes messages of one sender, or of all, out of the rings until `enough`.
 pub(crate) fn pull(
     claim: &mut Claim<'_>,
-    from: Option<LocalRank>,
+    from: Option<Peer>,
     mut enough: impl FnMut(&mut Claim<'_>) -> bool,
 ) {
     let rank = claim.rank();
-    if let Some(sender) = from {
-        if let Some(ring) = rank.inbox().ring(sender) {
+    if let Some(peer) = from {
+        if let Some(sender) = rank.node().local(peer)
+            && let Some(ring) = rank.inbox().ring(sender)
+        {
             pull_ring(claim, sender, ring, &mut enough);
         }
         return;
@@ -191,11 +193,7 @@ fn pull_ring(
 ///
 /// # Safety
 /// `request` is a receive of the claimed rank that is not released.
-pub(crate) unsafe fn pull_for(
-    claim: &mut Claim<'_>,
-    from: Option<LocalRank>,
-    request: *mut Request,
-) {
+pub(crate) unsafe fn pull_for(claim: &mut Claim<'_>, from: Option<Peer>, request: *mut Request) {
     // SAFETY: the caller's promise.
     pull(claim, from, |_| unsafe { (*request).queue == Queue::No });
 }

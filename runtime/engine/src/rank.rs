@@ -9,7 +9,7 @@ use crate::request::{Request, RequestRef};
 use cohort_alloc::Heap;
 use cohort_base::boot::RankBoot;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
-use cohort_base::{LocalRank, WorldRank};
+use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_steal::TaskKind;
 use cohort_steal::avail::Availability;
 use cohort_steal::claim::ClaimWord;
@@ -104,6 +104,13 @@ impl Rank {
     #[must_use]
     pub fn id(&self) -> LocalRank {
         self.id
+    }
+
+    /// The rank as its own node numbers it.
+    #[inline]
+    #[must_use]
+    pub fn peer(&self) -> Peer {
+        Peer::local(self.id)
     }
 
     /// Rank in `MPI_COMM_WORLD`.

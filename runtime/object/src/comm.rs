@@ -14,7 +14,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::LocalRank;
+use cohort_base::Peer;
 use cohort_engine::coll::{self, Blocks, CommShared};
 use cohort_engine::datatype::{Layout, TypeRef, predefined};
 use cohort_engine::{EngineError, Envelope, Rank, SendMode, Source, Tag, recv, send};
@@ -98,7 +98,7 @@ impl Comm {
     /// The member with this rank.
     #[inline]
     #[must_use]
-    pub fn peer(&self, rank: i32) -> Option<LocalRank> {
+    pub fn peer(&self, rank: i32) -> Option<Peer> {
         self.group
             .members()
             .get(usize::try_from(rank).ok()?)
@@ -263,7 +263,7 @@ impl Comm {
         } else {
             let comm_rank = rank_here(leader).ok_or(neutral::ERR_GROUP)? as i32;
             let from = Source::Rank {
-                world: leader,
+                peer: leader,
                 comm_rank,
             };
             let buffer = (&raw mut number).cast();
@@ -304,7 +304,7 @@ impl Comm {
             .iter()
             .map(|&member| self.group.members()[member])
             .collect();
-        let group = Group::new(members, self.rank.id());
+        let group = Group::new(members, self.rank.peer());
         Ok(Some(Self::new(
             self.rank,
             numbers[mates[0]][0] as u32,

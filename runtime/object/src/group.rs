@@ -4,12 +4,12 @@ use crate::Outcome;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::LocalRank;
+use cohort_base::Peer;
 
-/// An ordered set of ranks of the node. Immutable.
+/// An ordered set of ranks of the job. Immutable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    members: Arc<[LocalRank]>,
+    members: Arc<[Peer]>,
     me: Option<u32>,
 }
 
@@ -17,9 +17,9 @@ pub struct Group {
 pub type Range = [i32; 3];
 
 impl Group {
-    /// A group of these members, as rank `caller` sees it.
+    /// A group of these members, as the rank `caller` sees it.
     #[must_use]
-    pub fn new(members: Vec<LocalRank>, caller: LocalRank) -> Self {
+    pub fn new(members: Vec<Peer>, caller: Peer) -> Self {
         let me = members.iter().position(|&member| member == caller);
         Self {
             members: members.into(),
@@ -29,7 +29,7 @@ impl Group {
 
     /// The members, by rank in the group.
     #[must_use]
-    pub fn members(&self) -> &[LocalRank] {
+    pub fn members(&self) -> &[Peer] {
         &self.members
     }
 
@@ -45,11 +45,11 @@ impl Group {
         self.me
     }
 
-    fn rank_of(&self, member: LocalRank) -> Option<usize> {
+    fn rank_of(&self, member: Peer) -> Option<usize> {
         self.members.iter().position(|&other| other == member)
     }
 
-    fn derived(&self, caller: LocalRank, members: impl Iterator<Item = LocalRank>) -> Self {
+    fn derived(&self, caller: Peer, members: impl Iterator<Item = Peer>) -> Self {
         Self::new(members.collect(), caller)
     }
 
@@ -57,7 +57,7 @@ impl Group {
     ///
     /// # Errors
     /// `MPI_ERR_RANK` for a rank outside the group or named twice.
-    pub fn incl(&self, caller: LocalRank, ranks: &[i32]) -> Outcome<Self> {
+    pub fn incl(&self, caller: Peer, ranks: &[i32]) -> Outcome<Self> {
         let mut seen = alloc::vec![false; self.members.len()];
         for &rank in ranks {
             let index = usize::try_from(rank).map_err(|_| neutral::ERR_RANK)?;
@@ -76,7 +76,7 @@ impl Group {
     ///
     /// # Errors
     /// `MPI_ERR_RANK` as for [`Group::incl`].
-    pub fn excl(&self, caller: LocalRank, ranks: &[i32]) -> Outcome<Self> {
+    pub fn excl(&self, caller: Peer, ranks: &[i32]) -> Outcome<Self> {
         let excluded = self.incl(caller, ranks)?;
         Ok(self.difference(caller, &excluded))
     }
@@ -106,7 +106,7 @@ impl Group {
 
     /// `MPI_Group_union`: the members of `self`, then those of `other` that are new.
     #[must_use]
-    pub fn union(&self, caller: LocalRank, other: &Self) -> Self {
+    pub fn union(&self, caller: Peer, other: &Self) -> Self {
         let new = other
             .members
             .iter()
@@ -116,7 +116,7 @@ impl Group {
 
     /// `MPI_Group_intersection`, in the order of `self`.
     #[must_use]
-    pub fn intersection(&self, caller: LocalRank, other: &Self) -> Self {
+    pub fn intersection(&self, caller: Peer, other: &Self) -> Self {
         let both = self
             .members
             .iter()
@@ -126,7 +126,7 @@ impl Group {
 
     /// `MPI_Group_difference`, in the order of `self`.
     #[must_use]
-    pub fn difference(&self, caller: LocalRank, other: &Self) -> Self {
+    pub fn difference(&self, caller: Peer, other: &Self) -> Self {
         let only = self
             .members
             .iter()

@@ -8,7 +8,7 @@ use crate::errhandler::{Errhandler, UserErrhandler};
 use crate::error::ErrorTable;
 use crate::group::Group;
 use crate::info::Info;
-use crate::session::Session;
+use crate::session::{Session, everyone};
 use crate::slots::Slots;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -129,10 +129,10 @@ impl Objects {
         let builtin = self.builtin.call_once(|| {
             let node = self.rank.node();
             let handler = || self.initial_errhandler.lock().clone();
-            let everyone = Group::new((0..node.size()).collect(), self.rank.id());
+            let everyone = Group::new(everyone(self.rank), self.rank.peer());
             let world = Comm::new(self.rank, WORLD_NUMBER, everyone, handler());
             world.set_name("MPI_COMM_WORLD");
-            let alone = Group::new(alloc::vec![self.rank.id()], self.rank.id());
+            let alone = Group::new(alloc::vec![self.rank.peer()], self.rank.peer());
             let own = Comm::new(self.rank, node.next_context(), alone, handler());
             own.set_name("MPI_COMM_SELF");
             Builtin { world, own }
@@ -164,11 +164,12 @@ impl Objects {
     pub fn environment_info(&self) -> &Info {
         self.environment.call_once(|| {
             let info = Info::default();
-            let ranks = self.rank.node().boot().world_ranks;
-            let text = FixedText::<16>::of(format_args!("{ranks}"));
+            let boot = self.rank.node().boot();
+            let ranks = FixedText::<16>::of(format_args!("{}", boot.world_ranks));
+            let nodes = FixedText::<16>::of(format_args!("{}", boot.nodes));
             let known = info
-                .set("maxprocs", text.as_str())
-                .and_then(|()| info.set("num_nodes", "1"));
+                .set("maxprocs", ranks.as_str())
+                .and_then(|()| info.set("num_nodes", nodes.as_str()));
             debug_assert!(known.is_ok(), "short keys and values fit");
             info
         })
@@ -187,7 +188,7 @@ impl Objects {
     /// `MPI_ERR_GROUP`.
     pub fn group(&self, handle: u32) -> Outcome<Group> {
         if handle == neutral::handle::GROUP_EMPTY {
-            return Ok(Group::new(Vec::new(), self.rank.id()));
+            return Ok(Group::new(Vec::new(), self.rank.peer()));
         }
         self.dynamic_group(handle).cloned()
     }

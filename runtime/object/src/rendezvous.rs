@@ -11,7 +11,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use cohort_base::LocalRank;
+use cohort_base::Peer;
 use cohort_engine::Rank;
 use spin::Mutex;
 
@@ -28,7 +28,7 @@ pub enum Occasion {
         /// `MPI_Comm_create_from_group`'s string.
         tag: String,
         /// The group.
-        members: Vec<LocalRank>,
+        members: Vec<Peer>,
     },
 }
 
@@ -38,16 +38,16 @@ struct Meeting {
     node: usize,
     occasion: Occasion,
     number: u32,
-    absent: Vec<LocalRank>,
+    absent: Vec<Peer>,
 }
 
 static MEETINGS: Mutex<Vec<Meeting>> = Mutex::new(Vec::new());
 
 /// The number of the communicator that `members` make on this occasion; `rank` is one of them.
 #[must_use]
-pub fn number(rank: &Rank, occasion: Occasion, members: &[LocalRank]) -> u32 {
+pub fn number(rank: &Rank, occasion: Occasion, members: &[Peer]) -> u32 {
     let node = core::ptr::from_ref(rank.node()).addr();
-    let me = rank.id();
+    let me = rank.peer();
     let mut meetings = MEETINGS.lock();
     let waiting = meetings.iter().position(|meeting| {
         meeting.node == node && meeting.occasion == occasion && meeting.absent.contains(&me)
@@ -62,7 +62,7 @@ pub fn number(rank: &Rank, occasion: Occasion, members: &[LocalRank]) -> u32 {
         return number;
     }
     let number = rank.node().next_context();
-    let absent: Vec<LocalRank> = members
+    let absent: Vec<Peer> = members
         .iter()
         .copied()
         .filter(|&member| member != me)
@@ -86,8 +86,13 @@ mod tests {
     #[test]
     fn the_nth_calls_of_all_members_meet() {
         let node = Node::for_test(3);
-        let meet =
-            |rank, parent| number(node.rank(rank), Occasion::Duplicate { parent }, &[0, 1, 2]);
+        let meet = |rank, parent| {
+            number(
+                node.rank(rank),
+                Occasion::Duplicate { parent },
+                &[0, 1, 2].map(Peer::local),
+            )
+        };
         let first: Vec<u32> = (0..2).map(|_| meet(0, 5)).collect();
         assert_ne!(first[0], first[1]);
         let other = meet(0, 6);
@@ -102,8 +107,9 @@ mod tests {
     #[test]
     fn groups_and_strings_are_told_apart() {
         let node = Node::for_test(3);
-        let meet = |rank, tag: &str, members: &[LocalRank]| {
-            let (tag, members) = (tag.into(), members.to_vec());
+        let meet = |rank, tag: &str, members: &[u32]| {
+            let members: Vec<Peer> = members.iter().copied().map(Peer::local).collect();
+            let tag = tag.into();
             let occasion = Occasion::FromGroup {
                 tag,
                 members: members.clone(),

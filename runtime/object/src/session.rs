@@ -4,7 +4,9 @@ use crate::Outcome;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::info::Info;
+use alloc::vec::Vec;
 use cohort_abi::neutral;
+use cohort_base::Peer;
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
 use spin::Mutex;
@@ -20,17 +22,25 @@ pub struct Session {
     pub info: Info,
 }
 
+/// The ranks of the job, in the order of `MPI_COMM_WORLD`.
+pub(crate) fn everyone(rank: &Rank) -> Vec<Peer> {
+    let node = rank.node();
+    (0..node.world_size())
+        .map(|world| node.peer(world))
+        .collect()
+}
+
 /// The group of a process set, for this rank.
 ///
 /// # Errors
 /// `MPI_ERR_ARG` when there is no process set of this name.
 pub fn process_set(rank: &Rank, name: &str) -> Outcome<Group> {
     let members = match PROCESS_SETS.iter().position(|&known| known == name) {
-        Some(0) => (0..rank.node().size()).collect(),
-        Some(_) => alloc::vec![rank.id()],
+        Some(0) => everyone(rank),
+        Some(_) => alloc::vec![rank.peer()],
         None => return Err(neutral::ERR_ARG),
     };
-    Ok(Group::new(members, rank.id()))
+    Ok(Group::new(members, rank.peer()))
 }
 
 /// What `MPI_Session_get_pset_info` gives.

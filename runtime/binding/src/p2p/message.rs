@@ -5,7 +5,7 @@ use crate::context::blame;
 use cohort_abi::{Abi, Constants, Count, neutral};
 use cohort_engine::datatype::{Layout, TypeRef, pack};
 use cohort_engine::{
-    Claim, EngineError, Envelope, LocalRank, RequestRef, SendMode, Source, Status, Tag,
+    Claim, EngineError, Envelope, Peer, RequestRef, SendMode, Source, Status, Tag,
 };
 use core::ffi::{c_int, c_void};
 
@@ -19,7 +19,7 @@ pub struct Outgoing {
     /// Their type.
     pub datatype: TypeRef,
     /// The receiver; `None` is `MPI_PROC_NULL`.
-    pub to: Option<LocalRank>,
+    pub to: Option<Peer>,
     /// What the receiver matches.
     pub envelope: Envelope,
 }
@@ -232,8 +232,8 @@ pub fn source<A: Abi>(comm: &Comm, from: c_int) -> Outcome<Option<Source>> {
         neutral::PROC_NULL => Ok(None),
         neutral::ANY_SOURCE => Ok(Some(Source::Any)),
         rank => match comm.peer(rank) {
-            Some(world) => Ok(Some(Source::Rank {
-                world,
+            Some(peer) => Ok(Some(Source::Rank {
+                peer,
                 comm_rank: rank,
             })),
             None => Err(bad_rank(comm, "source", from)),

@@ -57,7 +57,7 @@ pub use scan::{Scan, scan};
 pub use shared::CommShared;
 
 use crate::rank::Rank;
-use cohort_base::LocalRank;
+use cohort_base::Peer;
 
 /// One member's view of the communicator it calls a collective on.
 #[derive(Clone, Copy)]
@@ -69,7 +69,7 @@ pub struct Group<'a> {
     /// The caller's rank in the communicator.
     pub me: u32,
     /// The members, by rank in the communicator.
-    pub world: &'a [LocalRank],
+    pub world: &'a [Peer],
     /// What the members share.
     pub shared: &'a CommShared,
 }

@@ -86,7 +86,12 @@ impl<'a> Round<'a> {
     }
 
     fn wake(&self, member: usize) {
-        wait::wake(self.group.rank.node().rank(self.group.world[member]));
+        wait::wake(
+            self.group
+                .rank
+                .node()
+                .rank(self.group.world[member].index()),
+        );
     }
 
     /// Posts at most [`INLINE`] bytes, which `fill` writes.

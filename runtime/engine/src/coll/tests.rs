@@ -23,7 +23,7 @@ pub(super) fn on_node<R: Send>(
 ) -> Vec<R> {
     const CONTEXT: u32 = 1;
     let size = node.size();
-    let world: Vec<_> = (0..size).collect();
+    let world: Vec<_> = (0..size).map(Peer::local).collect();
     thread::scope(|scope| {
         let start = |me| {
             let (world, work) = (&world, &work);

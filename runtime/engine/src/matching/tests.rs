@@ -1,6 +1,7 @@
 use super::*;
 use crate::node::Node;
 use crate::ring::PayloadKind;
+use cohort_base::Peer;
 use std::vec::Vec;
 
 const CONTEXT: u32 = 6;
@@ -15,7 +16,7 @@ fn envelope(source: i32, tag: i32) -> Envelope {
 
 fn want(source: Option<i32>, tag: Option<i32>) -> Want {
     let from = source.map_or(Source::Any, |comm_rank| Source::Rank {
-        world: 0,
+        peer: Peer::local(0),
         comm_rank,
     });
     Want::new(from, CONTEXT, tag.map_or(Tag::Any, Tag::Is))

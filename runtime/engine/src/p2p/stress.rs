@@ -162,7 +162,13 @@ impl Player {
         // SAFETY: the data is kept until the request is complete.
         let request = unsafe {
             isend(
-                &mut claim, start, count, &datatype, message.to, envelope, mode,
+                &mut claim,
+                start,
+                count,
+                &datatype,
+                Peer::local(message.to),
+                envelope,
+                mode,
             )
         };
         self.sends.push((request.expect("memory"), data));
@@ -171,7 +177,7 @@ impl Player {
     fn start_receive(&mut self, wanted: Message) {
         let kind = PHASES[self.phase as usize];
         let source = Source::Rank {
-            world: wanted.source,
+            peer: Peer::local(wanted.source),
             comm_rank: wanted.source as i32,
         };
         let (source, tag) = match kind {

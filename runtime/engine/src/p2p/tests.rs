@@ -28,7 +28,7 @@ fn envelope(source: u32, tag: i32) -> Envelope {
 
 fn from(rank: u32) -> Source {
     Source::Rank {
-        world: rank,
+        peer: Peer::local(rank),
         comm_rank: rank as i32,
     }
 }
@@ -38,7 +38,7 @@ fn pattern(length: usize, seed: usize) -> Vec<u8> {
 }
 
 fn send_bytes(rank: &Rank, to: u32, tag: i32, data: &[u8], mode: SendMode) {
-    let (count, sender) = (data.len() as u64, envelope(rank.id(), tag));
+    let (count, sender, to) = (data.len() as u64, envelope(rank.id(), tag), Peer::local(to));
     // SAFETY: the slice is readable.
     unsafe { send(rank, data.as_ptr(), count, &byte(), to, sender, mode) }.expect("memory");
 }
@@ -61,7 +61,7 @@ fn recv_bytes(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> Status 
 }
 
 fn isend_bytes(rank: &Rank, to: u32, tag: i32, data: &[u8], mode: SendMode) -> RequestRef {
-    let (count, sender) = (data.len() as u64, envelope(rank.id(), tag));
+    let (count, sender, to) = (data.len() as u64, envelope(rank.id(), tag), Peer::local(to));
     let mut claim = rank.enter();
     // SAFETY: the tests keep the data until completion.
     unsafe { isend(&mut claim, data.as_ptr(), count, &byte(), to, sender, mode) }.expect("memory")
@@ -215,7 +215,7 @@ fn strided_types_on_both_sides() {
                     data,
                     1,
                     &sparse,
-                    1,
+                    Peer::local(1),
                     envelope(0, 0),
                     SendMode::Standard,
                 )
