@@ -13,26 +13,24 @@
 //! * Nothing here blocks but [`Transport::watch`].
 //! * The functions may be called from any task of the node; a transport that calls a C library
 //!   enters a seat first, so the caller's thread-local storage is never touched.
+//! * Every call says which rank makes it (`caller`), since ranks have descriptors of their own. It is the
+//!   *owner* if the endpoint is its own, else a *thief*: a thief's call may find that what it asks for
+//!   is the owner's to do ([`Refused::Busy`], no event, [`Transport::owes`]).
+//!
+//! # Parts
+//! [`record`] carries a transport across the border between two libraries; [`boot`] is how
+//! a loader opens the library that holds the real one. The crate `cohort-fabric-fake` joins several
+//! nodes within one process, for tests.
 #![no_std]
 
-use cohort_base::LocalRank;
-use core::time::Duration;
+pub mod boot;
+pub mod record;
 
-/// A rank of the whole job, its rank in `MPI_COMM_WORLD`.
-pub type WorldRank = u32;
+pub use cohort_base::{LocalRank, WorldRank};
+use core::time::Duration;
 
 /// What the engine passes with an operation and gets back with its completion.
 pub type Token = u64;
-
-/// Who makes a call, which decides whether a driver's descriptor may be used at once
-/// (`COHORT_NET_NOTIFY`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caller {
-    /// The rank that the endpoint belongs to.
-    Owner,
-    /// Another rank, under a stolen claim.
-    Thief,
-}
 
 /// What a transport can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +62,8 @@ pub enum Sent {
 /// Why an operation did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// No room now: poll, then try again. Later packets to the same rank must wait behind this one.
+    /// No room now, or not for this caller: poll, then try again. Later packets to the same rank must
+    /// wait behind this one.
     Busy,
     /// The rank cannot be reached any more; the transport's number for the reason.
     Lost(i32),
@@ -92,7 +91,7 @@ pub enum Event<'a> {
         /// Header and body.
         bytes: &'a [u8],
     },
-    /// A send, read or write is complete.
+    /// A send, read or write is complete; what was written is in the other rank's memory.
     Completed(Token),
     /// A send, read or write has failed for good.
     Failed {
@@ -129,7 +128,7 @@ pub unsafe trait Transport: Sync {
     unsafe fn send(
         &self,
         endpoint: LocalRank,
-        caller: Caller,
+        caller: LocalRank,
         to: WorldRank,
         packet: Packet<'_>,
         token: Token,
@@ -139,19 +138,20 @@ pub unsafe trait Transport: Sync {
     /// Registrations are cached: the same memory again is cheap.
     ///
     /// # Errors
-    /// [`Refused::OutOfMemory`].
+    /// [`Refused::OutOfMemory`]; [`Refused::Busy`] if the owner has to do it.
     ///
     /// # Safety
     /// The memory stays mapped until [`Transport::withdraw`].
     unsafe fn expose(
         &self,
         endpoint: LocalRank,
+        caller: LocalRank,
         start: *mut u8,
         length: usize,
     ) -> Result<Region, Refused>;
 
-    /// Ends the use of a region.
-    fn withdraw(&self, endpoint: LocalRank, region: Region);
+    /// Ends the use of a region that [`Transport::expose`] gave, once for each time.
+    fn withdraw(&self, endpoint: LocalRank, caller: LocalRank, region: Region);
 
     /// Reads `length` bytes, at most [`Limits::transfer`], at `offset` of a region of `from` into `into`.
     ///
@@ -164,7 +164,7 @@ pub unsafe trait Transport: Sync {
     unsafe fn read(
         &self,
         endpoint: LocalRank,
-        caller: Caller,
+        caller: LocalRank,
         from: WorldRank,
         region: Region,
         offset: u64,
@@ -184,7 +184,7 @@ pub unsafe trait Transport: Sync {
     unsafe fn write(
         &self,
         endpoint: LocalRank,
-        caller: Caller,
+        caller: LocalRank,
         to: WorldRank,
         region: Region,
         offset: u64,
@@ -198,15 +198,20 @@ pub unsafe trait Transport: Sync {
     fn poll(
         &self,
         endpoint: LocalRank,
-        caller: Caller,
+        caller: LocalRank,
         budget: u32,
         sink: &mut dyn FnMut(Event<'_>),
     ) -> u32;
 
-    /// Sleeps until an endpoint of the node has events, [`Transport::interrupt`] is called or `limit` is
-    /// over. One task at a time; made without a claim.
-    fn watch(&self, limit: Option<Duration>);
+    /// Whether a thief's call left something at `endpoint` that waits for the owner: it must poll.
+    /// One load; made without a claim.
+    fn owes(&self, endpoint: LocalRank) -> bool;
 
-    /// Ends the sleep of the task in [`Transport::watch`], or of the next one. Costs nothing when nobody is there.
-    fn interrupt(&self);
+    /// Sleeps until an endpoint of the node may have events, [`Transport::interrupt`] is called or
+    /// `limit` is over. May return early. One task at a time; made without a claim.
+    fn watch(&self, caller: LocalRank, limit: Option<Duration>);
+
+    /// Ends the sleep of the task in [`Transport::watch`], or of the next one. Costs a load when nobody
+    /// is there. Made without a claim.
+    fn interrupt(&self, caller: LocalRank);
 }

@@ -13,7 +13,7 @@ const LAYERS: [&[&str]; 9] = [
         "cohort-fabric",
         "cohort-abi",
     ],
-    &["cohort-engine"],
+    &["cohort-fabric-fake", "cohort-engine"],
     &["cohort-object"],
     &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],
@@ -22,8 +22,11 @@ const LAYERS: [&[&str]; 9] = [
     &["cohort-codegen", "cohort-tests"],
 ];
 
-/// The loader lies beside the layers: it sees the boot record and the settings only.
+/// The loader lies beside the layers: it sees the boot records and the settings only.
 const LOADER: &str = "pip-loader";
+
+/// Crates that hold the records.
+const BELOW_LOADER: [&str; 2] = ["cohort-base", "cohort-fabric"];
 
 /// Crates whose code may run on any task of the node.
 const STEALABLE: [&str; 5] = [
@@ -77,7 +80,7 @@ pub fn point_down() -> Outcome {
             dependency.path.is_some() && dependency.kind.as_deref() != Some("dev")
         });
         if package.name == LOADER {
-            let extra = ours.filter(|dependency| dependency.name != "cohort-base");
+            let extra = ours.filter(|dependency| !BELOW_LOADER.contains(&dependency.name.as_str()));
             wrong.extend(extra.map(|dependency| format!("{LOADER} sees {}", dependency.name)));
             continue;
         }

@@ -1,0 +1,594 @@
+//! A transport behind C functions, so that a library built separately can be the network.
+//!
+//! [`Network::of`] wraps any [`Transport`]; [`Linked`] is a [`Transport`] again, on the other side of
+//! the border. Both sides must be built from the same [`VERSION`] of this file.
+
+use crate::{Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transport, WorldRank};
+use core::ffi::c_void;
+use core::time::Duration;
+
+/// First word of a [`Network`]; anything else is not ours.
+pub const MAGIC: u64 = 0x3154_454e_4843_4f43;
+
+/// Raised whenever the layout of the records changes.
+pub const VERSION: u32 = 1;
+
+/// A limit of time that never ends.
+const FOREVER: u64 = u64::MAX;
+
+/// How a call ended.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Done,
+    Pending,
+    Busy,
+    Lost,
+    OutOfMemory,
+}
+
+/// [`Kind`] with the reason of a loss.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Outcome {
+    kind: Kind,
+    code: i32,
+}
+
+impl Outcome {
+    const fn new(kind: Kind) -> Self {
+        Self { kind, code: 0 }
+    }
+
+    fn refused(reason: Refused) -> Self {
+        match reason {
+            Refused::Busy => Self::new(Kind::Busy),
+            Refused::OutOfMemory => Self::new(Kind::OutOfMemory),
+            Refused::Lost(code) => Self {
+                kind: Kind::Lost,
+                code,
+            },
+        }
+    }
+
+    fn of(result: Result<Sent, Refused>) -> Self {
+        match result {
+            Ok(Sent::Done) => Self::new(Kind::Done),
+            Ok(Sent::Pending) => Self::new(Kind::Pending),
+            Err(reason) => Self::refused(reason),
+        }
+    }
+
+    fn get(self) -> Result<Sent, Refused> {
+        match self.kind {
+            Kind::Done => Ok(Sent::Done),
+            Kind::Pending => Ok(Sent::Pending),
+            Kind::Busy => Err(Refused::Busy),
+            Kind::Lost => Err(Refused::Lost(self.code)),
+            Kind::OutOfMemory => Err(Refused::OutOfMemory),
+        }
+    }
+}
+
+/// What an event is.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug)]
+enum EventKind {
+    Packet,
+    Completed,
+    Failed,
+    Lost,
+}
+
+/// An [`Event`]; which fields count depends on `kind`.
+#[repr(C)]
+#[derive(Debug)]
+struct EventRecord {
+    kind: EventKind,
+    rank: WorldRank,
+    token: Token,
+    bytes: *const u8,
+    length: usize,
+    code: i32,
+}
+
+impl EventRecord {
+    fn of(event: Event<'_>) -> Self {
+        let none = Self {
+            kind: EventKind::Completed,
+            rank: 0,
+            token: 0,
+            bytes: core::ptr::null(),
+            length: 0,
+            code: 0,
+        };
+        match event {
+            Event::Packet { from, bytes } => Self {
+                kind: EventKind::Packet,
+                rank: from,
+                bytes: bytes.as_ptr(),
+                length: bytes.len(),
+                ..none
+            },
+            Event::Completed(token) => Self { token, ..none },
+            Event::Failed { token, code } => Self {
+                kind: EventKind::Failed,
+                token,
+                code,
+                ..none
+            },
+            Event::Lost { rank, code } => Self {
+                kind: EventKind::Lost,
+                rank,
+                code,
+                ..none
+            },
+        }
+    }
+
+    /// # Safety
+    /// A record made by [`EventRecord::of`] whose event still lives.
+    unsafe fn get(&self) -> Event<'_> {
+        match self.kind {
+            EventKind::Packet => Event::Packet {
+                from: self.rank,
+                // SAFETY: both come from a slice that still lives.
+                bytes: unsafe { core::slice::from_raw_parts(self.bytes, self.length) },
+            },
+            EventKind::Completed => Event::Completed(self.token),
+            EventKind::Failed => Event::Failed {
+                token: self.token,
+                code: self.code,
+            },
+            EventKind::Lost => Event::Lost {
+                rank: self.rank,
+                code: self.code,
+            },
+        }
+    }
+}
+
+/// What [`Network::poll`] calls for each event.
+type SinkFunction = unsafe extern "C" fn(context: *mut c_void, event: *const EventRecord);
+
+/// The pieces of a packet.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Pieces {
+    header: *const u8,
+    header_length: usize,
+    body: *const u8,
+    body_length: usize,
+}
+
+/// Both ends of a read or a write.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    endpoint: LocalRank,
+    caller: LocalRank,
+    peer: WorldRank,
+    region: Region,
+    offset: u64,
+    memory: *mut u8,
+    length: usize,
+    token: Token,
+}
+
+type Move = unsafe extern "C" fn(data: *const c_void, transfer: *const Transfer) -> Outcome;
+
+/// A node's network as a record of functions. `NodeBoot::network` points to one.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Network {
+    magic: u64,
+    version: u32,
+    data: *const c_void,
+    limits: unsafe extern "C" fn(data: *const c_void, packet: *mut usize, transfer: *mut usize),
+    send: unsafe extern "C" fn(
+        data: *const c_void,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        to: WorldRank,
+        pieces: *const Pieces,
+        token: Token,
+    ) -> Outcome,
+    expose: unsafe extern "C" fn(
+        data: *const c_void,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        start: *mut u8,
+        length: usize,
+        region: *mut Region,
+    ) -> Outcome,
+    withdraw: unsafe extern "C" fn(
+        data: *const c_void,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        region: Region,
+    ),
+    read: Move,
+    write: Move,
+    poll: unsafe extern "C" fn(
+        data: *const c_void,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        budget: u32,
+        sink: SinkFunction,
+        context: *mut c_void,
+    ) -> u32,
+    owes: unsafe extern "C" fn(data: *const c_void, endpoint: LocalRank) -> bool,
+    watch: unsafe extern "C" fn(data: *const c_void, caller: LocalRank, limit_nanoseconds: u64),
+    interrupt: unsafe extern "C" fn(data: *const c_void, caller: LocalRank),
+}
+
+// SAFETY: made of a `&'static` to a transport, which is `Sync`, and of function pointers.
+unsafe impl Sync for Network {}
+// SAFETY: as above.
+unsafe impl Send for Network {}
+
+impl Network {
+    /// The record of a transport.
+    #[must_use]
+    pub fn of<T: Transport + 'static>(transport: &'static T) -> Self {
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            data: core::ptr::from_ref(transport).cast(),
+            limits: thunk::limits::<T>,
+            send: thunk::send::<T>,
+            expose: thunk::expose::<T>,
+            withdraw: thunk::withdraw::<T>,
+            read: thunk::read::<T>,
+            write: thunk::write::<T>,
+            poll: thunk::poll::<T>,
+            owes: thunk::owes::<T>,
+            watch: thunk::watch::<T>,
+            interrupt: thunk::interrupt::<T>,
+        }
+    }
+}
+
+/// The functions of a record, for each kind of transport. All take the `data` of the record.
+mod thunk {
+    use super::{
+        Duration, Event, EventRecord, FOREVER, Kind, LocalRank, Outcome, Packet, Pieces, Refused,
+        Region, Sent, SinkFunction, Token, Transfer, Transport, WorldRank, c_void,
+    };
+
+    /// # Safety
+    /// `data` was made of a `&'static T`.
+    unsafe fn transport<T: 'static>(data: *const c_void) -> &'static T {
+        // SAFETY: the caller's promise.
+        unsafe { &*data.cast() }
+    }
+
+    pub unsafe extern "C" fn limits<T: Transport + 'static>(
+        data: *const c_void,
+        packet: *mut usize,
+        transfer: *mut usize,
+    ) {
+        // SAFETY: the record's own data, and places for the two results.
+        unsafe {
+            let limits = transport::<T>(data).limits();
+            *packet = limits.packet;
+            *transfer = limits.transfer;
+        }
+    }
+
+    pub unsafe extern "C" fn send<T: Transport + 'static>(
+        data: *const c_void,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        to: WorldRank,
+        pieces: *const Pieces,
+        token: Token,
+    ) -> Outcome {
+        // SAFETY: `Linked::send` made the pieces of two slices that live during the call and, by its
+        // own contract, until the completion.
+        unsafe {
+            let pieces = &*pieces;
+            let packet = Packet {
+                header: core::slice::from_raw_parts(pieces.header, pieces.header_length),
+                body: core::slice::from_raw_parts(pieces.body, pieces.body_length),
+            };
+            Outcome::of(transport::<T>(data).send(endpoint, caller, to, packet, token))
+        }
+    }
+
+    pub unsafe extern "C" fn expose<T: Transport + 'static>(
+        data: *const c_void,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        start: *mut u8,
+        length: usize,
+        region: *mut Region,
+    ) -> Outcome {
+        // SAFETY: the conditions of `Transport::expose` are those of `Linked::expose`, whose caller
+        // keeps them; `region` is a place for the result.
+        match unsafe { transport::<T>(data).expose(endpoint, caller, start, length) } {
+            Ok(made) => {
+                // SAFETY: as above.
+                unsafe { *region = made };
+                Outcome::new(Kind::Done)
+            }
+            Err(reason) => Outcome::refused(reason),
+        }
+    }
+
+    pub unsafe extern "C" fn withdraw<T: Transport + 'static>(
+        data: *const c_void,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        region: Region,
+    ) {
+        // SAFETY: the record's own data.
+        unsafe { transport::<T>(data) }.withdraw(endpoint, caller, region);
+    }
+
+    fn moved(result: Result<(), Refused>) -> Outcome {
+        Outcome::of(result.map(|()| Sent::Pending))
+    }
+
+    pub unsafe extern "C" fn read<T: Transport + 'static>(
+        data: *const c_void,
+        transfer: *const Transfer,
+    ) -> Outcome {
+        // SAFETY: a complete record; the conditions of `Transport::read` are the caller's.
+        unsafe {
+            let t = &*transfer;
+            moved(transport::<T>(data).read(
+                t.endpoint, t.caller, t.peer, t.region, t.offset, t.memory, t.length, t.token,
+            ))
+        }
+    }
+
+    pub unsafe extern "C" fn write<T: Transport + 'static>(
+        data: *const c_void,
+        transfer: *const Transfer,
+    ) -> Outcome {
+        // SAFETY: as for `read`.
+        unsafe {
+            let t = &*transfer;
+            moved(transport::<T>(data).write(
+                t.endpoint, t.caller, t.peer, t.region, t.offset, t.memory, t.length, t.token,
+            ))
+        }
+    }
+
+    pub unsafe extern "C" fn poll<T: Transport + 'static>(
+        data: *const c_void,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        budget: u32,
+        sink: SinkFunction,
+        context: *mut c_void,
+    ) -> u32 {
+        let mut forward = |event: Event<'_>| {
+            let record = EventRecord::of(event);
+            // SAFETY: the sink and its context belong together; the event lives during the call.
+            unsafe { sink(context, &raw const record) };
+        };
+        // SAFETY: the record's own data.
+        unsafe { transport::<T>(data) }.poll(endpoint, caller, budget, &mut forward)
+    }
+
+    pub unsafe extern "C" fn owes<T: Transport + 'static>(
+        data: *const c_void,
+        endpoint: LocalRank,
+    ) -> bool {
+        // SAFETY: the record's own data.
+        unsafe { transport::<T>(data) }.owes(endpoint)
+    }
+
+    pub unsafe extern "C" fn watch<T: Transport + 'static>(
+        data: *const c_void,
+        caller: LocalRank,
+        limit_nanoseconds: u64,
+    ) {
+        let limit = (limit_nanoseconds != FOREVER).then(|| Duration::from_nanos(limit_nanoseconds));
+        // SAFETY: the record's own data.
+        unsafe { transport::<T>(data) }.watch(caller, limit);
+    }
+
+    pub unsafe extern "C" fn interrupt<T: Transport + 'static>(
+        data: *const c_void,
+        caller: LocalRank,
+    ) {
+        // SAFETY: the record's own data.
+        unsafe { transport::<T>(data) }.interrupt(caller);
+    }
+}
+
+/// A network that another library provides.
+#[derive(Clone, Copy, Debug)]
+pub struct Linked<'a> {
+    network: &'a Network,
+    limits: Limits,
+}
+
+impl<'a> Linked<'a> {
+    /// Takes the record that `NodeBoot::network` points to; none if it is NULL or of another version.
+    ///
+    /// # Safety
+    /// NULL, or the address of a record whose first two fields are a magic number and a version, and
+    /// which, if both are ours, is a [`Network`] that stays valid and unchanged for `'a`.
+    #[must_use]
+    pub unsafe fn open(network: *const c_void) -> Option<Self> {
+        let network: *const Network = network.cast();
+        if network.is_null() {
+            return None;
+        }
+        // SAFETY: the caller's promise about the first two fields.
+        let (magic, version) = unsafe { ((*network).magic, (*network).version) };
+        if magic != MAGIC || version != VERSION {
+            return None;
+        }
+        // SAFETY: the caller's promise about records of this version.
+        Some(Self::new(unsafe { &*network }))
+    }
+
+    /// The transport that a record stands for.
+    #[must_use]
+    pub fn new(network: &'a Network) -> Self {
+        let (mut packet, mut transfer) = (0, 0);
+        // SAFETY: a record made by `Network::of`, which has no other constructor.
+        unsafe { (network.limits)(network.data, &raw mut packet, &raw mut transfer) };
+        Self {
+            network,
+            limits: Limits { packet, transfer },
+        }
+    }
+
+    fn moved(outcome: Outcome) -> Result<(), Refused> {
+        outcome.get().map(|_pending| ())
+    }
+}
+
+/// Hands one event to the closure that `context` points to.
+unsafe extern "C" fn give(context: *mut c_void, event: *const EventRecord) {
+    // SAFETY: `Linked::poll` passes the address of its sink, which nobody else uses meanwhile, and the
+    // record lives during the call.
+    unsafe {
+        let sink = &mut *context.cast::<&mut dyn FnMut(Event<'_>)>();
+        sink((*event).get());
+    }
+}
+
+// SAFETY: the record was made of a transport, whose promises are passed on.
+unsafe impl Transport for Linked<'_> {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    unsafe fn send(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        to: WorldRank,
+        packet: Packet<'_>,
+        token: Token,
+    ) -> Result<Sent, Refused> {
+        let pieces = Pieces {
+            header: packet.header.as_ptr(),
+            header_length: packet.header.len(),
+            body: packet.body.as_ptr(),
+            body_length: packet.body.len(),
+        };
+        let network = self.network;
+        // SAFETY: the record's function with its data; the caller keeps the contract.
+        let outcome =
+            unsafe { (network.send)(network.data, endpoint, caller, to, &raw const pieces, token) };
+        outcome.get()
+    }
+
+    unsafe fn expose(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        start: *mut u8,
+        length: usize,
+    ) -> Result<Region, Refused> {
+        let mut region = Region { key: 0, address: 0 };
+        let network = self.network;
+        // SAFETY: the record's function with its data; the caller keeps the contract.
+        let outcome = unsafe {
+            (network.expose)(
+                network.data,
+                endpoint,
+                caller,
+                start,
+                length,
+                &raw mut region,
+            )
+        };
+        outcome.get().map(|_done| region)
+    }
+
+    fn withdraw(&self, endpoint: LocalRank, caller: LocalRank, region: Region) {
+        // SAFETY: the record's function with its data.
+        unsafe { (self.network.withdraw)(self.network.data, endpoint, caller, region) };
+    }
+
+    unsafe fn read(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        from: WorldRank,
+        region: Region,
+        offset: u64,
+        into: *mut u8,
+        length: usize,
+        token: Token,
+    ) -> Result<(), Refused> {
+        let transfer = Transfer {
+            endpoint,
+            caller,
+            peer: from,
+            region,
+            offset,
+            memory: into,
+            length,
+            token,
+        };
+        // SAFETY: the record's function with its data; the caller keeps the contract.
+        Self::moved(unsafe { (self.network.read)(self.network.data, &raw const transfer) })
+    }
+
+    unsafe fn write(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        to: WorldRank,
+        region: Region,
+        offset: u64,
+        out: *const u8,
+        length: usize,
+        token: Token,
+    ) -> Result<(), Refused> {
+        let transfer = Transfer {
+            endpoint,
+            caller,
+            peer: to,
+            region,
+            offset,
+            memory: out.cast_mut(),
+            length,
+            token,
+        };
+        // SAFETY: as for `read`; a write does not change `out`.
+        Self::moved(unsafe { (self.network.write)(self.network.data, &raw const transfer) })
+    }
+
+    fn poll(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        budget: u32,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> u32 {
+        let mut sink = sink;
+        let context = (&raw mut sink).cast::<c_void>();
+        let network = self.network;
+        // SAFETY: the record's function with its data; `give` fits `context`.
+        unsafe { (network.poll)(network.data, endpoint, caller, budget, give, context) }
+    }
+
+    fn owes(&self, endpoint: LocalRank) -> bool {
+        // SAFETY: the record's function with its data.
+        unsafe { (self.network.owes)(self.network.data, endpoint) }
+    }
+
+    fn watch(&self, caller: LocalRank, limit: Option<Duration>) {
+        let nanoseconds = limit.map_or(FOREVER, |limit| {
+            u64::try_from(limit.as_nanos()).unwrap_or(FOREVER)
+        });
+        // SAFETY: the record's function with its data.
+        unsafe { (self.network.watch)(self.network.data, caller, nanoseconds) };
+    }
+
+    fn interrupt(&self, caller: LocalRank) {
+        // SAFETY: the record's function with its data.
+        unsafe { (self.network.interrupt)(self.network.data, caller) };
+    }
+}
