@@ -25,6 +25,9 @@ pub const VERSION: u32 = 2;
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
 
+/// Variables of which a process manager sets at least one for the programs that it starts.
+pub const MANAGER_VARIABLES: [&str; 3] = ["PMI_FD", "PMI_PORT", "PMIX_NAMESPACE"];
+
 /// Name of the only function that the node image exports: a [`NodeOpen`].
 pub const NODE_OPEN: &str = "cohort_node_open";
 

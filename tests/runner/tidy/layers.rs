@@ -13,7 +13,7 @@ const LAYERS: [&[&str]; 9] = [
         "cohort-fabric",
         "cohort-abi",
     ],
-    &["cohort-fabric-fake", "cohort-engine"],
+    &["cohort-fabric-fake", "cohort-engine", "cohort-manager"],
     &["cohort-object"],
     &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],
@@ -22,11 +22,11 @@ const LAYERS: [&[&str]; 9] = [
     &["cohort-codegen", "cohort-tests"],
 ];
 
-/// The loader lies beside the layers: it sees the boot records and the settings only.
+/// The loader lies beside the layers: it sees boot records, settings and process managers.
 const LOADER: &str = "pip-loader";
 
-/// Crates that hold the records.
-const BELOW_LOADER: [&str; 2] = ["cohort-base", "cohort-fabric"];
+/// Crates that hold these.
+const BELOW_LOADER: [&str; 3] = ["cohort-base", "cohort-fabric", "cohort-manager"];
 
 /// Crates whose code may run on any task of the node.
 const STEALABLE: [&str; 5] = [

@@ -1,0 +1,176 @@
+//! Process managers: how the nodes of a job find each other.
+//!
+//! A job that spans nodes is started by an existing manager (Hydra, Slurm, PRRTE) with one
+//! client per node. [`connect`] finds out from the environment which manager that is; all
+//! speak through one trait, [`Manager`]: who am I, publish a value, wait for all, read others' values.
+//! [`meeting`] uses it for what the nodes of a job have to tell each other.
+//!
+//! | module | protocol |
+//! |---|---|
+//! | [`pmi1`] | PMI-1, the text protocol of Hydra (`PMI_FD`, `PMI_PORT`) |
+//! | [`pmi2`] | PMI-2, as `srun --mpi=pmi2` speaks it |
+//! | [`pmix`] | PMIx, through `libpmix.so.2`, loaded when it is needed |
+//! | [`server`] | the other side of PMI-1, for the processes that `pip-exec --isolate` starts |
+//!
+//! The protocols are plain code over a byte stream; `unsafe` is in [`pmix`] only.
+
+pub mod failure;
+pub mod meeting;
+pub mod pmi1;
+pub mod pmi2;
+pub mod pmix;
+#[cfg(test)]
+mod script;
+pub mod server;
+mod wire;
+
+pub use failure::Failure;
+
+use std::net::TcpStream;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+/// A client's place among the clients of its job: for `pip-exec` the node, for a program
+/// without it the rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Index of this client.
+    pub index: u32,
+    /// How many clients the job has.
+    pub count: u32,
+}
+
+/// Longest texts that a manager takes, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Of a key.
+    pub key: usize,
+    /// Of a value.
+    pub value: usize,
+}
+
+/// A connection with a process manager. Keys hold letters, digits and dashes; values
+/// hold letters, digits and dots.
+pub trait Manager {
+    /// The protocol's name, for messages.
+    fn name(&self) -> &'static str;
+
+    /// This client's place.
+    fn place(&self) -> Place;
+
+    /// The longest texts it takes.
+    fn limits(&self) -> Limits;
+
+    /// Publishes a value; others may read it after the next [`Manager::fence`].
+    ///
+    /// # Errors
+    /// The manager is gone, answers out of turn, or refuses.
+    fn put(&mut self, key: &str, value: &str) -> Result<(), Failure>;
+
+    /// Waits until every client has come here.
+    ///
+    /// # Errors
+    /// As [`Manager::put`].
+    fn fence(&mut self) -> Result<(), Failure>;
+
+    /// Reads a value that the client `from` published before the last fence.
+    ///
+    /// # Errors
+    /// As [`Manager::put`]; there is no such value.
+    fn get(&mut self, from: u32, key: &str) -> Result<String, Failure>;
+
+    /// Asks the manager to end the whole job with the status `code`. What cannot be sent is
+    /// lost: the caller ends anyway, and its status tells the manager.
+    fn abort(&mut self, code: i32, reason: &str);
+
+    /// Says goodbye: from now on the end of this client is not a failure.
+    ///
+    /// # Errors
+    /// As [`Manager::put`].
+    fn finalize(&mut self) -> Result<(), Failure>;
+}
+
+/// Prefixes of the variables through which managers speak to their clients, and which the
+/// ranks of a job must not inherit: a program that a rank starts would take the rank's place.
+const PREFIXES: [&str; 4] = ["PMI_", "PMIX_", "HYDI_", "MPI_LOCAL"];
+
+/// Whether a variable is one through which a manager speaks to its client.
+#[must_use]
+pub fn is_managers(variable: &str) -> bool {
+    PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
+}
+
+/// Connects with the manager that `variable` (usually of the environment) tells of. `None`
+/// when no manager started this process.
+///
+/// # Errors
+/// A variable makes no sense, the manager does not answer, or `libpmix.so.2` is missing.
+pub fn connect(
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Option<Box<dyn Manager>>, Failure> {
+    let number = |name: &'static str| -> Result<Option<u32>, Failure> {
+        let Some(text) = variable(name) else {
+            return Ok(None);
+        };
+        match text.parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(Failure::Variable { name, value: text }),
+        }
+    };
+    if let Some(descriptor) = number("PMI_FD")? {
+        let stream = inherited(descriptor)?;
+        if variable("SLURM_STEP_ID").is_some() {
+            let [job, rank] =
+                ["PMI_JOBID", "PMI_RANK"].map(|name| variable(name).unwrap_or_default());
+            return Ok(Some(Box::new(pmi2::Client::start(stream, &job, &rank)?)));
+        }
+        let place = match (number("PMI_RANK")?, number("PMI_SIZE")?) {
+            (Some(index), Some(count)) if index < count => Place { index, count },
+            _ => {
+                return Err(Failure::Variable {
+                    name: "PMI_RANK",
+                    value: variable("PMI_RANK").unwrap_or_default(),
+                });
+            }
+        };
+        return Ok(Some(Box::new(pmi1::Client::start(stream, place)?)));
+    }
+    if let Some(port) = variable("PMI_PORT") {
+        let stream = TcpStream::connect(&port).map_err(|source| Failure::Stream {
+            what: format!("connecting with {port} (PMI_PORT)"),
+            source,
+        })?;
+        let id = variable("PMI_ID").unwrap_or_else(|| "0".to_owned());
+        return Ok(Some(Box::new(pmi1::Client::start_by_port(stream, &id)?)));
+    }
+    if variable("PMIX_NAMESPACE").is_some() {
+        return Ok(Some(Box::new(pmix::Client::start()?)));
+    }
+    Ok(None)
+}
+
+/// Whether [`connect`] would find a manager.
+#[must_use]
+pub fn is_present(variable: impl Fn(&str) -> Option<String>) -> bool {
+    cohort_base::boot::MANAGER_VARIABLES
+        .iter()
+        .any(|name| variable(name).is_some())
+}
+
+/// The stream that the manager left open as `descriptor`, which children shall not inherit.
+fn inherited(descriptor: u32) -> Result<UnixStream, Failure> {
+    let refuse = || Failure::Variable {
+        name: "PMI_FD",
+        value: descriptor.to_string(),
+    };
+    let number = RawFd::try_from(descriptor).map_err(|_| refuse())?;
+    // SAFETY: asks about a number, which need not be a descriptor.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    if number <= libc::STDERR_FILENO || flags < 0 {
+        return Err(refuse());
+    }
+    // SAFETY: changes a flag of a descriptor that is open, as was just seen.
+    unsafe { libc::fcntl(number, libc::F_SETFD, flags | libc::FD_CLOEXEC) };
+    // SAFETY: open, and the manager gave it to this process for this use.
+    Ok(UnixStream::from(unsafe { OwnedFd::from_raw_fd(number) }))
+}

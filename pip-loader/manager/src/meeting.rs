@@ -1,0 +1,397 @@
+//! What the nodes of a job tell each other before they start.
+//!
+//! Every client publishes a [`Card`]; from all cards each computes the same [`World`]. This
+//! takes one fence of the manager.
+
+use crate::{Failure, Manager, Place};
+use cohort_base::boot::{Home, VERSION};
+
+/// How ranks are numbered over the nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Numbering {
+    /// All ranks of the first node, then those of the second.
+    #[default]
+    Block,
+    /// One rank of each node in turn, for as long as it has any.
+    Cyclic,
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Card {
+    /// Its ranks.
+    pub ranks: u32,
+    /// How it wants ranks numbered; all must agree.
+    pub numbering: Numbering,
+    /// The job's token, drawn at random; that of node 0 counts.
+    pub token: [u64; 2],
+    /// Its host's name.
+    pub host: String,
+    /// Where its launcher listens for those of the other nodes, in the launcher's own words.
+    pub watch: Vec<u8>,
+}
+
+/// The whole job, as all of its nodes see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct World {
+    /// This node.
+    pub place: Place,
+    /// Each node's card.
+    pub cards: Vec<Card>,
+    /// Where each rank lives, in the order of `MPI_COMM_WORLD`.
+    pub homes: Vec<Home>,
+}
+
+impl World {
+    /// The world in which this node is alone.
+    #[must_use]
+    pub fn alone(card: Card) -> Self {
+        let place = Place { index: 0, count: 1 };
+        Self::of(place, vec![card])
+    }
+
+    fn of(place: Place, cards: Vec<Card>) -> Self {
+        let counts: Vec<u32> = cards.iter().map(|card| card.ranks).collect();
+        let numbering = cards.first().map(|card| card.numbering).unwrap_or_default();
+        Self {
+            place,
+            cards,
+            homes: homes(&counts, numbering),
+        }
+    }
+
+    /// The ranks in `MPI_COMM_WORLD` of a node, in the order of its own.
+    #[must_use]
+    pub fn ranks_of(&self, node: u32) -> Vec<u32> {
+        let ranks = self.homes.iter().zip(0..);
+        ranks
+            .filter(|(home, _)| home.node == node)
+            .map(|(_, rank)| rank)
+            .collect()
+    }
+
+    /// What all nodes of this job know and no other job does.
+    #[must_use]
+    pub fn token(&self) -> [u64; 2] {
+        self.cards.first().map_or([0; 2], |card| card.token)
+    }
+
+    /// A node's host.
+    #[must_use]
+    pub fn host(&self, node: u32) -> &str {
+        self.cards
+            .get(node as usize)
+            .map_or("an unknown host", |card| card.host.as_str())
+    }
+}
+
+fn homes(counts: &[u32], numbering: Numbering) -> Vec<Home> {
+    let nodes = || (0..).zip(counts);
+    let most = counts.iter().max().copied().unwrap_or(0);
+    match numbering {
+        Numbering::Block => nodes()
+            .flat_map(|(node, &count)| (0..count).map(move |local_rank| Home { node, local_rank }))
+            .collect(),
+        Numbering::Cyclic => (0..most)
+            .flat_map(|local_rank| {
+                nodes()
+                    .filter(move |&(_, &count)| local_rank < count)
+                    .map(move |(node, _)| Home { node, local_rank })
+            })
+            .collect(),
+    }
+}
+
+/// Tells this node's card to all others and learns theirs.
+///
+/// # Errors
+/// The manager fails, or a node is of another version or wants another numbering.
+pub fn meet(manager: &mut dyn Manager, card: &Card) -> Result<World, Failure> {
+    let place = manager.place();
+    let texts = all_gather(manager, "card", &card.encode())?;
+    let mut cards = Vec::with_capacity(texts.len());
+    for (node, bytes) in (0..).zip(&texts) {
+        let peer = |problem: &str| Failure::Peer {
+            node,
+            problem: problem.to_owned(),
+        };
+        let other = Card::decode(bytes).ok_or_else(|| peer("it runs another version of Cohort"))?;
+        if other.numbering != card.numbering {
+            return Err(peer("its --map-by numbers ranks in another way"));
+        }
+        cards.push(other);
+    }
+    Ok(World::of(place, cards))
+}
+
+/// Publishes `bytes` under a label that is used once, and gives everyone's, in order of the
+/// clients. Values longer than the manager takes are cut into pieces.
+///
+/// # Errors
+/// The manager fails, or another client's value is damaged.
+pub fn all_gather(
+    manager: &mut dyn Manager,
+    label: &str,
+    bytes: &[u8],
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let place = manager.place();
+    let mut text = format!("{}.", bytes.len());
+    for byte in bytes {
+        text.push_str(&format!("{byte:02x}"));
+    }
+    let piece = manager.limits().value.clamp(64, 4096) - 1;
+    for (index, piece) in text.as_bytes().chunks(piece).enumerate() {
+        let piece = String::from_utf8_lossy(piece);
+        manager.put(&key(label, place.index, index), &piece)?;
+    }
+    manager.fence()?;
+    (0..place.count)
+        .map(|from| {
+            if from == place.index {
+                return Ok(bytes.to_vec());
+            }
+            let mut text = manager.get(from, &key(label, from, 0))?;
+            let whole = whole_length(&text).ok_or_else(|| damaged(from, &text))?;
+            let mut index = 1;
+            while text.len() < whole {
+                text.push_str(&manager.get(from, &key(label, from, index))?);
+                index += 1;
+            }
+            decode(&text).ok_or_else(|| damaged(from, &text))
+        })
+        .collect()
+}
+
+fn key(label: &str, client: u32, piece: usize) -> String {
+    format!("cohort-{label}-{client}-{piece}")
+}
+
+/// Length of a text of which the beginning is known.
+fn whole_length(beginning: &str) -> Option<usize> {
+    let (digits, _) = beginning.split_once('.')?;
+    let bytes: usize = digits.parse().ok().filter(|&bytes| bytes < 1 << 30)?;
+    Some(digits.len() + 1 + 2 * bytes)
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let (_, digits) = text.split_once('.')?;
+    if Some(text.len()) != whole_length(text) || !digits.is_ascii() {
+        return None;
+    }
+    (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok())
+        .collect()
+}
+
+fn damaged(node: u32, text: &str) -> Failure {
+    let beginning: String = text.chars().take(40).collect();
+    Failure::Peer {
+        node,
+        problem: format!("what it published is damaged: \"{beginning}...\""),
+    }
+}
+
+/// First bytes of a card.
+const MAGIC: &[u8; 4] = b"CHRT";
+
+impl Card {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((self.numbering as u32).to_le_bytes());
+        bytes.extend(self.ranks.to_le_bytes());
+        bytes.extend(self.token.iter().flat_map(|half| half.to_le_bytes()));
+        for part in [self.host.as_bytes(), &self.watch] {
+            bytes.extend((part.len() as u32).to_le_bytes());
+            bytes.extend(part);
+        }
+        bytes
+    }
+
+    /// `None` for what no card of this version is.
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        if reader.take(MAGIC.len())? != MAGIC || reader.number()? != VERSION {
+            return None;
+        }
+        let numbering = match reader.number()? {
+            0 => Numbering::Block,
+            1 => Numbering::Cyclic,
+            _ => return None,
+        };
+        let ranks = reader.number()?;
+        let token = [reader.long_number()?, reader.long_number()?];
+        let host = String::from_utf8(reader.part()?).ok()?;
+        let card = Self {
+            ranks,
+            numbering,
+            token,
+            host,
+            watch: reader.part()?,
+        };
+        reader.0.is_empty().then_some(card)
+    }
+}
+
+/// Bytes that are still to be read.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn long_number(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn part(&mut self) -> Option<Vec<u8>> {
+        let length = self.number()?;
+        self.take(length as usize).map(<[u8]>::to_vec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+    use std::collections::HashMap;
+    use std::sync::{Arc, Barrier, Mutex};
+
+    fn home(node: u32, local_rank: u32) -> Home {
+        Home { node, local_rank }
+    }
+
+    /// Threads that are each other's clients.
+    struct Table {
+        place: Place,
+        values: Arc<Mutex<HashMap<String, String>>>,
+        barrier: Arc<Barrier>,
+    }
+
+    impl Manager for Table {
+        fn name(&self) -> &'static str {
+            "a table"
+        }
+
+        fn place(&self) -> Place {
+            self.place
+        }
+
+        fn limits(&self) -> Limits {
+            Limits { key: 64, value: 80 }
+        }
+
+        fn put(&mut self, key: &str, value: &str) -> Result<(), Failure> {
+            assert!(key.len() <= 64 && value.len() < 80);
+            let mut values = self.values.lock().expect("no panic");
+            let former = values.insert(key.to_owned(), value.to_owned());
+            assert_eq!(former, None, "{key} is published twice");
+            Ok(())
+        }
+
+        fn fence(&mut self) -> Result<(), Failure> {
+            self.barrier.wait();
+            Ok(())
+        }
+
+        fn get(&mut self, _from: u32, key: &str) -> Result<String, Failure> {
+            let values = self.values.lock().expect("no panic");
+            Ok(values.get(key).expect("published").clone())
+        }
+
+        fn abort(&mut self, _code: i32, _reason: &str) {}
+
+        fn finalize(&mut self) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    fn everyone<T: Send>(count: u32, run: impl Fn(&mut dyn Manager) -> T + Sync) -> Vec<T> {
+        let values = Arc::new(Mutex::new(HashMap::new()));
+        let barrier = Arc::new(Barrier::new(count as usize));
+        let run = &run;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..count)
+                .map(|index| {
+                    let mut table = Table {
+                        place: Place { index, count },
+                        values: Arc::clone(&values),
+                        barrier: Arc::clone(&barrier),
+                    };
+                    scope.spawn(move || run(&mut table))
+                })
+                .collect();
+            let results = threads.into_iter().map(|thread| thread.join());
+            results.map(|result| result.expect("no panic")).collect()
+        })
+    }
+
+    #[test]
+    fn long_and_empty_values_reach_everyone() {
+        let value = |index: u32| vec![index as u8; 300 * index as usize];
+        let seen = everyone(3, |manager| {
+            let own = value(manager.place().index);
+            all_gather(manager, "x", &own).expect("gathered")
+        });
+        let expected: Vec<_> = (0..3).map(value).collect();
+        assert!(seen.iter().all(|values| *values == expected));
+    }
+
+    #[test]
+    fn all_nodes_see_the_same_world() {
+        let worlds = everyone(3, |manager| {
+            let index = manager.place().index;
+            let card = Card {
+                ranks: [2, 1, 3][index as usize],
+                token: [u64::from(index) + 7, 0],
+                host: format!("host{index}"),
+                watch: vec![index as u8; 200],
+                ..Card::default()
+            };
+            meet(manager, &card).expect("met")
+        });
+        let homes = [(0, 0), (0, 1), (1, 0), (2, 0), (2, 1), (2, 2)];
+        for (index, world) in worlds.iter().enumerate() {
+            assert_eq!(world.place.index as usize, index);
+            assert_eq!(world.homes, homes.map(|(node, rank)| home(node, rank)));
+            assert_eq!(world.cards, worlds[0].cards);
+            assert_eq!((world.token(), world.host(2)), ([7, 0], "host2"));
+        }
+        assert_eq!(worlds[0].ranks_of(2), [3, 4, 5]);
+    }
+
+    #[test]
+    fn cyclic_numbering_deals_ranks_out() {
+        let dealt = homes(&[2, 1, 3], Numbering::Cyclic);
+        let expected = [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (2, 2)];
+        assert_eq!(dealt, expected.map(|(node, rank)| home(node, rank)));
+    }
+
+    #[test]
+    fn nodes_that_do_not_fit_are_named() {
+        let failures = everyone(2, |manager| {
+            let numbering = [Numbering::Block, Numbering::Cyclic][manager.place().index as usize];
+            let card = Card {
+                numbering,
+                ..Card::default()
+            };
+            meet(manager, &card).unwrap_err().to_string()
+        });
+        assert!(failures[0].contains("node 1"), "{failures:?}");
+        assert!(failures[1].contains("node 0"), "{failures:?}");
+        let mut bytes = Card::default().encode();
+        bytes[4] ^= 1;
+        assert_eq!(Card::decode(&bytes), None);
+        bytes[4] ^= 1;
+        bytes.push(0);
+        assert_eq!(Card::decode(&bytes), None);
+    }
+}

@@ -1,0 +1,304 @@
+//! The manager's side of PMI-1, for processes that `pip-exec` starts as a job of their own on
+//! this node (`--isolate`). Where the node is one of several, their barriers go through its own
+//! manager, so that all processes of all nodes are one job.
+//!
+//! The server never waits for a client: its owner polls [`Server::descriptors`] and calls
+//! [`Server::serve`].
+
+use crate::meeting::all_gather;
+use crate::wire::Message;
+use crate::{Failure, Manager};
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// Name of the one key-value space.
+const SPACE: &str = "cohort";
+/// The limits that clients are told.
+const MAXES: &str = "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024\n";
+/// Longest line of a client.
+const LINE_MAX: usize = 4096;
+
+/// How far a client has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It has not spoken yet, and may never: it may use no MPI.
+    Silent,
+    /// Its end would leave others waiting.
+    Joined,
+    /// It has said goodbye.
+    Finalized,
+}
+
+/// A client's connection.
+#[derive(Debug)]
+struct Link {
+    stream: UnixStream,
+    begun: Vec<u8>,
+    stage: Stage,
+    waiting: bool,
+    open: bool,
+}
+
+/// The server of one node's processes.
+pub struct Server {
+    links: Vec<Link>,
+    ranks: Vec<u32>,
+    world: u32,
+    values: HashMap<String, String>,
+    /// What came since the last fence.
+    fresh: Vec<(String, String)>,
+    fences: u32,
+    abort: Option<i32>,
+}
+
+impl Server {
+    /// A server for clients that are these ranks of `world`, and the clients' ends of their
+    /// connections, in the same order.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn new(ranks: Vec<u32>, world: u32) -> io::Result<(Self, Vec<OwnedFd>)> {
+        let (mut links, mut ends) = (Vec::new(), Vec::new());
+        for _ in &ranks {
+            let (stream, end) = UnixStream::pair()?;
+            stream.set_nonblocking(true)?;
+            ends.push(end.into());
+            links.push(Link {
+                stream,
+                begun: Vec::new(),
+                stage: Stage::Silent,
+                waiting: false,
+                open: true,
+            });
+        }
+        let this = Self {
+            links,
+            ranks,
+            world,
+            values: HashMap::new(),
+            fresh: Vec::new(),
+            fences: 0,
+            abort: None,
+        };
+        Ok((this, ends))
+    }
+
+    /// What tells the client with this index, whose connection has the number `descriptor` there,
+    /// of its manager.
+    #[must_use]
+    pub fn variables(&self, client: usize, descriptor: i32) -> [(&'static str, String); 3] {
+        [
+            ("PMI_FD", descriptor.to_string()),
+            ("PMI_RANK", self.ranks[client].to_string()),
+            ("PMI_SIZE", self.world.to_string()),
+        ]
+    }
+
+    /// What to poll for input.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let open = self.links.iter().filter(|link| link.open);
+        open.map(|link| link.stream.as_fd())
+    }
+
+    /// How far a client has come.
+    #[must_use]
+    pub fn stage(&self, client: usize) -> Stage {
+        self.links[client].stage
+    }
+
+    /// The code with which a client aborted the job, if one did.
+    #[must_use]
+    pub fn abort_code(&self) -> Option<i32> {
+        self.abort
+    }
+
+    /// Answers what clients have asked. When all of this node are in a barrier, it waits for those
+    /// of other nodes through `outer`, this node's own manager.
+    ///
+    /// # Errors
+    /// A client speaks nonsense, or the outer manager fails.
+    pub fn serve(&mut self, mut outer: Option<&mut dyn Manager>) -> Result<(), Failure> {
+        for client in 0..self.links.len() {
+            self.links[client].receive();
+            while let Some(line) = self.links[client].take_line() {
+                self.answer(client, &line)?;
+            }
+            if self.links[client].begun.len() > LINE_MAX {
+                return Err(self.nonsense(client, "a line without end"));
+            }
+        }
+        if self.links.iter().all(|link| link.waiting) {
+            if let Some(outer) = outer.take() {
+                self.exchange(outer)?;
+            }
+            self.values.extend(self.fresh.drain(..));
+            for link in &mut self.links {
+                link.waiting = false;
+                link.send("cmd=barrier_out\n");
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, client: usize, line: &str) -> Result<(), Failure> {
+        let request = Message::parse(line, ' ');
+        let answer = match request.get("cmd") {
+            Some("init") => {
+                self.links[client].stage = Stage::Joined;
+                "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n".to_owned()
+            }
+            Some("get_maxes") => MAXES.to_owned(),
+            Some("get_appnum") => "cmd=appnum rc=0 appnum=0\n".to_owned(),
+            Some("get_universe_size") => {
+                format!("cmd=universe_size rc=0 size={}\n", self.world)
+            }
+            Some("get_my_kvsname") => format!("cmd=my_kvsname rc=0 kvsname={SPACE}\n"),
+            Some("put") => {
+                let field = |name: &str| request.get(name).unwrap_or_default().to_owned();
+                self.fresh.push((field("key"), field("value")));
+                "cmd=put_result rc=0 msg=success\n".to_owned()
+            }
+            Some("get") => {
+                let value = request.get("key").and_then(|key| self.values.get(key));
+                match value {
+                    Some(value) => format!("cmd=get_result rc=0 msg=success value={value}\n"),
+                    None => "cmd=get_result rc=-1 msg=no_such_key value=unknown\n".to_owned(),
+                }
+            }
+            Some("barrier_in") => {
+                self.links[client].waiting = true;
+                return Ok(());
+            }
+            Some("abort") => {
+                self.abort = Some(request.number("exitcode").unwrap_or(1));
+                return Ok(());
+            }
+            Some("finalize") => {
+                self.links[client].stage = Stage::Finalized;
+                "cmd=finalize_ack rc=0\n".to_owned()
+            }
+            _ => return Err(self.nonsense(client, line)),
+        };
+        self.links[client].send(&answer);
+        Ok(())
+    }
+
+    /// Tells other nodes what the processes of this one have published, and learns theirs.
+    fn exchange(&mut self, outer: &mut dyn Manager) -> Result<(), Failure> {
+        let lines = self.fresh.iter();
+        let own: String = lines
+            .map(|(key, value)| format!("{key}={value}\n"))
+            .collect();
+        let label = format!("fence{}", self.fences);
+        self.fences += 1;
+        for text in all_gather(outer, &label, own.as_bytes())? {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let pairs = text.lines().filter_map(|line| line.split_once('='));
+            self.values
+                .extend(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        }
+        Ok(())
+    }
+
+    fn nonsense(&self, client: usize, line: &str) -> Failure {
+        Failure::Unexpected {
+            expected: "a request of PMI-1".to_owned(),
+            got: format!("{line} (from rank {})", self.ranks[client]),
+        }
+    }
+}
+
+impl Link {
+    /// Takes what has come.
+    fn receive(&mut self) {
+        let mut buffer = [0; LINE_MAX];
+        while self.open {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => self.open = false,
+                Ok(length) => self.begun.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.open = error.kind() == ErrorKind::WouldBlock;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take_line(&mut self) -> Option<String> {
+        let end = self.begun.iter().position(|&byte| byte == b'\n')?;
+        let rest = self.begun.split_off(end + 1);
+        let line = std::mem::replace(&mut self.begun, rest);
+        Some(String::from_utf8_lossy(&line).into_owned())
+    }
+
+    /// A client asks one question at a time, so there is room for an answer; one that has gone
+    /// needs none.
+    fn send(&mut self, answer: &str) {
+        let _ = self.stream.write_all(answer.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Place, pmi1};
+
+    /// Lets `clients` threads run against a server; returns it when all have ended.
+    fn run(clients: u32, body: impl Fn(pmi1::Client<UnixStream>) + Sync) -> Server {
+        let ranks = (0..clients).collect();
+        let (mut server, ends) = Server::new(ranks, clients).expect("descriptors");
+        let body = &body;
+        std::thread::scope(|scope| {
+            for (index, end) in (0..).zip(ends) {
+                let place = Place {
+                    index,
+                    count: clients,
+                };
+                scope.spawn(move || {
+                    body(pmi1::Client::start(UnixStream::from(end), place).expect("greeted"));
+                });
+            }
+            while server.descriptors().next().is_some() {
+                server.serve(None).expect("clients that speak PMI");
+                std::thread::yield_now();
+            }
+        });
+        server
+    }
+
+    #[test]
+    fn clients_find_each_other() {
+        let server = run(3, |mut client| {
+            let own = client.place().index;
+            let all = all_gather(&mut client, "x", &vec![own as u8; 1500]).expect("gathered");
+            assert_eq!(all.len(), 3);
+            assert_eq!(all[2], vec![2; 1500]);
+            assert!(client.get(0, "nothing").is_err());
+            client.finalize().expect("heard");
+        });
+        assert!((0..3).all(|client| server.stage(client) == Stage::Finalized));
+        assert_eq!(server.abort_code(), None);
+        let variables = server.variables(1, 5);
+        assert_eq!(variables[1], ("PMI_RANK", "1".to_owned()));
+    }
+
+    #[test]
+    fn an_abort_is_noted() {
+        let server = run(1, |mut client| client.abort(9, "because"));
+        assert_eq!(server.abort_code(), Some(9));
+        assert_eq!(server.stage(0), Stage::Joined);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let (mut server, ends) = Server::new(vec![4], 5).expect("descriptors");
+        let mut client = UnixStream::from(ends.into_iter().next().expect("one"));
+        client.write_all(b"GET / HTTP/1.1\n").expect("room");
+        let text = server.serve(None).unwrap_err().to_string();
+        assert!(text.contains("GET /") && text.contains("rank 4"), "{text}");
+        assert_eq!(server.stage(0), Stage::Silent);
+    }
+}
