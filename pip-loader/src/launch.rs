@@ -9,6 +9,7 @@ mod fault;
 mod job;
 mod libraries;
 mod limits;
+mod membership;
 mod options;
 mod output;
 mod prepare;
@@ -64,10 +65,21 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
         }
         Request::Run(options) => options,
     };
-    match prepare::prepare(&options).and_then(job::Job::start) {
+    take_part(&options).unwrap_or_else(|refusal| refuse(&refusal))
+}
+
+/// Runs this node's part of a job. Signals are blocked before anything else, so that threads
+/// which a manager's or the network's library starts leave them to the root.
+fn take_part(options: &Options) -> Result<i32, Refusal> {
+    let signals = job::Signals::block()?;
+    let mut membership = membership::Membership::connect()?;
+    let prepared = prepare::prepare(options, membership.place());
+    let status = match prepared.and_then(|job| job::Job::start(job, signals, &mut membership)) {
         Ok(job) => job.wait(),
         Err(refusal) => refuse(&refusal),
-    }
+    };
+    membership.leave(status);
+    Ok(status)
 }
 
 fn refuse(refusal: &Refusal) -> i32 {

@@ -47,6 +47,8 @@ pub enum Failure {
         /// Its status.
         status: i32,
     },
+    /// There is no network that suits; the fabric's reason.
+    Network(String),
     /// What another node published makes no sense, or does not fit this node.
     Peer {
         /// The node.
@@ -85,6 +87,7 @@ impl fmt::Display for Failure {
                     "the process manager failed: {function} returned {status}"
                 )
             }
+            Self::Network(reason) => write!(f, "no network: {reason}"),
             Self::Peer { node, problem } => write!(f, "node {node} of the job: {problem}"),
         }
     }

@@ -3,7 +3,8 @@
 //! A job that spans nodes is started by an existing manager (Hydra, Slurm, PRRTE) with one
 //! client per node. [`connect`] finds out from the environment which manager that is; all
 //! speak through one trait, [`Manager`]: who am I, publish a value, wait for all, read others' values.
-//! [`meeting`] uses it for what the nodes of a job have to tell each other.
+//! [`meeting`] uses it for what the nodes of a job have to tell each other, [`network`] for the
+//! addresses of their endpoints.
 //!
 //! | module | protocol |
 //! |---|---|
@@ -12,10 +13,11 @@
 //! | [`pmix`] | PMIx, through `libpmix.so.2`, loaded when it is needed |
 //! | [`server`] | the other side of PMI-1, for the processes that `pip-exec --isolate` starts |
 //!
-//! The protocols are plain code over a byte stream; `unsafe` is in [`pmix`] only.
+//! The protocols are plain code over a byte stream; `unsafe` is in [`pmix`] and [`network`], which call C functions.
 
 pub mod failure;
 pub mod meeting;
+pub mod network;
 pub mod pmi1;
 pub mod pmi2;
 pub mod pmix;

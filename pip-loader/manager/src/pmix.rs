@@ -225,7 +225,8 @@ impl Manager for Client {
 
 fn load() -> Result<*mut c_void, Failure> {
     let mut reason = String::new();
-    for name in LIBRARIES {
+    let known = LIBRARIES.map(CStr::to_owned);
+    for name in known.into_iter().chain(parents_library()) {
         // SAFETY: a string; the library's constructors have no conditions.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
         if !handle.is_null() {
@@ -244,6 +245,21 @@ fn load() -> Result<*mut c_void, Failure> {
              (apt install libpmix2) or add its folder to LD_LIBRARY_PATH"
         ),
     })
+}
+
+/// The library that the manager's daemon, this process's parent, has loaded: managers that
+/// bring their own do not install it where the dynamic linker looks.
+fn parents_library() -> Option<CString> {
+    let maps = format!("/proc/{}/maps", std::os::unix::process::parent_id());
+    library_in(&std::fs::read_to_string(maps).ok()?)
+}
+
+fn library_in(maps: &str) -> Option<CString> {
+    let paths = maps
+        .lines()
+        .filter_map(|line| Some(&line[line.find('/')?..]));
+    let mut libraries = paths.filter(|path| path.contains("/libpmix.so"));
+    CString::new(libraries.next()?).ok()
 }
 
 /// # Safety
@@ -279,4 +295,21 @@ fn unexpected(expected: &str, kind: u16) -> Failure {
 /// Keys and values hold no NUL.
 fn text(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::library_in;
+
+    #[test]
+    fn the_parents_library_is_found() {
+        let maps = "7f00-7f10 r-xp 00000000 08:01 1 /usr/lib/libc.so.6\n\
+                    7f20-7f30 rw-p 00000000 00:00 0\n\
+                    7f30-7f40 r--p 00000000 08:01 2 /opt/mpi/lib/libpmix.so.2.13\n";
+        assert_eq!(
+            library_in(maps).as_deref(),
+            Some(c"/opt/mpi/lib/libpmix.so.2.13")
+        );
+        assert_eq!(library_in("7f20-7f30 rw-p 00000000 00:00 0"), None);
+    }
 }

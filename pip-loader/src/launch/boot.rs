@@ -1,6 +1,7 @@
 //! The boot records and the node image.
 
 use super::Refusal;
+use super::membership::Membership;
 use super::topology::Topology;
 use cohort_base::boot::{
     MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, VERSION,
@@ -38,6 +39,8 @@ pub fn library_folder(own: &Path) -> Result<PathBuf, Refusal> {
 /// What one rank's record says.
 #[derive(Clone, Copy, Debug)]
 pub struct RankFacts {
+    /// Its rank in `MPI_COMM_WORLD`.
+    pub world_rank: u32,
     /// Number of its program on the command line.
     pub app_number: u32,
     /// CPU it is bound to, or -1.
@@ -64,13 +67,14 @@ impl Node {
         facts: &[RankFacts],
         environment: Vec<CString>,
         topology: &Topology,
+        membership: &Membership,
     ) -> Result<Self, Refusal> {
         let count = facts.len() as u32;
         let record = |(rank, facts): (usize, &RankFacts)| RankBoot {
             magic: MAGIC,
             version: VERSION,
             local_rank: rank as u32,
-            world_rank: rank as u32,
+            world_rank: facts.world_rank,
             app_number: facts.app_number,
             cpu: facts.cpu,
             lifecycle: AtomicU32::new(0),
@@ -94,21 +98,23 @@ impl Node {
             let environment: &'static [CString] = environment.leak();
             let mut list: Vec<_> = environment.iter().map(|entry| entry.as_ptr()).collect();
             list.push(ptr::null());
+            let world = membership.world();
+            let (homes, network) = membership.records();
             let boot = Box::leak(Box::new(NodeBoot {
                 magic: MAGIC,
                 version: VERSION,
                 node_ranks: count,
-                world_ranks: count,
+                world_ranks: world.homes.len() as u32,
                 cpus: topology.capacity,
                 environment: list.leak().as_ptr(),
                 ranks: records,
                 places: places.as_ptr(),
                 places_len: places.len() as u32,
                 report_fd: libc::STDERR_FILENO,
-                node: 0,
-                nodes: 1,
-                homes: std::ptr::null(),
-                network: std::ptr::null(),
+                node: world.place.index,
+                nodes: world.place.count,
+                homes,
+                network,
             }));
             this.open_image(&folder.join(NODE_IMAGE), boot)?;
         }

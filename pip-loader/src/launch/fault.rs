@@ -26,6 +26,8 @@ pub struct RankMemory {
 pub struct MemoryMap<'a> {
     /// Per rank.
     pub ranks: &'a [RankMemory],
+    /// Each one's rank in `MPI_COMM_WORLD`.
+    pub numbers: &'a [u32],
     /// Their stacks.
     pub stacks: &'a StackArea,
 }
@@ -56,9 +58,10 @@ impl MemoryMap<'_> {
     fn stack(&self, address: usize) -> Option<String> {
         (0..self.ranks.len()).find_map(|rank| {
             if self.stacks.range(rank).contains(&address) {
-                Some(format!("rank {rank}'s stack"))
+                Some(format!("rank {}'s stack", self.numbers[rank]))
             } else if self.stacks.guard(rank).contains(&address) {
-                Some(format!("rank {rank}'s stack guard (stack overflow)"))
+                let number = self.numbers[rank];
+                Some(format!("rank {number}'s stack guard (stack overflow)"))
             } else {
                 None
             }
@@ -66,26 +69,29 @@ impl MemoryMap<'_> {
     }
 
     fn object(&self, address: usize) -> Option<String> {
-        self.ranks.iter().enumerate().find_map(|(rank, memory)| {
-            if (memory.linker.start..memory.linker.end).contains(&address) {
-                return Some(format!("rank {rank}'s dynamic linker"));
-            }
-            let objects = objects(memory);
-            let index = objects
-                .iter()
-                .position(|object| object.range.contains(&address))?;
-            Some(match index {
-                0 => format!("rank {rank}'s program"),
-                _ => format!("rank {rank}'s library {}", objects[index].name),
+        self.numbers
+            .iter()
+            .zip(self.ranks)
+            .find_map(|(rank, memory)| {
+                if (memory.linker.start..memory.linker.end).contains(&address) {
+                    return Some(format!("rank {rank}'s dynamic linker"));
+                }
+                let objects = objects(memory);
+                let index = objects
+                    .iter()
+                    .position(|object| object.range.contains(&address))?;
+                Some(match index {
+                    0 => format!("rank {rank}'s program"),
+                    _ => format!("rank {rank}'s library {}", objects[index].name),
+                })
             })
-        })
     }
 
     /// Attributes anonymous memory to the rank whose libc holds the nearest pointer into
     /// the same mapping: an allocator's bins point into its own heap.
     fn heap(&self, address: usize, mapping: &Mapping) -> String {
-        let mut nearest: Option<(usize, usize)> = None;
-        for (rank, memory) in self.ranks.iter().enumerate() {
+        let mut nearest: Option<(usize, u32)> = None;
+        for (&rank, memory) in self.numbers.iter().zip(self.ranks) {
             for object in objects(memory)
                 .iter()
                 .filter(|object| object.name.starts_with("libc.so"))
@@ -281,6 +287,7 @@ mod tests {
         }];
         let map = MemoryMap {
             ranks: &ranks,
+            numbers: &[0],
             stacks: &stacks,
         };
         assert_eq!(map.describe(stacks.range(0).start), "rank 0's stack");

@@ -1,6 +1,7 @@
 //! A running job: waits for its ranks, and ends them all when one fails.
 
 use super::fault::MemoryMap;
+use super::membership::Membership;
 use super::prepare::{Prepared, PreparedProgram};
 use super::spawn::{Spawner, StartedRank};
 use super::{Refusal, TIMED_OUT, say};
@@ -20,14 +21,65 @@ use std::time::{Duration, Instant};
 /// How long ranks may take to end by themselves after SIGTERM.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// A job whose ranks have been started.
-pub struct Job {
+/// All signals, blocked; those that the root handles can be read.
+pub struct Signals {
+    descriptor: SignalFd,
+    handled: SigSet,
+    original: SigSet,
+}
+
+impl Signals {
+    /// Blocks all signals in this thread and those that it starts.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn block() -> Result<Self, Refusal> {
+        let mut original = SigSet::empty();
+        sigprocmask(
+            SigmaskHow::SIG_SETMASK,
+            Some(&SigSet::all()),
+            Some(&mut original),
+        )
+        .map_err(|error| system("cannot block signals", error))?;
+        let handled = SigSet::from_iter([
+            Signal::SIGCHLD,
+            Signal::SIGINT,
+            Signal::SIGTERM,
+            Signal::SIGHUP,
+        ]);
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(Self {
+            descriptor: SignalFd::with_flags(&handled, flags)
+                .map_err(|error| system("cannot wait for signals", error))?,
+            handled,
+            original,
+        })
+    }
+
+    /// What kills a process by default is left to do so again; it takes the ranks along.
+    fn unblock_others(&self) -> Result<(), Refusal> {
+        let mut others = SigSet::all();
+        for signal in &self.handled {
+            others.remove(signal);
+        }
+        sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&others), None)
+            .map_err(|error| system("cannot unblock signals", error))
+    }
+}
+
+fn system(what: &str, error: Errno) -> Refusal {
+    Refusal::new(format!("{what}: {error}"))
+}
+
+/// A job whose ranks on this node have been started.
+pub struct Job<'a> {
+    membership: &'a mut Membership,
     spawner: Spawner,
     programs: Vec<PreparedProgram>,
     ranks: Vec<StartedRank>,
     /// Rank of each task that has not ended.
     alive: HashMap<i32, usize>,
-    signals: SignalFd,
+    signals: Signals,
     deadline: Option<Instant>,
     timeout: Option<Duration>,
     ending: Option<Ending>,
@@ -40,36 +92,24 @@ struct Ending {
     kill_at: Instant,
 }
 
-impl Job {
-    /// Starts all ranks.
+impl<'a> Job<'a> {
+    /// Meets the other nodes and starts this one's ranks.
     ///
     /// # Errors
-    /// A resource is short; ranks that were started already have been ended again.
-    pub fn start(mut job: Prepared) -> Result<Self, Refusal> {
-        let system = |what: &str, error: Errno| Refusal::new(format!("{what}: {error}"));
-        let mut original = SigSet::empty();
-        sigprocmask(
-            SigmaskHow::SIG_SETMASK,
-            Some(&SigSet::all()),
-            Some(&mut original),
-        )
-        .map_err(|error| system("cannot block signals", error))?;
-        let handled = [
-            Signal::SIGCHLD,
-            Signal::SIGINT,
-            Signal::SIGTERM,
-            Signal::SIGHUP,
-        ];
-        let handled = SigSet::from_iter(handled);
-        let signals =
-            SignalFd::with_flags(&handled, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-                .map_err(|error| system("cannot wait for signals", error))?;
+    /// A resource is short, or the nodes do not come together; ranks that were started already
+    /// have been ended again.
+    pub fn start(
+        mut job: Prepared,
+        signals: Signals,
+        membership: &'a mut Membership,
+    ) -> Result<Self, Refusal> {
         // Processes that outlive the rank that forked them become the root's children, so
         // that a job that is ended leaves none. An old kernel would leave them to init.
         let _ = nix::sys::prctl::set_child_subreaper(true);
         let timeout = job.timeout;
-        let spawner = Spawner::new(&mut job, &original)?;
+        let spawner = Spawner::new(&mut job, &signals.original, membership)?;
         let mut this = Self {
+            membership,
             spawner,
             programs: job.programs,
             ranks: Vec::new(),
@@ -80,19 +120,13 @@ impl Job {
             ending: None,
         };
         if let Err(error) = this.start_all() {
-            let rank = this.ranks.len();
+            let rank = this.name_of(this.ranks.len());
             this.kill_alive(Signal::SIGKILL);
             this.begin_ending(super::REFUSED);
             let _refused_anyway = this.wait();
-            return Err(Refusal::new(format!("cannot start rank {rank}: {error}")));
+            return Err(Refusal::new(format!("cannot start {rank}: {error}")));
         }
-        // What kills a process by default is left to do so again; it takes the ranks along.
-        let mut others = SigSet::all();
-        for signal in &handled {
-            others.remove(signal);
-        }
-        sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&others), None)
-            .map_err(|error| system("cannot unblock signals", error))?;
+        this.signals.unblock_others()?;
         Ok(this)
     }
 
@@ -142,7 +176,10 @@ impl Job {
         let limit = left.map_or(PollTimeout::NONE, |left| {
             PollTimeout::try_from(left.min(i32::MAX as u64)).unwrap_or(PollTimeout::MAX)
         });
-        let mut sources = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        let mut sources = vec![PollFd::new(
+            self.signals.descriptor.as_fd(),
+            PollFlags::POLLIN,
+        )];
         if let Some(pump) = &self.spawner.pump {
             // SAFETY: the pump owns the descriptor and outlives the call.
             let pump = unsafe { BorrowedFd::borrow_raw(pump.descriptor()) };
@@ -153,7 +190,7 @@ impl Job {
     }
 
     fn take_signals(&mut self) {
-        while let Ok(Some(info)) = self.signals.read_signal() {
+        while let Ok(Some(info)) = self.signals.descriptor.read_signal() {
             let signal = info.ssi_signo as i32;
             if signal == libc::SIGCHLD {
                 continue;
@@ -192,7 +229,7 @@ impl Job {
             // The rank itself has said why.
             return self.begin_ending(exit_status(code));
         }
-        let who = format!("rank {rank} (pid {pid})");
+        let who = format!("{} (pid {pid})", self.name_of(rank));
         let lifecycle = self.spawner.node.ranks[rank]
             .lifecycle
             .load(Ordering::Acquire);
@@ -219,6 +256,11 @@ impl Job {
                 self.begin_ending(128 + signal);
             }
         }
+    }
+
+    /// A rank of this node in words.
+    fn name_of(&self, rank: usize) -> String {
+        self.membership.name_of(self.spawner.numbers[rank])
     }
 
     /// The code of a rank that called `MPI_Abort`.
@@ -251,6 +293,7 @@ impl Job {
         }
         let map = MemoryMap {
             ranks: &self.spawner.memory,
+            numbers: &self.spawner.numbers,
             stacks: &self.spawner.stacks,
         };
         let place = map.describe(crash.address as usize);

@@ -3,6 +3,8 @@
 
 use super::{Refusal, text};
 use cohort_base::settings::nearest;
+use cohort_manager::Place;
+use cohort_manager::meeting::Numbering;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,13 +37,17 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// `--no-mpi`: open no node image.
     pub no_mpi: bool,
+    /// `--map-by node`: how ranks are numbered over several nodes.
+    pub numbering: Numbering,
+    /// `--keep-pmi`: ranks inherit the process manager's variables.
+    pub keep_manager: bool,
 }
 
 /// One program of a job.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Section {
-    /// `-n`.
-    pub ranks: usize,
+    /// `-n`: ranks on each node, one number for all or one for each; empty if not given.
+    pub ranks: Vec<usize>,
     /// `-env`.
     pub environment: Vec<(OsString, OsString)>,
     /// `-wdir`.
@@ -50,6 +56,25 @@ pub struct Section {
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
+}
+
+impl Section {
+    /// How many ranks of this program run on a node.
+    ///
+    /// # Errors
+    /// `-n` has other nodes in mind than the job has.
+    pub fn ranks_on(&self, place: Place) -> Result<usize, Refusal> {
+        match self.ranks.as_slice() {
+            [] => Ok(1),
+            [every] => Ok(*every),
+            each if each.len() == place.count as usize => Ok(each[place.index as usize]),
+            each => Err(Refusal::new(format!(
+                "-n gives ranks for {} nodes, but the job has {} (--hosts starts one on several)",
+                each.len(),
+                place.count
+            ))),
+        }
+    }
 }
 
 /// `--bind-to`.
@@ -73,9 +98,9 @@ pub enum Map {
 }
 
 /// All options, without dashes: names to match and to suggest.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "n", "np", "env", "genv", "wdir", "wd", "l", "label", "bind-to", "map-by", "c", "timeout",
-    "no-mpi", "version", "help", "V", "h",
+    "no-mpi", "keep-pmi", "version", "help", "V", "h",
 ];
 
 /// Most ranks that are worth trying: the kernel's own limit of process ids.
@@ -159,7 +184,7 @@ impl Words<'_> {
 /// Reads one section; `None` when it asks for nothing but help or is empty.
 fn parse_section(words: &[OsString], options: &mut Options) -> Result<Option<Section>, Refusal> {
     let mut section = Section {
-        ranks: 1,
+        ranks: Vec::new(),
         environment: Vec::new(),
         directory: None,
         program: OsString::new(),
@@ -208,17 +233,22 @@ fn parse_option(
         "wdir" | "wd" => section.directory = Some(words.value(&option)?.into()),
         "l" | "label" => options.label = true,
         "no-mpi" => options.no_mpi = true,
+        "keep-pmi" => options.keep_manager = true,
         "bind-to" => {
             let choices = [("none", Bind::None), ("core", Bind::Core)];
             options.bind = Some(choose(&option, &words.value(&option)?, &choices)?);
         }
         "map-by" => {
             let choices = [
-                ("core", Map::Core),
-                ("socket", Map::Socket),
-                ("numa", Map::Numa),
+                ("core", Some(Map::Core)),
+                ("socket", Some(Map::Socket)),
+                ("numa", Some(Map::Numa)),
+                ("node", None),
             ];
-            options.map = Some(choose(&option, &words.value(&option)?, &choices)?);
+            match choose(&option, &words.value(&option)?, &choices)? {
+                None => options.numbering = Numbering::Cyclic,
+                map => options.map = map,
+            }
         }
         "c" => options.first_cpu = Some(number(&option, &words.value(&option)?, "a CPU number")?),
         "timeout" => options.timeout = Some(timeout(&words.value(&option)?)?),
@@ -259,14 +289,21 @@ fn split_at_equals(word: &OsStr) -> Option<(OsString, OsString)> {
     ))
 }
 
-fn ranks(value: &OsStr) -> Result<usize, Refusal> {
-    let ranks: usize = number("-n", value, "a number of ranks, 1 or more")?;
-    match ranks {
-        0 => Err(Refusal::new("-n 0: a program needs at least one rank")),
-        1..=RANKS_MAX => Ok(ranks),
-        _ => Err(Refusal::new(format!(
-            "-n {ranks}: more than {RANKS_MAX} ranks cannot exist"
-        ))),
+fn ranks(value: &OsStr) -> Result<Vec<usize>, Refusal> {
+    let text = value.to_string_lossy();
+    let count = |part| {
+        let what = "a number of ranks, 1 or more, or one for each node (4,2)";
+        match number("-n", OsStr::new(part), what)? {
+            ranks @ 0..=RANKS_MAX => Ok(ranks),
+            ranks => Err(Refusal::new(format!(
+                "-n {ranks}: more than {RANKS_MAX} ranks cannot exist"
+            ))),
+        }
+    };
+    let ranks = text.split(',').map(count).collect::<Result<Vec<_>, _>>()?;
+    match ranks.iter().sum() {
+        0_usize => Err(Refusal::new("-n 0: a program needs at least one rank")),
+        _ => Ok(ranks),
     }
 }
 
@@ -326,7 +363,7 @@ mod tests {
     fn a_program_keeps_its_own_options() {
         let options = run("-n 3 ./app -n 5 --help");
         assert_eq!(options.sections.len(), 1);
-        assert_eq!(options.sections[0].ranks, 3);
+        assert_eq!(options.sections[0].ranks, [3]);
         assert_eq!(options.sections[0].arguments, ["-n", "5", "--help"]);
     }
 
@@ -336,7 +373,7 @@ mod tests {
         assert_eq!(options.environment, [("A".into(), "1".into())]);
         assert_eq!(options.sections[0].environment, [("B".into(), "2".into())]);
         assert_eq!(options.sections[1].environment, [("C".into(), "3".into())]);
-        assert_eq!(options.sections[1].ranks, 2);
+        assert_eq!(options.sections[1].ranks, [2]);
         assert_eq!(options.sections[1].program, "-q");
         assert_eq!(
             options.sections[1].directory.as_deref(),

@@ -21,7 +21,7 @@ pub enum Stream {
 /// One pipe from a rank.
 #[derive(Debug)]
 struct Pipe {
-    rank: usize,
+    rank: u32,
     stream: Stream,
     source: File,
     /// The begun line.
@@ -52,11 +52,11 @@ impl Pump {
         })
     }
 
-    /// Makes a pipe for a rank and returns the end that the rank writes to.
+    /// Makes a pipe for the rank with this number and returns the end that the rank writes to.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn add(&mut self, rank: usize, stream: Stream) -> io::Result<OwnedFd> {
+    pub fn add(&mut self, rank: u32, stream: Stream) -> io::Result<OwnedFd> {
         let (source, sink) = pipe2(OFlag::O_CLOEXEC)?;
         fcntl(source.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let event = EpollEvent::new(EpollFlags::EPOLLIN, self.pipes.len() as u64);
@@ -153,7 +153,7 @@ impl Pipe {
 }
 
 /// Puts `[rank] ` before each of the lines, of which the last one ends too.
-fn labelled(rank: usize, lines: &[u8]) -> Vec<u8> {
+fn labelled(rank: u32, lines: &[u8]) -> Vec<u8> {
     let label = format!("[{rank}] ");
     let mut text = Vec::with_capacity(lines.len() + label.len());
     for line in lines.split_inclusive(|&byte| byte == b'\n') {

@@ -7,6 +7,9 @@ use super::topology::Topology;
 use super::{Refusal, boot, libraries, limits};
 use crate::image::{OpenError, Template};
 use cohort_base::settings::Settings;
+use cohort_manager::meeting::Numbering;
+use cohort_manager::network::Wishes;
+use cohort_manager::{Place, is_managers};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -33,6 +36,10 @@ pub struct Prepared {
     pub bindings: Option<Vec<Binding>>,
     /// `COHORT_STACKSIZE`, if set.
     pub stack_size: Option<usize>,
+    /// How ranks are numbered over several nodes.
+    pub numbering: Numbering,
+    /// What the user asks of the network.
+    pub wishes: Wishes,
     /// `--label`.
     pub label: bool,
     /// `--timeout`.
@@ -42,7 +49,7 @@ pub struct Prepared {
 /// One program of the job.
 #[derive(Debug)]
 pub struct PreparedProgram {
-    /// How many ranks run it.
+    /// How many ranks of this node run it.
     pub ranks: usize,
     /// What its initial stacks hold.
     pub strings: Strings,
@@ -58,15 +65,21 @@ pub struct PreparedProgram {
 
 type Environment = BTreeMap<OsString, OsString>;
 
-/// Checks a job and reads all that it needs.
+/// Checks what this node, at `place` in the job, has to run and reads all that it needs.
 ///
 /// # Errors
 /// The message for the user.
-pub fn prepare(options: &Options) -> Result<Prepared, Refusal> {
+pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
     let own = std::env::current_exe()
         .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
     let own = own.parent().unwrap_or(Path::new("/")).to_owned();
-    let mut common: Environment = std::env::vars_os().collect();
+    let inherited = std::env::vars_os();
+    let mut common: Environment = match options.keep_manager {
+        true => inherited.collect(),
+        false => inherited
+            .filter(|(name, _)| !is_managers(&name.to_string_lossy()))
+            .collect(),
+    };
     common.extend(options.environment.iter().cloned());
     let mut stack_size = settings(&common)?.stack_size;
     let libraries = match options.no_mpi {
@@ -80,14 +93,20 @@ pub fn prepare(options: &Options) -> Result<Prepared, Refusal> {
     let mut linkers = HashMap::new();
     let (mut programs, mut map_entries) = (Vec::new(), 0);
     for section in &options.sections {
+        let ranks = section.ranks_on(place)?;
         let mut environment = common.clone();
         environment.extend(section.environment.iter().cloned());
         stack_size = stack_size.max(settings(&environment)?.stack_size);
-        let (program, entries) = context.program(section, &environment, &mut linkers)?;
-        map_entries += entries * program.ranks;
+        let (mut program, entries) = context.program(section, &environment, &mut linkers)?;
+        program.ranks = ranks;
+        map_entries += entries * ranks;
         programs.push(program);
     }
     let ranks = programs.iter().map(|program| program.ranks).sum();
+    if ranks == 0 {
+        let node = place.index;
+        return Err(Refusal::new(format!("node {node} of the job has no rank")));
+    }
     limits::check_map_count(ranks, map_entries)?;
     limits::check_task_count(ranks)?;
     let topology = Topology::read();
@@ -100,6 +119,11 @@ pub fn prepare(options: &Options) -> Result<Prepared, Refusal> {
         bindings: binding::bind(options, &topology, ranks)?,
         topology,
         stack_size: (stack_size > 0).then_some(stack_size),
+        numbering: options.numbering,
+        wishes: Wishes::read(|name| {
+            let value = common.get(OsStr::new(name))?;
+            value.to_str().map(str::to_owned)
+        }),
         label: options.label,
         timeout: options.timeout,
     })
@@ -173,7 +197,7 @@ impl Context<'_> {
             .unwrap_or_default()
             .to_owned();
         let prepared = PreparedProgram {
-            ranks: section.ranks,
+            ranks: 0,
             strings,
             debug: linker.exported_symbol("_r_debug"),
             linker,

@@ -2,6 +2,7 @@
 
 use super::boot::{Node, RankFacts};
 use super::fault::RankMemory;
+use super::membership::Membership;
 use super::output::{Pump, Stream};
 use super::prepare::{Prepared, PreparedProgram};
 use super::{Refusal, limits};
@@ -42,6 +43,8 @@ pub struct Spawner {
     pub node: Node,
     /// The stacks.
     pub stacks: StackArea,
+    /// Each rank's number in the job.
+    pub numbers: Vec<u32>,
     /// What the root knows of each started rank's memory.
     pub memory: Vec<RankMemory>,
     /// The ranks' output, with `--label`.
@@ -57,13 +60,18 @@ pub struct Spawner {
 }
 
 impl Spawner {
-    /// Sets up the address space; `original_mask` is the signal mask that ranks get.
+    /// Meets the other nodes and sets up the address space; `original_mask` is the signal mask
+    /// that ranks get.
     ///
     /// # Errors
-    /// A resource is short, or the node image cannot be opened.
-    pub fn new(job: &mut Prepared, original_mask: &SigSet) -> Result<Self, Refusal> {
+    /// A resource is short, the nodes do not come together, or the node image cannot be opened.
+    pub fn new(
+        job: &mut Prepared,
+        original_mask: &SigSet,
+        membership: &mut Membership,
+    ) -> Result<Self, Refusal> {
         let count: usize = job.programs.iter().map(|program| program.ranks).sum();
-        let close = Vec::leak(close_on_start().map_err(|e| refuse("cannot list descriptors", &e))?);
+        let mut kept = kept_on_exec().map_err(|e| refuse("cannot list descriptors", &e))?;
         let mut limits = Vec::new();
         if job.label {
             let needed = 2 * count as u64 + OWN_FILES;
@@ -73,12 +81,22 @@ impl Spawner {
         let stack_size = stack_size(job.stack_size, &mut limits);
         limits::avoid_core_dumps();
         task::freeze_break().map_err(|error| refuse("cannot freeze the program break", &error))?;
-        let facts = rank_facts(job);
+        membership.meet(count, job.numbering)?;
+        if let Some(folder) = &job.libraries {
+            membership.open_network(folder, &job.wishes)?;
+        }
+        if let Some(network) = membership.network() {
+            kept.extend(network.descriptors().map(|descriptor| descriptor as u32));
+        }
+        let world = membership.world();
+        let numbers = world.ranks_of(world.place.index);
+        let facts = rank_facts(job, &numbers);
         let node = Node::open(
             job.libraries.as_deref(),
             &facts,
             std::mem::take(&mut job.environment),
             &job.topology,
+            membership,
         )?;
         let stacks = StackArea::reserve(count, stack_size).map_err(|error| {
             refuse(
@@ -95,6 +113,7 @@ impl Spawner {
         Ok(Self {
             node,
             stacks,
+            numbers,
             memory: Vec::with_capacity(count),
             pump: if job.label {
                 Some(Pump::new().map_err(|e| refuse("--label", &e))?)
@@ -105,7 +124,7 @@ impl Spawner {
             handler_stacks: handler_stacks as usize,
             auxiliary: InheritedAuxiliary::of_this_process()
                 .map_err(|error| refuse("cannot read /proc/self/auxv", &error))?,
-            close,
+            close: gaps(kept).leak(),
             null: File::open("/dev/null")
                 .map_err(|error| refuse("cannot open /dev/null", &error))?,
             signal_mask: kernel_mask(original_mask),
@@ -140,13 +159,17 @@ impl Spawner {
             unsafe { stack::build(range, &program.strings, &linker, &self.auxiliary, extra)? };
         let mut sinks: [Option<OwnedFd>; 2] = [None, None];
         if let Some(pump) = &mut self.pump {
+            let number = self.numbers[rank];
             sinks = [
-                Some(pump.add(rank, Stream::Output)?),
-                Some(pump.add(rank, Stream::Error)?),
+                Some(pump.add(number, Stream::Output)?),
+                Some(pump.add(number, Stream::Error)?),
             ];
         }
         let number = |sink: &Option<OwnedFd>| sink.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        let input = if rank == 0 { -1 } else { self.null.as_raw_fd() };
+        let input = match self.numbers[rank] {
+            0 => -1,
+            _ => self.null.as_raw_fd(),
+        };
         let plan: &'static StartPlan = Box::leak(Box::new(StartPlan {
             entry: linker.entry,
             stack_pointer,
@@ -185,7 +208,7 @@ fn refuse(what: &str, error: &io::Error) -> Refusal {
     Refusal::new(format!("{what}: {error}"))
 }
 
-fn rank_facts(job: &Prepared) -> Vec<RankFacts> {
+fn rank_facts(job: &Prepared, world_ranks: &[u32]) -> Vec<RankFacts> {
     let numbers = job.programs.iter().enumerate();
     let numbers = numbers.flat_map(|(number, program)| std::iter::repeat_n(number, program.ranks));
     let cpu = |rank: usize| match &job.bindings {
@@ -193,14 +216,15 @@ fn rank_facts(job: &Prepared) -> Vec<RankFacts> {
         None => -1,
     };
     let fact = |(rank, number)| RankFacts {
+        world_rank: world_ranks[rank],
         app_number: number as u32,
         cpu: cpu(rank),
     };
     numbers.enumerate().map(fact).collect()
 }
 
-/// The ranges of descriptors that `execve` would close, were it called now.
-fn close_on_start() -> io::Result<Vec<(u32, u32)>> {
+/// The descriptors, beyond the first three, that `execve` would keep, were it called now.
+fn kept_on_exec() -> io::Result<Vec<u32>> {
     let mut kept = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fd")?.flatten() {
         let Some(Ok(fd)) = entry.file_name().to_str().map(str::parse::<i32>) else {
@@ -212,7 +236,7 @@ fn close_on_start() -> io::Result<Vec<(u32, u32)>> {
             kept.push(fd as u32);
         }
     }
-    Ok(gaps(kept))
+    Ok(kept)
 }
 
 /// The ranges between the descriptors in `kept`, from 3 on.

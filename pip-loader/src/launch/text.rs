@@ -9,17 +9,19 @@ usage: pip-exec [options] -n N PROGRAM [ARG...] [: [options] -n M PROGRAM [ARG..
 
 Runs N ranks of a program, or of several, in one address space.
 
-  -n, -np N            ranks of this program (default 1)
+  -n, -np N[,M...]     ranks of this program (default 1); on each node, if there are several
   -env NAME VALUE      set an environment variable for this program
   -genv NAME VALUE     the same for all programs
   -wdir DIR            working directory of this program
   -l, --label          begin each line of output with its rank: [3] ...
   --bind-to none|core  bind each rank to a core (default none)
-  --map-by core|socket|numa
-                       order in which ranks take cores; binds them
+  --map-by core|socket|numa|node
+                       order in which ranks take cores; binds them. node: deal out rank
+                       numbers over nodes
   -c CPU               bind one rank to each core, beginning with that of this CPU
   --timeout SECONDS    end the job after this time, with status 124
   --no-mpi             run programs that use no MPI; needs no Cohort libraries
+  --keep-pmi           let ranks see the process manager's variables (PMI_*, PMIX_*)
   --version, --help
 
 Standard input goes to rank 0. The job ends when all ranks have ended or one fails;

@@ -1,0 +1,203 @@
+//! Opens the network library of a node and lets the nodes learn each other's addresses.
+
+use crate::meeting::{World, all_gather};
+use crate::{Failure, Manager};
+use cohort_fabric::boot::{
+    Addresses, Api, LIBRARY, MAGIC, Notify, OPEN, Open, Problem, Request, VERSION,
+};
+use std::ffi::{CStr, CString, c_void};
+use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What the user asks of the network, as texts of the environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// `COHORT_NET_PROVIDER`.
+    pub provider: Option<CString>,
+    /// `COHORT_NET_INTERFACE`.
+    pub interface: Option<CString>,
+    /// `COHORT_NET_NOTIFY=defer`.
+    pub defer: bool,
+}
+
+impl Wishes {
+    /// Reads the wishes with `variable`.
+    pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let text = |name| variable(name).and_then(|value| CString::new(value).ok());
+        Self {
+            provider: text("COHORT_NET_PROVIDER"),
+            interface: text("COHORT_NET_INTERFACE"),
+            defer: variable("COHORT_NET_NOTIFY").as_deref() == Some("defer"),
+        }
+    }
+}
+
+/// A node's open network.
+#[derive(Debug)]
+pub struct Network {
+    api: &'static Api,
+    handle: *mut c_void,
+}
+
+impl Network {
+    /// Loads the network library from `folder`, opens an endpoint for each rank of this node and
+    /// tells the other nodes their addresses. `tasks` says that ranks are tasks that share this address
+    /// space. Every node of the world calls this at the same time.
+    ///
+    /// # Errors
+    /// The library, or a network that suits, is missing; the manager fails.
+    pub fn open(
+        folder: &Path,
+        world: &World,
+        tasks: bool,
+        wishes: &Wishes,
+        manager: &mut dyn Manager,
+    ) -> Result<Self, Failure> {
+        let open = load(folder)?;
+        let text = |wish: &Option<CString>| wish.as_ref().map_or(std::ptr::null(), |w| w.as_ptr());
+        let notify = if wishes.defer {
+            Notify::Defer
+        } else {
+            Notify::Mirror
+        };
+        let own = &world.cards[world.place.index as usize];
+        let request = Request {
+            magic: MAGIC,
+            version: VERSION,
+            node: world.place.index,
+            nodes: world.place.count,
+            node_ranks: own.ranks,
+            world_ranks: world.homes.len() as u32,
+            shared_address_space: tasks.into(),
+            notify: notify as u32,
+            reserved: 0,
+            job: world.token(),
+            homes: world.homes.as_ptr(),
+            provider: text(&wishes.provider),
+            interface: text(&wishes.interface),
+        };
+        let (mut handle, mut problem) = (std::ptr::null_mut(), Problem::new());
+        // SAFETY: a complete request, whose texts and homes live during the call.
+        let api = unsafe { open(&request, &raw mut handle, &raw mut problem) };
+        // SAFETY: NULL, or functions that stay where they are while the library is loaded.
+        let Some(api) = (unsafe { api.as_ref() }) else {
+            return Err(network(&problem));
+        };
+        if api.version != VERSION {
+            return Err(stale());
+        }
+        let this = Self { api, handle };
+        let addresses = all_gather(manager, "addresses", &this.addresses())?;
+        this.connect(&addresses)?;
+        Ok(this)
+    }
+
+    fn addresses(&self) -> Vec<u8> {
+        // SAFETY: an open handle.
+        let capacity = unsafe { (self.api.addresses_length)(self.handle) };
+        let mut bytes = vec![0; capacity];
+        // SAFETY: an open handle; the buffer has room for `capacity` bytes.
+        let length = unsafe { (self.api.addresses)(self.handle, bytes.as_mut_ptr(), capacity) };
+        bytes.truncate(length);
+        bytes
+    }
+
+    fn connect(&self, addresses: &[Vec<u8>]) -> Result<(), Failure> {
+        let entry = |bytes: &Vec<u8>| Addresses {
+            bytes: bytes.as_ptr(),
+            length: bytes.len(),
+        };
+        let entries: Vec<Addresses> = addresses.iter().map(entry).collect();
+        let mut problem = Problem::new();
+        let count = entries.len() as u32;
+        // SAFETY: an open handle, and as many entries as `count` says.
+        let result =
+            unsafe { (self.api.connect)(self.handle, entries.as_ptr(), count, &raw mut problem) };
+        match result {
+            0 => Ok(()),
+            _ => Err(network(&problem)),
+        }
+    }
+
+    /// What `NodeBoot::network` has to be.
+    #[must_use]
+    pub fn record(&self) -> *const c_void {
+        // SAFETY: an open handle.
+        unsafe { (self.api.network)(self.handle) }.cast()
+    }
+
+    /// The numbers of descriptors that ranks inherit; may be empty.
+    #[must_use]
+    pub fn descriptors(&self) -> RangeInclusive<i32> {
+        let (mut first, mut last) = (1, 0);
+        // SAFETY: an open handle, and two places for the result.
+        unsafe { (self.api.descriptors)(self.handle, &raw mut first, &raw mut last) };
+        first..=last
+    }
+
+    /// Ends the network.
+    ///
+    /// # Safety
+    /// Nobody uses [`Network::record`] any more: all ranks have ended.
+    pub unsafe fn close(self) {
+        // SAFETY: an open handle, which this value was the only one to hold.
+        unsafe { (self.api.close)(self.handle) };
+    }
+}
+
+fn load(folder: &Path) -> Result<Open, Failure> {
+    let path = folder.join(LIBRARY);
+    let name = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+    // SAFETY: a string; the library's constructors have no conditions.
+    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if library.is_null() {
+        // SAFETY: after a failed dlopen, dlerror returns a string.
+        let reason = unsafe { CStr::from_ptr(libc::dlerror()) };
+        return Err(Failure::Library {
+            name: "the network library, which a job of more than one node needs".to_owned(),
+            reason: reason.to_string_lossy().into_owned(),
+        });
+    }
+    let name = CString::new(OPEN).unwrap_or_default();
+    // SAFETY: a loaded library and a string.
+    let open = unsafe { libc::dlsym(library, name.as_ptr()) };
+    if open.is_null() {
+        return Err(stale());
+    }
+    // SAFETY: the library exports this name with this type.
+    Ok(unsafe { std::mem::transmute::<*mut c_void, Open>(open) })
+}
+
+fn stale() -> Failure {
+    Failure::Library {
+        name: LIBRARY.to_owned(),
+        reason: format!("it is of another version ({VERSION} is needed); use one installation"),
+    }
+}
+
+fn network(problem: &Problem) -> Failure {
+    Failure::Network(problem.get().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_are_read() {
+        let wishes = Wishes::read(|name| match name {
+            "COHORT_NET_PROVIDER" => Some("tcp".to_owned()),
+            "COHORT_NET_NOTIFY" => Some("defer".to_owned()),
+            _ => None,
+        });
+        assert_eq!(wishes.provider.as_deref(), Some(c"tcp"));
+        assert_eq!((wishes.interface, wishes.defer), (None, true));
+    }
+
+    #[test]
+    fn a_missing_library_is_named() {
+        let text = load(Path::new("/nonexistent")).unwrap_err().to_string();
+        assert!(text.contains("/nonexistent/libcohort_fabric.so"), "{text}");
+    }
+}

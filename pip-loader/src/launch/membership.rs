@@ -1,0 +1,146 @@
+//! This node's part in a job: the process manager that started it, the other nodes, and
+//! the network that joins them.
+
+use super::{Refusal, say};
+use cohort_base::boot::Home;
+use cohort_manager::meeting::{Card, Numbering, World, meet};
+use cohort_manager::network::{Network, Wishes};
+use cohort_manager::{Failure, Manager, Place};
+use std::ffi::c_void;
+use std::path::Path;
+
+/// A node of a job; the only one when no manager started it.
+pub struct Membership {
+    manager: Option<Box<dyn Manager>>,
+    world: World,
+    network: Option<Network>,
+}
+
+impl Membership {
+    /// Connects with the process manager that the environment tells of, if any.
+    ///
+    /// # Errors
+    /// It does not answer, or its library is missing.
+    pub fn connect() -> Result<Self, Refusal> {
+        let manager = cohort_manager::connect(|name| std::env::var(name).ok());
+        Ok(Self {
+            manager: manager.map_err(refuse)?,
+            world: World::alone(Card::default()),
+            network: None,
+        })
+    }
+
+    /// This node among the nodes of the job.
+    pub fn place(&self) -> Place {
+        match &self.manager {
+            Some(manager) => manager.place(),
+            None => Place { index: 0, count: 1 },
+        }
+    }
+
+    /// Meets the other nodes; from here on [`Membership::world`] is the whole job.
+    ///
+    /// # Errors
+    /// The manager fails, or a node does not fit.
+    pub fn meet(&mut self, ranks: usize, numbering: Numbering) -> Result<(), Refusal> {
+        let card = Card {
+            ranks: ranks as u32,
+            numbering,
+            token: token()?,
+            host: host(),
+            ..Card::default()
+        };
+        self.world = match &mut self.manager {
+            Some(manager) => meet(manager.as_mut(), &card).map_err(refuse)?,
+            None => World::alone(card),
+        };
+        Ok(())
+    }
+
+    /// Opens the network of a job of several nodes; `folder` is where its library lies.
+    ///
+    /// # Errors
+    /// The library or a suitable network is missing.
+    pub fn open_network(&mut self, folder: &Path, wishes: &Wishes) -> Result<(), Refusal> {
+        if let Some(manager) = &mut self.manager
+            && self.world.place.count > 1
+        {
+            let network = Network::open(folder, &self.world, true, wishes, manager.as_mut());
+            self.network = Some(network.map_err(refuse)?);
+        }
+        Ok(())
+    }
+
+    /// All nodes and ranks of the job.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The network, if the job needs one.
+    pub fn network(&self) -> Option<&Network> {
+        self.network.as_ref()
+    }
+
+    /// Where all ranks live and the network, as the node image wants them: NULLs for a job of one node.
+    /// What they point to is never freed.
+    pub fn records(&self) -> (*const Home, *const c_void) {
+        match &self.network {
+            Some(network) => {
+                let homes: &'static [Home] = self.world.homes.clone().leak();
+                (homes.as_ptr(), network.record())
+            }
+            None => (std::ptr::null(), std::ptr::null()),
+        }
+    }
+
+    /// A rank of this node in words: its number in the job, and the node if there are several.
+    pub fn name_of(&self, rank: u32) -> String {
+        let Place { index, count } = self.world.place;
+        match count {
+            1 => format!("rank {rank}"),
+            _ => format!("rank {rank} on node {index} ({})", self.world.host(index)),
+        }
+    }
+
+    /// Tells the manager how this node's part has ended: a failure ends the whole job.
+    /// Call when no rank runs.
+    pub fn leave(&mut self, status: i32) {
+        if let Some(network) = self.network.take() {
+            // SAFETY: no rank runs, by the caller's word, and the root uses no network.
+            unsafe { network.close() };
+        }
+        let Some(mut manager) = self.manager.take() else {
+            return;
+        };
+        if status != 0 {
+            manager.abort(status, &format!("pip-exec ended with status {status}"));
+        } else if let Err(failure) = manager.finalize() {
+            say(format_args!("{failure}"));
+        }
+    }
+}
+
+fn refuse(failure: Failure) -> Refusal {
+    Refusal::new(failure.to_string())
+}
+
+/// A random number that nobody else knows.
+fn token() -> Result<[u64; 2], Refusal> {
+    let mut token = [0_u64; 2];
+    let size = size_of_val(&token);
+    // SAFETY: the buffer is valid for its size.
+    let got = unsafe { libc::getrandom(token.as_mut_ptr().cast(), size, 0) };
+    if got == size as isize {
+        Ok(token)
+    } else {
+        let error = std::io::Error::last_os_error();
+        Err(Refusal::new(format!("no random numbers: {error}")))
+    }
+}
+
+fn host() -> String {
+    nix::sys::utsname::uname().map_or_else(
+        |_| "unknown host".to_owned(),
+        |system| system.nodename().to_string_lossy().into_owned(),
+    )
+}
