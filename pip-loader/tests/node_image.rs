@@ -10,7 +10,9 @@ use support::{Folder, Outcome, run_command};
 fn installation(name: &str) -> Folder {
     let folder = Folder::new(name);
     folder.pip_exec();
-    folder.compile("fake_node.c", "libcohort_node.so", &["-shared", "-fPIC"]);
+    let version = format!("-DVERSION={}", cohort_base::boot::VERSION);
+    let options = ["-shared", "-fPIC", &version];
+    folder.compile("fake_node.c", "libcohort_node.so", &options);
     folder
 }
 
@@ -28,7 +30,7 @@ fn the_node_image_is_told_of_the_node_and_reports_at_the_end() {
     assert_eq!(outcome.status, 0, "{outcome:?}");
     assert_eq!(
         outcome.error,
-        "report: node=1 ranks=3 world=3 cpus=1 places=1 stats=1\n"
+        "report: node=1 ranks=3 world=3 cpus=1 places=1 stats=1 alone=1\n"
     );
 }
 
