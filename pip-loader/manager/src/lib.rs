@@ -13,8 +13,9 @@
 //! | [`pmix`] | PMIx, through `libpmix.so.2`, loaded when it is needed |
 //! | [`server`] | the other side of PMI-1, for the processes that `pip-exec --isolate` starts |
 //!
-//! The protocols are plain code over a byte stream; `unsafe` is in [`pmix`] and [`network`], which call C functions.
+//! The protocols are plain code over a byte stream; `unsafe` is where C functions are called.
 
+mod card;
 pub mod failure;
 pub mod meeting;
 pub mod network;

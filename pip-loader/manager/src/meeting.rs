@@ -3,33 +3,9 @@
 //! Every client publishes a [`Card`]; from all cards each computes the same [`World`]. This
 //! takes one fence of the manager.
 
+pub use crate::card::{Card, Numbering};
 use crate::{Failure, Manager, Place};
-use cohort_base::boot::{Home, VERSION};
-
-/// How ranks are numbered over the nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Numbering {
-    /// All ranks of the first node, then those of the second.
-    #[default]
-    Block,
-    /// One rank of each node in turn, for as long as it has any.
-    Cyclic,
-}
-
-/// What a node says of itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Card {
-    /// Its ranks.
-    pub ranks: u32,
-    /// How it wants ranks numbered; all must agree.
-    pub numbering: Numbering,
-    /// The job's token, drawn at random; that of node 0 counts.
-    pub token: [u64; 2],
-    /// Its host's name.
-    pub host: String,
-    /// Where its launcher listens for those of the other nodes, in the launcher's own words.
-    pub watch: Vec<u8>,
-}
+use cohort_base::boot::Home;
 
 /// The whole job, as all of its nodes see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +50,19 @@ impl World {
     #[must_use]
     pub fn token(&self) -> [u64; 2] {
         self.cards.first().map_or([0; 2], |card| card.token)
+    }
+
+    /// How many of its `usable` CPUs this node has for itself, rounded down, when the ranks of other
+    /// nodes on the same machine outnumber the CPUs together with its own. 0 is less than one.
+    #[must_use]
+    pub fn cpus(&self, usable: u32) -> u32 {
+        let own = &self.cards[self.place.index as usize];
+        let sharing = self.cards.iter().filter(|card| card.shares_cpus_with(own));
+        let ranks: u64 = sharing.map(|card| u64::from(card.ranks)).sum();
+        match ranks {
+            ranks if ranks <= u64::from(usable.max(own.ranks)) => usable,
+            ranks => (u64::from(usable) * u64::from(own.ranks) / ranks) as u32,
+        }
     }
 
     /// A node's host.
@@ -189,72 +178,6 @@ fn damaged(node: u32, text: &str) -> Failure {
     Failure::Peer {
         node,
         problem: format!("what it published is damaged: \"{beginning}...\""),
-    }
-}
-
-/// First bytes of a card.
-const MAGIC: &[u8; 4] = b"CHRT";
-
-impl Card {
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
-        bytes.extend((self.numbering as u32).to_le_bytes());
-        bytes.extend(self.ranks.to_le_bytes());
-        bytes.extend(self.token.iter().flat_map(|half| half.to_le_bytes()));
-        for part in [self.host.as_bytes(), &self.watch] {
-            bytes.extend((part.len() as u32).to_le_bytes());
-            bytes.extend(part);
-        }
-        bytes
-    }
-
-    /// `None` for what no card of this version is.
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
-        if reader.take(MAGIC.len())? != MAGIC || reader.number()? != VERSION {
-            return None;
-        }
-        let numbering = match reader.number()? {
-            0 => Numbering::Block,
-            1 => Numbering::Cyclic,
-            _ => return None,
-        };
-        let ranks = reader.number()?;
-        let token = [reader.long_number()?, reader.long_number()?];
-        let host = String::from_utf8(reader.part()?).ok()?;
-        let card = Self {
-            ranks,
-            numbering,
-            token,
-            host,
-            watch: reader.part()?,
-        };
-        reader.0.is_empty().then_some(card)
-    }
-}
-
-/// Bytes that are still to be read.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn number(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    fn long_number(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    fn part(&mut self) -> Option<Vec<u8>> {
-        let length = self.number()?;
-        self.take(length as usize).map(<[u8]>::to_vec)
     }
 }
 
@@ -387,11 +310,29 @@ mod tests {
         });
         assert!(failures[0].contains("node 1"), "{failures:?}");
         assert!(failures[1].contains("node 0"), "{failures:?}");
-        let mut bytes = Card::default().encode();
-        bytes[4] ^= 1;
-        assert_eq!(Card::decode(&bytes), None);
-        bytes[4] ^= 1;
-        bytes.push(0);
-        assert_eq!(Card::decode(&bytes), None);
+    }
+
+    #[test]
+    fn nodes_that_share_a_machine_share_its_cpus() {
+        let card = |machine: &str, ranks, cpus: u8| Card {
+            ranks,
+            machine: machine.to_owned(),
+            cpus: vec![cpus],
+            ..Card::default()
+        };
+        let cards = vec![
+            card("a", 2, 0b1111),
+            card("a", 3, 0b1100),
+            card("a", 1, 0b11_0000),
+            card("b", 9, 0b1111),
+        ];
+        let world = |index| World::of(Place { index, count: 4 }, cards.clone());
+        assert_eq!(world(0).cpus(4), 1, "5 ranks on 4 CPUs: 4 * 2 / 5");
+        assert_eq!(world(1).cpus(2), 1, "5 ranks on 2 CPUs");
+        assert_eq!(world(2).cpus(2), 2, "for itself");
+        assert_eq!(world(3).cpus(4), 4, "too few, but its own");
+        let crowd = vec![card("a", 1, 1); 3];
+        let world = World::of(Place { index: 0, count: 3 }, crowd);
+        assert_eq!(world.cpus(1), 0, "less than one");
     }
 }

@@ -105,7 +105,7 @@ impl Node {
                 version: VERSION,
                 node_ranks: count,
                 world_ranks: world.homes.len() as u32,
-                cpus: topology.capacity,
+                cpus: world.cpus(topology.capacity),
                 environment: list.leak().as_ptr(),
                 ranks: records,
                 places: places.as_ptr(),

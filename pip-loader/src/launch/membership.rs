@@ -43,13 +43,8 @@ impl Membership {
     /// # Errors
     /// The manager fails, or a node does not fit.
     pub fn meet(&mut self, ranks: usize, numbering: Numbering) -> Result<(), Refusal> {
-        let card = Card {
-            ranks: ranks as u32,
-            numbering,
-            token: token()?,
-            host: host(),
-            ..Card::default()
-        };
+        let card = Card::of_this_machine(ranks as u32, numbering)
+            .map_err(|error| Refusal::new(format!("no random numbers: {error}")))?;
         self.world = match &mut self.manager {
             Some(manager) => meet(manager.as_mut(), &card).map_err(refuse)?,
             None => World::alone(card),
@@ -122,25 +117,4 @@ impl Membership {
 
 fn refuse(failure: Failure) -> Refusal {
     Refusal::new(failure.to_string())
-}
-
-/// A random number that nobody else knows.
-fn token() -> Result<[u64; 2], Refusal> {
-    let mut token = [0_u64; 2];
-    let size = size_of_val(&token);
-    // SAFETY: the buffer is valid for its size.
-    let got = unsafe { libc::getrandom(token.as_mut_ptr().cast(), size, 0) };
-    if got == size as isize {
-        Ok(token)
-    } else {
-        let error = std::io::Error::last_os_error();
-        Err(Refusal::new(format!("no random numbers: {error}")))
-    }
-}
-
-fn host() -> String {
-    nix::sys::utsname::uname().map_or_else(
-        |_| "unknown host".to_owned(),
-        |system| system.nodename().to_string_lossy().into_owned(),
-    )
 }

@@ -25,6 +25,13 @@ pub const VERSION: u32 = 2;
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
 
+/// File name of the library that joins a program to a process manager's job; it lies beside the
+/// facades, which load it when one of [`MANAGER_VARIABLES`] is set.
+pub const JOIN_LIBRARY: &str = "libcohort_join.so";
+
+/// Name of the only function that this library exports: a [`NodeJoin`].
+pub const NODE_JOIN: &str = "cohort_join";
+
 /// Variables of which a process manager sets at least one for the programs that it starts.
 pub const MANAGER_VARIABLES: [&str; 3] = ["PMI_FD", "PMI_PORT", "PMIX_NAMESPACE"];
 
@@ -67,7 +74,8 @@ pub struct NodeBoot {
     pub node_ranks: u32,
     /// Ranks in the job.
     pub world_ranks: u32,
-    /// CPUs that this job may use (after affinity masks and cgroup limits).
+    /// CPUs that this node's ranks may use (after affinity masks and cgroup limits) and have for
+    /// themselves; 0 where they get less than one.
     pub cpus: u32,
     /// NULL-terminated `KEY=VALUE` list to read the `COHORT_*` settings from.
     /// The caller has validated it with [`crate::settings::Settings::from_env`].
@@ -189,6 +197,12 @@ pub struct NodeApi {
     /// help and makes no report.
     pub report: unsafe extern "C" fn(node: *mut c_void),
 }
+
+/// Type of the join library's exported function: makes the only rank of a node a rank of the manager's
+/// job, by filling in what is the job's in both records. Returns 0, or the status to exit with after it
+/// has said why. Both records are complete for a job of one rank and stay where they are.
+pub type NodeJoin =
+    unsafe extern "C" fn(node: *mut NodeBoot, rank: *mut RankBoot) -> core::ffi::c_int;
 
 /// Type of the node image's exported function: makes the node, stores it in `*node`
 /// and returns the API, or NULL when a record's magic or version differ or memory is short.

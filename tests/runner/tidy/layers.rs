@@ -14,7 +14,7 @@ const LAYERS: [&[&str]; 9] = [
         "cohort-abi",
     ],
     &["cohort-fabric-fake", "cohort-engine", "cohort-manager"],
-    &["cohort-object"],
+    &["cohort-object", "cohort-join"],
     &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],
     &["cohort-abi-mpich", "cohort-abi-mpi5"],

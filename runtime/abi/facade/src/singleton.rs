@@ -1,8 +1,10 @@
-//! A program started without `pip-exec`: a node with one rank.
+//! A program started without `pip-exec`: a node with one rank, in a job of its own or, if a process
+//! manager started it, in the manager's.
 
 use crate::{fail, libc};
 use cohort_base::boot::{
-    Lifecycle, MAGIC, NODE_IMAGE, NODE_OPEN, NodeBoot, NodeOpen, RankBoot, VERSION,
+    JOIN_LIBRARY, Lifecycle, MAGIC, MANAGER_VARIABLES, NODE_IMAGE, NODE_JOIN, NODE_OPEN, NodeBoot,
+    NodeJoin, NodeOpen, RankBoot, VERSION,
 };
 use cohort_base::settings::Settings;
 use core::cell::UnsafeCell;
@@ -55,11 +57,22 @@ const PATH_MAX: usize = 4096;
 /// Ends the process with a message if that is impossible.
 pub fn open() -> &'static RankBoot {
     check_environment();
-    let open = load();
+    // SAFETY: the node image exports this name with this type.
+    let open: NodeOpen = unsafe { core::mem::transmute(load(NODE_IMAGE, NODE_OPEN)) };
     // SAFETY: the constructor runs once, before any other user of these records.
     let (rank, node) = unsafe { (&mut *RANK.0.get(), &mut *NODE.0.get()) };
     *rank.pid.get_mut() = rustix::process::getpid().as_raw_nonzero().get();
     node.cpus = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
+    if environment().any(is_managers) {
+        // SAFETY: the join library exports this name with this type.
+        let join: NodeJoin = unsafe { core::mem::transmute(load(JOIN_LIBRARY, NODE_JOIN)) };
+        // SAFETY: both records are complete, and nobody else uses them before this function returns.
+        let status = unsafe { join(node, rank) };
+        if status != 0 {
+            // SAFETY: no condition. The library has said why.
+            unsafe { libc::_exit(status) };
+        }
+    }
     // SAFETY: the C library's environment, which the constructor alone uses now.
     node.environment = unsafe { libc::environ };
     let mut handle = null_mut();
@@ -83,38 +96,49 @@ pub fn open() -> &'static RankBoot {
 
 /// Ends the process if a `COHORT_*` variable has no valid name or value.
 fn check_environment() {
-    // SAFETY: NULL-terminated list of NUL-terminated strings; no other thread changes it yet.
-    let entries = (0..).map_while(|index| unsafe {
-        let entry = *libc::environ.add(index);
-        (!entry.is_null()).then(|| CStr::from_ptr(entry).to_bytes())
-    });
-    if let Err(invalid) = Settings::from_env(entries) {
+    if let Err(invalid) = Settings::from_env(environment()) {
         fail(1, format_args!("{invalid}"));
     }
 }
 
-/// The node image's opening function.
-fn load() -> NodeOpen {
+/// The entries of the C library's environment.
+fn environment() -> impl Iterator<Item = &'static [u8]> {
+    // SAFETY: NULL-terminated list of NUL-terminated strings; no other thread changes it yet.
+    (0..).map_while(|index| unsafe {
+        let entry = *libc::environ.add(index);
+        (!entry.is_null()).then(|| CStr::from_ptr(entry).to_bytes())
+    })
+}
+
+/// Whether an entry is a variable by which a process manager makes itself known.
+fn is_managers(entry: &[u8]) -> bool {
+    MANAGER_VARIABLES.iter().any(|name| {
+        let rest = entry.strip_prefix(name.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"="))
+    })
+}
+
+/// The function `symbol`, not NULL, of a library that lies beside this one.
+fn load(library: &str, symbol: &str) -> *mut c_void {
     let mut buffer = [0; PATH_MAX];
-    let path = image_path(&mut buffer);
-    // SAFETY: a NUL-terminated path; the image's constructors have no conditions.
+    let path = path_of(library, &mut buffer);
+    // SAFETY: a NUL-terminated path; the libraries' constructors have no conditions.
     let image = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
     if image.is_null() {
-        fail_to_load();
+        fail_to_load(library);
     }
     let mut name = [0; 64];
-    name[..NODE_OPEN.len()].copy_from_slice(NODE_OPEN.as_bytes());
+    name[..symbol.len()].copy_from_slice(symbol.as_bytes());
     // SAFETY: a loaded object and a NUL-terminated name.
     let symbol = unsafe { libc::dlsym(image, name.as_ptr().cast()) };
     if symbol.is_null() {
-        fail_to_load();
+        fail_to_load(library);
     }
-    // SAFETY: the node image exports this name with this type.
-    unsafe { core::mem::transmute::<*mut c_void, NodeOpen>(symbol) }
+    symbol
 }
 
-/// Path of the node image: the directory of the library that holds this function.
-fn image_path(buffer: &mut [u8; PATH_MAX]) -> &CStr {
+/// Path of a library in the directory of the one that holds this function.
+fn path_of<'a>(library: &str, buffer: &'a mut [u8; PATH_MAX]) -> &'a CStr {
     let mut info = libc::DlInfo {
         file_name: core::ptr::null(),
         base: null_mut(),
@@ -122,7 +146,7 @@ fn image_path(buffer: &mut [u8; PATH_MAX]) -> &CStr {
         symbol_address: null_mut(),
     };
     // SAFETY: any address may be asked about; `info` is valid for writes.
-    let found = unsafe { libc::dladdr(image_path as *const c_void, &mut info) };
+    let found = unsafe { libc::dladdr(path_of as *const c_void, &mut info) };
     if found == 0 || info.file_name.is_null() {
         fail(
             127,
@@ -135,18 +159,18 @@ fn image_path(buffer: &mut [u8; PATH_MAX]) -> &CStr {
         .iter()
         .rposition(|&byte| byte == b'/')
         .map_or(0, |slash| slash + 1);
-    let length = directory + NODE_IMAGE.len();
+    let length = directory + library.len();
     if length >= PATH_MAX {
         fail(127, format_args!("the path of the MPI library is too long"));
     }
     buffer[..directory].copy_from_slice(&own[..directory]);
-    buffer[directory..length].copy_from_slice(NODE_IMAGE.as_bytes());
+    buffer[directory..length].copy_from_slice(library.as_bytes());
     buffer[length] = 0;
     CStr::from_bytes_until_nul(buffer).unwrap_or(c"")
 }
 
 /// Ends the process with the dynamic linker's reason, which begins with the path.
-fn fail_to_load() -> ! {
+fn fail_to_load(library: &str) -> ! {
     // SAFETY: no condition; the text is valid until the next call of the dl functions.
     let reason: *const c_char = unsafe { libc::dlerror() };
     let reason = if reason.is_null() {
@@ -158,7 +182,7 @@ fn fail_to_load() -> ! {
     fail(
         127,
         format_args!(
-            "cannot load the node image: {}; it must lie in the directory of the MPI library, \
+            "cannot load {library}: {}; it must lie in the directory of the MPI library, \
              both from one installation",
             reason.to_str().unwrap_or("(reason is not UTF-8)")
         ),

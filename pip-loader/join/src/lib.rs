@@ -1,0 +1,146 @@
+//! `libcohort_join.so`: a program that a process manager started without `pip-exec`
+//! (`mpiexec -n 4 ./app`) is a node of one rank in the manager's job.
+//!
+//! The facade loads this library only if the environment tells of a manager. Unlike the facade it
+//! may use the standard library: it runs once, on the program's own task, with its C library.
+
+use cohort_base::boot::{Lifecycle, NodeBoot, RankBoot};
+use cohort_manager::meeting::{Card, Numbering, World, meet};
+use cohort_manager::network::{Network, Wishes};
+use cohort_manager::{Failure, Manager, is_managers};
+use std::ffi::{CStr, OsStr, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+
+/// Exit status of a program that cannot join.
+const REFUSED: c_int = 2;
+
+/// What has to be done when the program ends.
+struct Goodbye {
+    manager: Box<dyn Manager>,
+    rank: &'static RankBoot,
+}
+
+// SAFETY: only the program's last thread takes it, at the end.
+unsafe impl Send for Goodbye {}
+
+static GOODBYE: Mutex<Option<Goodbye>> = Mutex::new(None);
+
+/// Joins the job of the environment's process manager; see [`cohort_base::boot::NodeJoin`].
+///
+/// # Safety
+/// Both records are complete for a job of one rank, nobody else uses them yet, and they are never moved or
+/// freed. No other thread changes the environment.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -> c_int {
+    let mask = block_signals();
+    // SAFETY: the caller's contract.
+    let result = join(unsafe { &mut *node }, unsafe { &mut *rank });
+    restore_signals(&mask);
+    let manager = match result {
+        Ok(None) => return 0,
+        Ok(Some(manager)) => manager,
+        Err(failure) => {
+            eprintln!("cohort: {failure}");
+            return REFUSED;
+        }
+    };
+    // SAFETY: the record is never moved or freed, and from now on it changes in its atomics only.
+    let rank = unsafe { &*rank };
+    if let Ok(mut goodbye) = GOODBYE.lock() {
+        *goodbye = Some(Goodbye { manager, rank });
+    }
+    // SAFETY: a plain function of a library that is never unloaded. Should it not be registered, the
+    // manager takes the program's end for a failure.
+    unsafe { libc::atexit(say_goodbye) };
+    0
+}
+
+/// Fills the records; gives the manager if the job has more than one rank.
+fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Box<dyn Manager>>, Failure> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let Some(mut manager) = cohort_manager::connect(variable)? else {
+        return Ok(None);
+    };
+    hide_manager();
+    if manager.place().count == 1 {
+        manager.finalize()?;
+        return Ok(None);
+    }
+    let card = Card::of_this_machine(1, Numbering::Block).map_err(|source| Failure::Stream {
+        what: "drawing a random number".to_owned(),
+        source,
+    })?;
+    let world: &'static World = Box::leak(Box::new(meet(manager.as_mut(), &card)?));
+    let wishes = Wishes::read(variable);
+    let network = Network::open(&own_folder(), world, false, &wishes, manager.as_mut())?;
+    node.world_ranks = world.homes.len() as u32;
+    node.node = world.place.index;
+    node.nodes = world.place.count;
+    node.cpus = world.cpus(node.cpus);
+    node.homes = world.homes.as_ptr();
+    node.network = network.record();
+    if let Some(&own) = world.ranks_of(world.place.index).first() {
+        rank.world_rank = own;
+    }
+    Ok(Some(manager))
+}
+
+/// Removes the manager's variables: a program that this one starts is not this rank.
+fn hide_manager() {
+    let names: Vec<_> = std::env::vars_os()
+        .map(|(name, _)| name)
+        .filter(|name| is_managers(&name.to_string_lossy()))
+        .collect();
+    for name in names {
+        // SAFETY: no other thread uses the environment now, by the caller's word.
+        unsafe { std::env::remove_var(name) };
+    }
+}
+
+/// Tells the manager that this program's end is none of its business, unless it is: a rank that leaves
+/// between initialisation and finalisation strands its peers.
+extern "C" fn say_goodbye() {
+    let taken = GOODBYE.lock().ok().and_then(|mut goodbye| goodbye.take());
+    if let Some(mut goodbye) = taken
+        && goodbye.rank.lifecycle.load(Ordering::Acquire) != Lifecycle::Initialized as u32
+        && goodbye.rank.abort.load(Ordering::Acquire) == 0
+        && let Err(failure) = goodbye.manager.finalize()
+    {
+        eprintln!("cohort: {failure}");
+    }
+}
+
+/// Folder of this library, where those of the network and the node lie too.
+fn own_folder() -> PathBuf {
+    // SAFETY: an all-zero `Dl_info` is a valid place for the result.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    let address = own_folder as *const c_void;
+    // SAFETY: any address may be asked about.
+    let found = unsafe { libc::dladdr(address, &raw mut info) };
+    if found == 0 || info.dli_fname.is_null() {
+        return PathBuf::from(".");
+    }
+    // SAFETY: the path of a loaded library.
+    let path = unsafe { CStr::from_ptr(info.dli_fname) };
+    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    path.parent().unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Blocks all signals, so that threads which libraries start leave them to the program.
+fn block_signals() -> libc::sigset_t {
+    // SAFETY: both sets are valid places; the calls change this thread's mask only.
+    unsafe {
+        let (mut all, mut former) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &raw mut former);
+        former
+    }
+}
+
+fn restore_signals(mask: &libc::sigset_t) {
+    // SAFETY: a mask that this thread had.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
+}

@@ -1,0 +1,188 @@
+//! What a node says of itself when it joins a job.
+
+use cohort_base::boot::VERSION;
+use std::io;
+
+/// How ranks are numbered over the nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Numbering {
+    /// All ranks of the first node, then those of the second.
+    #[default]
+    Block,
+    /// One rank of each node in turn, for as long as it has any.
+    Cyclic,
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Card {
+    /// Its ranks.
+    pub ranks: u32,
+    /// How it wants ranks numbered; all must agree.
+    pub numbering: Numbering,
+    /// The job's token, drawn at random; that of node 0 counts.
+    pub token: [u64; 2],
+    /// Its host's name.
+    pub host: String,
+    /// Its machine, of which several nodes of a job may be parts.
+    pub machine: String,
+    /// The CPUs that it may use, as a bit mask.
+    pub cpus: Vec<u8>,
+    /// Where its launcher listens for those of the other nodes, in the launcher's own words.
+    pub watch: Vec<u8>,
+}
+
+/// First bytes of a card.
+const MAGIC: &[u8; 4] = b"CHRT";
+
+impl Card {
+    /// The card of this process's machine, for a node of so many ranks.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn of_this_machine(ranks: u32, numbering: Numbering) -> io::Result<Self> {
+        let file = |path: &str| {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            text.trim().to_owned()
+        };
+        Ok(Self {
+            ranks,
+            numbering,
+            token: random()?,
+            host: file("/proc/sys/kernel/hostname"),
+            machine: file("/proc/sys/kernel/random/boot_id"),
+            cpus: affinity(),
+            watch: Vec::new(),
+        })
+    }
+
+    /// Whether some CPU may be used by the ranks of both.
+    #[must_use]
+    pub fn shares_cpus_with(&self, other: &Self) -> bool {
+        let common = self.cpus.iter().zip(&other.cpus);
+        self.machine == other.machine && common.into_iter().any(|(own, other)| own & other != 0)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((self.numbering as u32).to_le_bytes());
+        bytes.extend(self.ranks.to_le_bytes());
+        bytes.extend(self.token.iter().flat_map(|half| half.to_le_bytes()));
+        let texts = [self.host.as_bytes(), self.machine.as_bytes()];
+        for part in texts.into_iter().chain([&*self.cpus, &*self.watch]) {
+            bytes.extend((part.len() as u32).to_le_bytes());
+            bytes.extend(part);
+        }
+        bytes
+    }
+
+    /// `None` for what no card of this version is.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        if reader.take(MAGIC.len())? != MAGIC || reader.number()? != VERSION {
+            return None;
+        }
+        let numbering = match reader.number()? {
+            0 => Numbering::Block,
+            1 => Numbering::Cyclic,
+            _ => return None,
+        };
+        let ranks = reader.number()?;
+        let token = [reader.long_number()?, reader.long_number()?];
+        let host = String::from_utf8(reader.part()?).ok()?;
+        let card = Self {
+            ranks,
+            numbering,
+            token,
+            host,
+            machine: String::from_utf8(reader.part()?).ok()?,
+            cpus: reader.part()?,
+            watch: reader.part()?,
+        };
+        reader.0.is_empty().then_some(card)
+    }
+}
+
+/// Bytes that are still to be read.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn long_number(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn part(&mut self) -> Option<Vec<u8>> {
+        let length = self.number()?;
+        self.take(length as usize).map(<[u8]>::to_vec)
+    }
+}
+
+/// A random number that nobody else knows.
+fn random() -> io::Result<[u64; 2]> {
+    let mut number = [0_u64; 2];
+    let size = size_of_val(&number);
+    // SAFETY: the buffer is valid for its size.
+    let got = unsafe { libc::getrandom(number.as_mut_ptr().cast(), size, 0) };
+    if got == size as isize {
+        Ok(number)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// The CPUs that this thread may use.
+fn affinity() -> Vec<u8> {
+    let mut mask = vec![0_u8; 1024];
+    // SAFETY: the kernel writes at most as many bytes as the buffer has, and returns how many.
+    let written = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getaffinity,
+            0,
+            mask.len(),
+            mask.as_mut_ptr(),
+        )
+    };
+    mask.truncate(usize::try_from(written).unwrap_or(0));
+    while mask.last() == Some(&0) {
+        mask.pop();
+    }
+    mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_is_read_as_it_was_written() {
+        let card = Card::of_this_machine(3, Numbering::Cyclic).expect("random numbers");
+        assert!(card.shares_cpus_with(&card) && !card.host.is_empty());
+        let mut bytes = card.encode();
+        assert_eq!(Card::decode(&bytes), Some(card.clone()));
+        assert_ne!(
+            Card::of_this_machine(3, Numbering::Cyclic)
+                .expect("more")
+                .token,
+            card.token
+        );
+        bytes[4] ^= 1;
+        assert_eq!(Card::decode(&bytes), None, "another version");
+        bytes[4] ^= 1;
+        bytes.push(0);
+        assert_eq!(Card::decode(&bytes), None, "longer");
+        for length in 0..bytes.len() - 1 {
+            assert_eq!(Card::decode(&bytes[..length]), None, "cut at {length}");
+        }
+    }
+}
