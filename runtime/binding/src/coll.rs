@@ -2,6 +2,7 @@
 
 mod alltoall;
 mod gather;
+mod inter;
 mod parts;
 mod reduction;
 mod simple;

@@ -3,6 +3,7 @@
 use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm, on_process, output};
 use crate::environment::{give_text, shortened};
 use crate::group;
+use crate::intercomm::only_intra;
 use crate::request::publish_complete;
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Constants, Handle, neutral};
@@ -57,44 +58,10 @@ answers! {
     rank "MPI_Comm_rank" comm comm.me() as c_int;
     /// `MPI_Comm_size`.
     size "MPI_Comm_size" comm comm.size() as c_int;
-    /// `MPI_Comm_test_inter`: there are no intercommunicators yet.
-    test_inter "MPI_Comm_test_inter" _comm 0;
+    /// `MPI_Comm_test_inter`.
+    test_inter "MPI_Comm_test_inter" comm c_int::from(comm.is_inter());
     /// `MPI_Topo_test`: there are no topologies yet.
     topo_test "MPI_Topo_test" _comm neutral::UNDEFINED;
-}
-
-/// `MPI_Comm_remote_size`, which needs an intercommunicator; there are none yet.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn remote_size<A: Abi>(
-    caller: *const c_void,
-    comm: A::Comm,
-    _size: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Comm_remote_size", comm, |call, _| {
-            not_inter(call)
-        })
-    }
-}
-
-/// `MPI_Comm_remote_group`, which needs an intercommunicator; there are none yet.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn remote_group<A: Abi>(
-    caller: *const c_void,
-    comm: A::Comm,
-    _group: *mut A::Group,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Comm_remote_group", comm, |call, _| {
-            not_inter(call)
-        })
-    }
 }
 
 /// `MPI_Comm_get_parent`: no process is spawned by another yet.
@@ -288,6 +255,7 @@ pub unsafe extern "C" fn create_group<A: Abi>(
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_create_group", comm, |call, comm| {
             output(target)?;
+            only_intra(comm)?;
             if tag < 0 {
                 return Err(neutral::ERR_TAG);
             }
@@ -414,36 +382,14 @@ pub unsafe extern "C" fn disconnect<A: Abi>(caller: *const c_void, comm: *mut A:
     unsafe {
         on_process::<A>(caller, "MPI_Comm_disconnect", |call| {
             discard(call, comm, |object| {
-                coll::barrier(&object.collective()).map_err(engine_error)
+                let met = match object.inter() {
+                    Some(inter) => inter.barrier(),
+                    None => coll::barrier(&object.collective()),
+                };
+                met.map_err(engine_error)
             })
         })
     }
-}
-
-/// `MPI_Intercomm_merge`, which needs an intercommunicator; there are none yet.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn merge<A: Abi>(
-    caller: *const c_void,
-    comm: A::Comm,
-    _high: c_int,
-    _target: *mut A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Intercomm_merge", comm, |call, _| {
-            not_inter(call)
-        })
-    }
-}
-
-/// Refuses an intracommunicator.
-fn not_inter<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
-    Err(call.blame(
-        neutral::ERR_COMM,
-        format_args!("it is no intercommunicator"),
-    ))
 }
 
 /// `MPI_Comm_set_name`.

@@ -28,6 +28,7 @@ mod generated {
 }
 pub mod group;
 pub mod info;
+pub mod intercomm;
 pub mod op;
 pub mod p2p;
 pub mod pack;

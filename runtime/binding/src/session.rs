@@ -4,10 +4,10 @@ use crate::arguments::{Call, Comm, Outcome, on_process, on_session, output};
 use crate::context::{Listener, Process, Site, handle_error, raise};
 use crate::environment::give_text;
 use crate::errhandler::{self, Function};
-use crate::{group, info};
+use crate::{group, info, intercomm};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use cohort_abi::{Abi, Constants, Handle, callback, neutral};
+use cohort_abi::{Abi, Handle, callback, neutral};
 use cohort_object::errhandler::{Errhandler, ErrhandlerOwner, UserErrhandler};
 use cohort_object::session::{PROCESS_SETS, Session, process_set, process_set_info};
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -228,11 +228,7 @@ pub unsafe extern "C" fn comm_from_group<A: Abi>(
     unsafe {
         on_process::<A>(caller, "MPI_Comm_create_from_group", |call| {
             output(target)?;
-            output(tag.cast_mut())?;
-            let tag = CStr::from_ptr(tag).to_str().map_err(|_| neutral::ERR_ARG)?;
-            if tag.len() >= <A as Constants>::MAX_STRINGTAG_LEN {
-                return Err(call.blame(neutral::ERR_ARG, format_args!("the string is too long")));
-            }
+            let tag = intercomm::string_tag(call, tag)?;
             let members = call.objects().group(members.neutral())?;
             let errhandler = errhandler::of_handle(call, handle, ErrhandlerOwner::Comm)?;
             let hints = info::given(call, hints)?;

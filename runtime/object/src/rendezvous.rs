@@ -30,6 +30,13 @@ pub enum Occasion {
         /// The group.
         members: Vec<Peer>,
     },
+    /// An intercommunicator made from two groups, whose leaders meet.
+    FromGroups {
+        /// `MPI_Intercomm_create_from_groups`'s string.
+        tag: String,
+        /// The leaders, in ascending order.
+        leaders: Vec<Peer>,
+    },
 }
 
 /// A number that some members have not taken yet.

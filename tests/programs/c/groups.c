@@ -33,7 +33,17 @@ int main(int argc, char **argv) {
         for (int r = 0; r < size; r += 2) expected += r;
         CHECK_EQ(sum, expected);
         MPI_Comm_free(&comm);
+        // Only the members call this one.
+        MPI_Comm_create_group(MPI_COMM_WORLD, evens, 3, &comm);
+        MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+        CHECK_EQ(sum, expected);
+        MPI_Comm_free(&comm);
     }
+    // Groups that are disjoint make communicators of their own in one call.
+    MPI_Comm_create(MPI_COMM_WORLD, rank % 2 ? odds : evens, &comm);
+    MPI_Comm_size(comm, &members);
+    CHECK_EQ(members, (size + 1 - rank % 2) / 2);
+    MPI_Comm_free(&comm);
     MPI_Group_free(&world);
     MPI_Group_free(&evens);
     if (odds != MPI_GROUP_EMPTY) MPI_Group_free(&odds);

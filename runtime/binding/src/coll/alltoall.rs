@@ -1,5 +1,6 @@
 //! `MPI_Alltoall`, `MPI_Alltoallv` and `MPI_Alltoallw` (MPI-4.1 section 6.8).
 
+use super::inter;
 use super::parts::{Part, Typed, Varying, failure, in_place};
 use crate::arguments::on_comm;
 use cohort_abi::{Abi, Count};
@@ -24,14 +25,16 @@ pub unsafe extern "C" fn alltoall<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Alltoall", comm, |call, comm| {
-            let group = comm.collective();
             let send = match in_place::<A>(send_buffer) {
                 true => None,
                 false => Some(Part::check(call, send_buffer, send_elements, send_type)?),
             };
             let receive = Part::check(call, buffer, elements, datatype)?;
+            if let Some(inter) = comm.inter() {
+                return inter::alltoall(&inter, send, &receive);
+            }
             let send = send.as_ref().map(Part::blocks);
-            coll::alltoall(&group, send, receive.blocks()).map_err(failure)
+            coll::alltoall(&comm.collective(), send, receive.blocks()).map_err(failure)
         })
     }
 }
@@ -56,7 +59,6 @@ pub unsafe extern "C" fn alltoallv<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Alltoallv", comm, |call, comm| {
-            let group = comm.collective();
             let send = match in_place::<A>(send_buffer) {
                 true => None,
                 false => Some(Varying::check::<A, C>(
@@ -65,7 +67,7 @@ pub unsafe extern "C" fn alltoallv<A: Abi, C: Count>(
                     send_counts,
                     send_displacements,
                     send_type,
-                    group.world.len(),
+                    comm.peers().size() as usize,
                 )?),
             };
             let receive = Varying::check::<A, C>(
@@ -74,10 +76,13 @@ pub unsafe extern "C" fn alltoallv<A: Abi, C: Count>(
                 counts,
                 displacements,
                 datatype,
-                group.world.len(),
+                comm.peers().size() as usize,
             )?;
+            if let Some(inter) = comm.inter() {
+                return inter::alltoall(&inter, send, &receive);
+            }
             let send = send.as_ref().map(Varying::blocks);
-            coll::alltoall(&group, send, receive.blocks()).map_err(failure)
+            coll::alltoall(&comm.collective(), send, receive.blocks()).map_err(failure)
         })
     }
 }
@@ -102,7 +107,6 @@ pub unsafe extern "C" fn alltoallw<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Alltoallw", comm, |call, comm| {
-            let group = comm.collective();
             let send = match in_place::<A>(send_buffer) {
                 true => None,
                 false => Some(Typed::check::<A, C>(
@@ -111,7 +115,7 @@ pub unsafe extern "C" fn alltoallw<A: Abi, C: Count>(
                     send_counts,
                     send_displacements,
                     send_types,
-                    group.world.len(),
+                    comm.peers().size() as usize,
                 )?),
             };
             let receive = Typed::check::<A, C>(
@@ -120,10 +124,13 @@ pub unsafe extern "C" fn alltoallw<A: Abi, C: Count>(
                 counts,
                 displacements,
                 datatypes,
-                group.world.len(),
+                comm.peers().size() as usize,
             )?;
+            if let Some(inter) = comm.inter() {
+                return inter::alltoall(&inter, send, &receive);
+            }
             let send = send.as_ref().map(Typed::blocks);
-            coll::alltoall(&group, send, receive.blocks()).map_err(failure)
+            coll::alltoall(&comm.collective(), send, receive.blocks()).map_err(failure)
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Collectives that move blocks to or from one member, or to all (MPI-4.1 sections 6.5 to 6.7).
 
+use super::inter;
 use super::parts::{Part, Varying, failure, in_place, root};
 use crate::arguments::on_comm;
 use cohort_abi::{Abi, Count};
@@ -25,6 +26,15 @@ pub unsafe extern "C" fn gather<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Gather", comm, |call, comm| {
+            if let Some(inter) = comm.inter() {
+                let at = inter::root::<A>(&inter, at)?;
+                return inter::gather(
+                    &inter,
+                    at,
+                    || Part::check(call, send_buffer, send_elements, send_type),
+                    || Part::check(call, buffer, elements, datatype),
+                );
+            }
             let group = comm.collective();
             let at = root::<A>(&group, at)?;
             if group.me != at {
@@ -62,6 +72,24 @@ pub unsafe extern "C" fn gatherv<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Gatherv", comm, |call, comm| {
+            if let Some(inter) = comm.inter() {
+                let at = inter::root::<A>(&inter, at)?;
+                return inter::gather(
+                    &inter,
+                    at,
+                    || Part::check(call, send_buffer, send_elements, send_type),
+                    || {
+                        Varying::check::<A, C>(
+                            call,
+                            buffer,
+                            counts,
+                            displacements,
+                            datatype,
+                            inter.remote.len(),
+                        )
+                    },
+                );
+            }
             let group = comm.collective();
             let at = root::<A>(&group, at)?;
             if group.me != at {
@@ -105,6 +133,15 @@ pub unsafe extern "C" fn scatter<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Scatter", comm, |call, comm| {
+            if let Some(inter) = comm.inter() {
+                let at = inter::root::<A>(&inter, at)?;
+                return inter::scatter(
+                    &inter,
+                    at,
+                    || Part::check(call, send_buffer, send_elements, send_type),
+                    || Part::check(call, buffer, elements, datatype),
+                );
+            }
             let group = comm.collective();
             let at = root::<A>(&group, at)?;
             if group.me != at {
@@ -142,6 +179,24 @@ pub unsafe extern "C" fn scatterv<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Scatterv", comm, |call, comm| {
+            if let Some(inter) = comm.inter() {
+                let at = inter::root::<A>(&inter, at)?;
+                return inter::scatter(
+                    &inter,
+                    at,
+                    || {
+                        Varying::check::<A, C>(
+                            call,
+                            send_buffer,
+                            send_counts,
+                            send_displacements,
+                            send_type,
+                            inter.remote.len(),
+                        )
+                    },
+                    || Part::check(call, buffer, elements, datatype),
+                );
+            }
             let group = comm.collective();
             let at = root::<A>(&group, at)?;
             if group.me != at {
@@ -184,14 +239,16 @@ pub unsafe extern "C" fn allgather<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Allgather", comm, |call, comm| {
-            let group = comm.collective();
             let send = match in_place::<A>(send_buffer) {
                 true => None,
                 false => Some(Part::check(call, send_buffer, send_elements, send_type)?),
             };
             let receive = Part::check(call, buffer, elements, datatype)?;
+            if let Some(inter) = comm.inter() {
+                return inter::allgather(&inter, send, &receive);
+            }
             let send = send.as_ref().map(Part::layout);
-            coll::allgather(&group, send, receive.blocks()).map_err(failure)
+            coll::allgather(&comm.collective(), send, receive.blocks()).map_err(failure)
         })
     }
 }
@@ -215,7 +272,6 @@ pub unsafe extern "C" fn allgatherv<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Allgatherv", comm, |call, comm| {
-            let group = comm.collective();
             let send = match in_place::<A>(send_buffer) {
                 true => None,
                 false => Some(Part::check(call, send_buffer, send_elements, send_type)?),
@@ -226,10 +282,13 @@ pub unsafe extern "C" fn allgatherv<A: Abi, C: Count>(
                 counts,
                 displacements,
                 datatype,
-                group.world.len(),
+                comm.peers().size() as usize,
             )?;
+            if let Some(inter) = comm.inter() {
+                return inter::allgather(&inter, send, &receive);
+            }
             let send = send.as_ref().map(Part::layout);
-            coll::allgather(&group, send, receive.blocks()).map_err(failure)
+            coll::allgather(&comm.collective(), send, receive.blocks()).map_err(failure)
         })
     }
 }

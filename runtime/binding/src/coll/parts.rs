@@ -6,6 +6,7 @@ use crate::p2p::check_buffer;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Count, neutral};
 use cohort_engine::EngineError;
+use cohort_engine::coll::exchange::Elements;
 use cohort_engine::coll::{Blocks, Group};
 use cohort_engine::datatype::{Layout, TypeRef};
 use core::ffi::{c_int, c_void};
@@ -42,6 +43,12 @@ pub fn root<A: Abi>(group: &Group<'_>, root: c_int) -> Outcome<u32> {
     }
 }
 
+/// Buffers that have a part for each of several members.
+pub trait Parts {
+    /// The part for member or neighbour number `index`.
+    fn part(&self, index: usize) -> Elements<'_>;
+}
+
 /// A buffer of elements of one type.
 pub struct Part {
     base: *mut u8,
@@ -72,6 +79,15 @@ impl Part {
         })
     }
 
+    /// All of it.
+    pub fn elements(&self) -> Elements<'_> {
+        Elements {
+            base: self.base,
+            count: self.count,
+            datatype: &self.datatype,
+        }
+    }
+
     /// As one layout.
     #[inline]
     pub fn layout(&self) -> Layout<'_> {
@@ -84,6 +100,17 @@ impl Part {
         Blocks::Equal {
             base: self.base,
             count: self.count,
+            datatype: &self.datatype,
+        }
+    }
+}
+
+impl Parts for Part {
+    fn part(&self, index: usize) -> Elements<'_> {
+        let Layout { base, count, .. } = self.blocks().block(index);
+        Elements {
+            base,
+            count,
             datatype: &self.datatype,
         }
     }
@@ -133,6 +160,17 @@ impl Varying {
             base: self.base,
             counts: &self.counts,
             displacements: &self.displacements,
+            datatype: &self.datatype,
+        }
+    }
+}
+
+impl Parts for Varying {
+    fn part(&self, index: usize) -> Elements<'_> {
+        let Layout { base, count, .. } = self.blocks().block(index);
+        Elements {
+            base,
+            count,
             datatype: &self.datatype,
         }
     }
@@ -188,6 +226,17 @@ impl Typed {
             counts: &self.counts,
             displacements: &self.displacements,
             datatypes: &self.datatypes,
+        }
+    }
+}
+
+impl Parts for Typed {
+    fn part(&self, index: usize) -> Elements<'_> {
+        let Layout { base, count, .. } = self.blocks().block(index);
+        Elements {
+            base,
+            count,
+            datatype: &self.datatypes[index],
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Collectives that reduce (MPI-4.1 sections 6.9 to 6.11).
 
+use super::inter;
 use super::parts::{Part, failure, in_place, root};
 use crate::arguments::{Call, Outcome, counts, on_comm, on_process};
+use crate::intercomm::only_intra;
 use crate::op::BoundOp;
 use crate::p2p::check_buffer;
 use cohort_abi::{Abi, Count, neutral};
+use cohort_engine::coll::inter::{Intergroup, Root};
 use cohort_engine::coll::{self, Reduction, Scan};
 use cohort_engine::datatype::TypeRef;
 use cohort_engine::op;
@@ -26,6 +29,8 @@ enum Role {
     Both,
     /// An operand only; the result argument is not read.
     Contributor,
+    /// A result only; the operand argument is not read.
+    Receiver,
 }
 
 impl<'a, A: Abi> Operands<'a, A> {
@@ -46,14 +51,15 @@ impl<'a, A: Abi> Operands<'a, A> {
         let op = BoundOp::new(call, op, datatype)?;
         let datatype = call.committed(datatype)?;
         op.check(&datatype)?;
-        let input = match role == Role::Both && in_place::<A>(send_buffer) {
-            true => None,
-            false => {
+        let input = match role {
+            Role::Receiver => None,
+            Role::Both if in_place::<A>(send_buffer) => None,
+            _ => {
                 check_buffer::<A>(send_buffer, elements, &datatype)?;
                 Some(send_buffer.cast())
             }
         };
-        if role == Role::Both {
+        if role != Role::Contributor {
             check_buffer::<A>(buffer, elements, &datatype)?;
         }
         Ok(Self {
@@ -63,6 +69,14 @@ impl<'a, A: Abi> Operands<'a, A> {
             datatype,
             op,
         })
+    }
+
+    /// Refuses in-place, which intercommunicators do not have.
+    fn out_of_place(&self, inter: &Intergroup<'_>) -> Outcome<()> {
+        match self.input {
+            Some(_) => Ok(()),
+            None => Err(inter::in_place_refused(inter)),
+        }
     }
 
     #[inline]
@@ -94,7 +108,6 @@ pub unsafe extern "C" fn allreduce<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Allreduce", comm, |call, comm| {
-            let group = comm.collective();
             let operands = Operands::check(
                 call,
                 send_buffer,
@@ -104,7 +117,11 @@ pub unsafe extern "C" fn allreduce<A: Abi, C: Count>(
                 op,
                 Role::Both,
             )?;
-            coll::allreduce(&group, &operands.reduction()).map_err(failure)
+            if let Some(inter) = comm.inter() {
+                operands.out_of_place(&inter)?;
+                return inter.allreduce(&operands.reduction()).map_err(failure);
+            }
+            coll::allreduce(&comm.collective(), &operands.reduction()).map_err(failure)
         })
     }
 }
@@ -127,6 +144,18 @@ pub unsafe extern "C" fn reduce<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Reduce", comm, |call, comm| {
+            if let Some(inter) = comm.inter() {
+                let at = inter::root::<A>(&inter, at)?;
+                let role = match at {
+                    Root::Beside => return Ok(()),
+                    Root::Here => Role::Receiver,
+                    Root::Remote(_) => Role::Contributor,
+                };
+                let elements = call.count(elements)?;
+                let operands =
+                    Operands::check(call, send_buffer, buffer, elements, datatype, op, role)?;
+                return inter.reduce(&operands.reduction(), at).map_err(failure);
+            }
             let group = comm.collective();
             let at = root::<A>(&group, at)?;
             let role = if group.me == at {
@@ -165,6 +194,7 @@ pub unsafe extern "C" fn scan<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Scan", comm, |call, comm| {
+            only_intra(comm)?;
             let group = comm.collective();
             let operands = Operands::check(
                 call,
@@ -197,6 +227,7 @@ pub unsafe extern "C" fn exscan<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Exscan", comm, |call, comm| {
+            only_intra(comm)?;
             let group = comm.collective();
             let operands = Operands::check(
                 call,
@@ -237,6 +268,11 @@ pub unsafe extern "C" fn reduce_scatter<A: Abi, C: Count>(
             let total = total.ok_or(neutral::ERR_COUNT)?;
             let operands =
                 Operands::check(call, send_buffer, buffer, total, datatype, op, Role::Both)?;
+            if let Some(inter) = comm.inter() {
+                operands.out_of_place(&inter)?;
+                let scattered = inter.reduce_scatter(&operands.reduction(), &lengths);
+                return scattered.map_err(failure);
+            }
             coll::reduce_scatter(&group, &operands.reduction(), &lengths).map_err(failure)
         })
     }
@@ -267,6 +303,11 @@ pub unsafe extern "C" fn reduce_scatter_block<A: Abi, C: Count>(
                 .ok_or(neutral::ERR_COUNT)?;
             let operands =
                 Operands::check(call, send_buffer, buffer, total, datatype, op, Role::Both)?;
+            if let Some(inter) = comm.inter() {
+                operands.out_of_place(&inter)?;
+                let scattered = inter.reduce_scatter(&operands.reduction(), &lengths);
+                return scattered.map_err(failure);
+            }
             coll::reduce_scatter(&group, &operands.reduction(), &lengths).map_err(failure)
         })
     }

@@ -110,8 +110,8 @@ pub const fn table<A: Abi>() -> Table<A> {
         Comm_iflush_buffer: crate::p2p::comm_iflush::<A>,
         Comm_join: unsupported::Comm_join::<A>,
         Comm_rank: crate::comm::rank::<A>,
-        Comm_remote_group: crate::comm::remote_group::<A>,
-        Comm_remote_size: crate::comm::remote_size::<A>,
+        Comm_remote_group: crate::intercomm::remote_group::<A>,
+        Comm_remote_size: crate::intercomm::remote_size::<A>,
         Comm_set_attr: crate::attribute::comm_set_attr::<A>,
         Comm_set_errhandler: crate::errhandler::comm_set_errhandler::<A>,
         Comm_set_info: crate::comm::set_info::<A>,
@@ -340,9 +340,9 @@ pub const fn table<A: Abi>() -> Table<A> {
         Init: crate::environment::init::<A>,
         Init_thread: crate::environment::init_thread::<A>,
         Initialized: crate::environment::initialized::<A>,
-        Intercomm_create: unsupported::Intercomm_create::<A>,
-        Intercomm_create_from_groups: unsupported::Intercomm_create_from_groups::<A>,
-        Intercomm_merge: crate::comm::merge::<A>,
+        Intercomm_create: crate::intercomm::create::<A>,
+        Intercomm_create_from_groups: crate::intercomm::create_from_groups::<A>,
+        Intercomm_merge: crate::intercomm::merge::<A>,
         Iprobe: crate::probe::iprobe::<A>,
         Irecv: crate::p2p::irecv::<A, core::ffi::c_int>,
         Irecv_c: crate::p2p::irecv::<A, i64>,
@@ -2968,34 +2968,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_alltoallw_c") }
-    }
-
-    pub unsafe extern "C" fn Intercomm_create<A: Abi>(
-        caller: *const c_void,
-        _local_comm: <A as Abi>::Comm,
-        _local_leader: c_int,
-        _peer_comm: <A as Abi>::Comm,
-        _remote_leader: c_int,
-        _tag: c_int,
-        _newintercomm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Intercomm_create") }
-    }
-
-    pub unsafe extern "C" fn Intercomm_create_from_groups<A: Abi>(
-        caller: *const c_void,
-        _local_group: <A as Abi>::Group,
-        _local_leader: c_int,
-        _remote_group: <A as Abi>::Group,
-        _remote_leader: c_int,
-        _stringtag: *const c_char,
-        _info: <A as Abi>::Info,
-        _errhandler: <A as Abi>::Errhandler,
-        _newintercomm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Intercomm_create_from_groups") }
     }
 
     pub unsafe extern "C" fn Ireduce<A: Abi>(

@@ -204,7 +204,7 @@ impl Incoming {
 /// The error of a rank that the communicator does not have.
 #[cold]
 fn bad_rank(comm: &Comm, role: &str, rank: c_int) -> i32 {
-    let (class, last) = (neutral::ERR_RANK, comm.size() - 1);
+    let (class, last) = (neutral::ERR_RANK, comm.peers().size() - 1);
     blame(
         comm.rank(),
         class,

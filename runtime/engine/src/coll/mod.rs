@@ -15,6 +15,8 @@
 //! | `alltoall` | alltoall(v, w) | entries | direct reads |
 //! | `reduce` | reduce, allreduce, reduce_scatter(_block) | everyone folds the entries | each member folds a share of the elements for all |
 //! | `scan` | scan, exscan | fold of the entries | each member scans a share for all |
+//! | `exchange` | neighbourhoods, intercommunicators: blocks between some members | messages | messages |
+//! | `inter` | intercommunicators: barrier, bcast, reductions | the groups' own, and messages of their leaders | |
 //!
 //! MPI's variants are arguments: [`Blocks`] describes equal, varying (`v`) or typed (`w`)
 //! blocks, [`Scan`] tells scan from exscan, `reduce_scatter` takes every member's count.
@@ -36,8 +38,10 @@ mod alltoall;
 mod barrier;
 mod bcast;
 mod blocks;
+pub mod exchange;
 mod fold;
 mod gather;
+pub mod inter;
 mod reduce;
 mod round;
 mod scan;

@@ -1,0 +1,160 @@
+//! Messages among members: what collectives use whose members do not all take part
+//! in each step (neighbourhoods, the two groups of an intercommunicator).
+//!
+//! The messages travel in the communicator's collective context. Members call collectives in the
+//! same order and messages between two processes do not overtake each other, so messages of
+//! different calls need no different tags. Tags are negative here; nonnegative ones in this
+//! context belong to the construction of communicators (`MPI_Comm_create_group`).
+
+use crate::datatype::{Layout, TypeRef};
+use crate::message::{Envelope, SendMode, Source, Status, Tag};
+use crate::rank::Rank;
+use crate::request::RequestRef;
+use crate::wait::{WaitKind, until_claimed};
+use crate::{EngineError, irecv, isend};
+use alloc::vec::Vec;
+use cohort_base::Peer;
+
+/// Some elements in a member's buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Elements<'a> {
+    /// Address of the first.
+    pub base: *mut u8,
+    /// How many.
+    pub count: u64,
+    /// Their type.
+    pub datatype: &'a TypeRef,
+}
+
+impl<'a> Elements<'a> {
+    /// As a layout.
+    #[must_use]
+    pub fn layout(&self) -> Layout<'a> {
+        Layout::new(self.base, self.count, self.datatype)
+    }
+}
+
+/// What a member sends to another.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// The receiver.
+    pub to: Peer,
+    /// Tells messages of one call between the same processes apart; negative.
+    pub tag: i32,
+    /// The data.
+    pub data: Elements<'a>,
+}
+
+/// What a member receives from another.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    /// The sender.
+    pub from: Peer,
+    /// The sender's rank in its group of the communicator.
+    pub member: u32,
+    /// As the sender's.
+    pub tag: i32,
+    /// Room for the data.
+    pub data: Elements<'a>,
+}
+
+/// A member's access to the messages of one communicator's collectives.
+#[derive(Clone, Copy)]
+pub struct Channel<'a> {
+    /// The calling rank.
+    pub rank: &'a Rank,
+    /// The communicator's collective context.
+    pub context: u32,
+    /// The caller's rank in its group of the communicator.
+    pub me: u32,
+}
+
+impl Channel<'_> {
+    /// Sends and receives all of these, and waits until that is done.
+    ///
+    /// # Safety
+    /// The buffers are live and hold or take their elements.
+    ///
+    /// # Errors
+    /// [`EngineError::Truncated`] when a message is longer than its room, after everything else
+    /// was done; [`EngineError::OutOfMemory`], when some messages may be missing.
+    pub unsafe fn exchange<'d>(
+        &self,
+        outgoing: impl IntoIterator<Item = Outgoing<'d>>,
+        incoming: impl IntoIterator<Item = Incoming<'d>>,
+    ) -> Result<(), EngineError> {
+        let mut requests = Vec::new();
+        // SAFETY: the caller's promise.
+        let started = unsafe { self.start(outgoing, incoming, &mut requests) };
+        let mut claim = self.rank.enter();
+        let mut outcome = started;
+        for request in requests {
+            claim = until_claimed(claim, WaitKind::Collective, |_| request.is_complete());
+            let status = request.status();
+            request.release(&mut claim);
+            if status.error == Status::TRUNCATE && outcome.is_ok() {
+                let room = status.bytes as u64;
+                // The message's own length is not known here; it is at least one byte longer.
+                outcome = Err(EngineError::Truncated {
+                    message: room + 1,
+                    buffer: room,
+                });
+            }
+        }
+        outcome
+    }
+
+    /// Starts all of these, receives first, and adds their requests to `requests`.
+    ///
+    /// # Safety
+    /// As [`Channel::exchange`], until the requests are complete.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`]; what was started before goes on.
+    pub unsafe fn start<'d>(
+        &self,
+        outgoing: impl IntoIterator<Item = Outgoing<'d>>,
+        incoming: impl IntoIterator<Item = Incoming<'d>>,
+        requests: &mut Vec<RequestRef>,
+    ) -> Result<(), EngineError> {
+        let mut keep = |request| {
+            requests
+                .try_reserve(1)
+                .map_err(|_| EngineError::OutOfMemory)?;
+            requests.push(request);
+            Ok(())
+        };
+        for message in incoming {
+            let claim = &mut self.rank.enter();
+            let from = Source::Rank {
+                peer: message.from,
+                comm_rank: message.member as i32,
+            };
+            let Elements {
+                base,
+                count,
+                datatype,
+            } = message.data;
+            let tag = Tag::Is(message.tag);
+            // SAFETY: the caller's promise.
+            keep(unsafe { irecv(claim, base, count, datatype, from, self.context, tag)? })?;
+        }
+        for message in outgoing {
+            let claim = &mut self.rank.enter();
+            let envelope = Envelope {
+                context: self.context,
+                source: self.me as i32,
+                tag: message.tag,
+            };
+            let Elements {
+                base,
+                count,
+                datatype,
+            } = message.data;
+            let (to, mode) = (message.to, SendMode::Standard);
+            // SAFETY: the caller's promise.
+            keep(unsafe { isend(claim, base, count, datatype, to, envelope, mode)? })?;
+        }
+        Ok(())
+    }
+}

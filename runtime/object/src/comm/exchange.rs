@@ -1,0 +1,65 @@
+//! How members tell each other integers when they make communicators.
+
+use super::Comm;
+use crate::Outcome;
+use alloc::vec;
+use alloc::vec::Vec;
+use cohort_abi::neutral;
+use cohort_engine::EngineError;
+use cohort_engine::coll::exchange::Elements;
+use cohort_engine::coll::{self, Blocks};
+use cohort_engine::datatype::{Layout, TypeRef, predefined};
+
+/// The numbers of every member of a group, by rank.
+type ByRank<const N: usize> = Vec<[i32; N]>;
+
+pub(super) fn integer() -> Outcome<TypeRef> {
+    predefined(neutral::handle::INT32_T).ok_or(neutral::ERR_INTERN)
+}
+
+pub(super) fn failed(error: EngineError) -> i32 {
+    match error {
+        EngineError::OutOfMemory => neutral::ERR_NO_MEM,
+        _ => neutral::ERR_INTERN,
+    }
+}
+
+impl Comm {
+    /// Everyone's numbers: those of the own group, and those of the other group of an
+    /// intercommunicator. Collective.
+    pub(super) fn meet<const N: usize>(&self, mine: [i32; N]) -> Outcome<(ByRank<N>, ByRank<N>)> {
+        let mut ours = self.allgather(mine)?;
+        let Some(inter) = self.inter() else {
+            return Ok((ours, Vec::new()));
+        };
+        let integer = integer()?;
+        let mut theirs = vec![[0; N]; inter.remote.len()];
+        let table = |table: &mut ByRank<N>| Elements {
+            base: table.as_mut_ptr().cast(),
+            count: (table.len() * N) as u64,
+            datatype: &integer,
+        };
+        let (out, into) = (table(&mut ours), table(&mut theirs));
+        // SAFETY: both tables outlive the calls and have these elements.
+        unsafe {
+            inter.leaders_swap(out, into).map_err(failed)?;
+            coll::bcast(&inter.local, into.layout(), 0).map_err(failed)?;
+        }
+        Ok((ours, theirs))
+    }
+
+    /// The numbers of every member of the own group.
+    pub(super) fn allgather<const N: usize>(&self, mut mine: [i32; N]) -> Outcome<ByRank<N>> {
+        let mut all = vec![[0; N]; self.size() as usize];
+        let integer = integer()?;
+        let send = Layout::new(mine.as_mut_ptr().cast(), N as u64, &integer);
+        let receive = Blocks::Equal {
+            base: all.as_mut_ptr().cast(),
+            count: N as u64,
+            datatype: &integer,
+        };
+        // SAFETY: `mine` has N integers, `all` N for each member.
+        unsafe { coll::allgather(&self.collective(), Some(send), receive) }.map_err(failed)?;
+        Ok(all)
+    }
+}

@@ -1,0 +1,216 @@
+//! The calls that make intercommunicators, and intracommunicators from them (MPI 7.6.2).
+
+use super::Comm;
+use super::create::agreed;
+use super::exchange::{failed, integer};
+use crate::Outcome;
+use crate::errhandler::Errhandler;
+use crate::group::Group;
+use crate::rendezvous::{self, Occasion};
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use cohort_abi::neutral;
+use cohort_base::WorldRank;
+use cohort_engine::Rank;
+use cohort_engine::coll;
+use cohort_engine::coll::exchange::{Elements, Incoming, Outgoing};
+
+/// What a leader tells of its group before the members: their number, and a number it drew.
+const HEADER: usize = 2;
+
+/// How the two leaders of a new intercommunicator reach each other.
+#[derive(Clone, Copy)]
+pub struct Bridge<'a> {
+    /// A communicator that holds both.
+    pub comm: &'a Comm,
+    /// The other leader's rank there.
+    pub remote_leader: i32,
+    /// Tells concurrent calls apart; not negative.
+    pub tag: i32,
+}
+
+impl Comm {
+    /// `MPI_Intercomm_create`; collective over this communicator, the own group, whose member `leader` has a
+    /// bridge to the other group's leader.
+    ///
+    /// # Errors
+    /// `MPI_ERR_RANK` for a remote leader that the bridge does not have, `MPI_ERR_COMM` when the
+    /// groups have a member in common.
+    pub fn connect(&self, leader: u32, bridge: Option<Bridge<'_>>) -> Outcome<Self> {
+        let (mut numbers, mut theirs) = ([0; 2], Ok(Vec::new()));
+        if let Some(bridge) = bridge {
+            numbers = [self.draw() as i32, self.draw() as i32];
+            let mut ours = vec![self.size() as i32, numbers[0]];
+            ours.extend(world_ranks(self.rank, &self.group));
+            theirs = bridge.swap(&mut ours);
+        }
+        // The others learn of the leader's failure as of everything else.
+        let outcome = match &theirs {
+            Ok(theirs) => [
+                neutral::SUCCESS,
+                theirs.len() as i32,
+                numbers[0],
+                numbers[1],
+            ],
+            Err(class) => [*class, 0, 0, 0],
+        };
+        let [failure, length, our_number, local] = self.allgather(outcome)?[leader as usize];
+        if failure != neutral::SUCCESS {
+            return Err(failure);
+        }
+        let mut theirs = theirs?;
+        theirs.resize(length as usize, 0);
+        self.tell(&mut theirs, leader)?;
+        let remote = from_world_ranks(self.rank, &theirs[HEADER..]);
+        let me = self.rank.peer();
+        if self.group.intersection(me, &remote).size() > 0 {
+            return Err(neutral::ERR_COMM);
+        }
+        Ok(Self::between(
+            self.rank,
+            agreed(our_number, Some(theirs[1])),
+            (self.group.clone(), local as u32),
+            remote,
+            self.inherited(),
+        ))
+    }
+
+    /// Broadcasts integers of member `from`.
+    fn tell(&self, list: &mut [i32], from: u32) -> Outcome<()> {
+        let integer = integer()?;
+        let list = Elements {
+            base: list.as_mut_ptr().cast(),
+            count: list.len() as u64,
+            datatype: &integer,
+        };
+        // SAFETY: the list outlives the call; all members know its length.
+        unsafe { coll::bcast(&self.collective(), list.layout(), from) }.map_err(failed)
+    }
+
+    /// `MPI_Intercomm_create_from_groups` for `rank`, a member of `group`; collective over both groups.
+    /// `remote` is given by the member `leader`: the other group, and its leader's rank in it.
+    ///
+    /// # Errors
+    /// `MPI_ERR_GROUP` when the groups have a member in common.
+    pub fn connect_groups(
+        rank: &'static Rank,
+        (group, leader): (&Group, u32),
+        remote: Option<(&Group, u32)>,
+        tag: &str,
+        errhandler: Errhandler,
+    ) -> Outcome<Self> {
+        let local = Self::from_group(rank, group, tag, errhandler);
+        let mut theirs = Vec::new();
+        let mut number = 0;
+        if let Some((remote, remote_leader)) = remote {
+            let mut leaders = vec![
+                group.members()[leader as usize],
+                remote.members()[remote_leader as usize],
+            ];
+            leaders.sort_unstable();
+            let occasion = Occasion::FromGroups {
+                tag: String::from(tag),
+                leaders: leaders.clone(),
+            };
+            number = rendezvous::number(rank, occasion, &leaders);
+            theirs.extend(world_ranks(rank, remote));
+        }
+        let told = local.allgather([number as i32, theirs.len() as i32])?;
+        let [number, length] = told[leader as usize];
+        theirs.resize(length as usize, 0);
+        local.tell(&mut theirs, leader)?;
+        let remote = from_world_ranks(rank, &theirs);
+        if group.intersection(rank.peer(), &remote).size() > 0 {
+            local.release();
+            return Err(neutral::ERR_GROUP);
+        }
+        // The local communicator becomes the intercommunicator's own group.
+        Ok(Self {
+            number: number as u32,
+            peers: remote,
+            is_inter: true,
+            ..local
+        })
+    }
+
+    /// `MPI_Intercomm_merge`; collective over both groups, each of which says whether it wants to come last.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COMM` if this is no intercommunicator.
+    pub fn merge(&self, high: bool) -> Outcome<Self> {
+        if !self.is_inter {
+            return Err(neutral::ERR_COMM);
+        }
+        let number = if self.me == 0 { self.draw() } else { 0 };
+        let (ours, theirs) = self.meet([i32::from(high), number as i32])?;
+        let [our_wish, our_number] = ours[0];
+        let [their_wish, their_number] = theirs[0];
+        // Any order will do when both wish the same, if only both sides choose the same.
+        let first = |group: &Group| self.rank.node().world_rank(group.members()[0]);
+        let we_come_first = match our_wish == their_wish {
+            true => first(&self.group) < first(&self.peers),
+            false => our_wish < their_wish,
+        };
+        let me = self.rank.peer();
+        let group = match we_come_first {
+            true => self.group.union(me, &self.peers),
+            false => self.peers.union(me, &self.group),
+        };
+        let number = agreed(our_number, Some(their_number));
+        Ok(Self::new(self.rank, number, group, self.inherited()))
+    }
+}
+
+/// Members as processes of other nodes know them too.
+fn world_ranks<'a>(rank: &'a Rank, group: &'a Group) -> impl Iterator<Item = i32> + 'a {
+    let members = group.members().iter();
+    members.map(|&member| rank.node().world_rank(member) as i32)
+}
+
+/// The group of these processes.
+fn from_world_ranks(rank: &Rank, members: &[i32]) -> Group {
+    let peer = |&member: &i32| rank.node().peer(member as WorldRank);
+    Group::new(members.iter().map(peer).collect(), rank.peer())
+}
+
+impl Bridge<'_> {
+    /// Sends the list to the other leader and returns the other's.
+    fn swap(&self, ours: &mut [i32]) -> Outcome<Vec<i32>> {
+        let peer = self
+            .comm
+            .peer(self.remote_leader)
+            .ok_or(neutral::ERR_RANK)?;
+        let integer = integer()?;
+        let elements = |list: &mut [i32]| Elements {
+            base: list.as_mut_ptr().cast(),
+            count: list.len() as u64,
+            datatype: &integer,
+        };
+        let (channel, tag) = (self.comm.channel(), self.tag);
+        let outgoing = |list: &mut [i32]| Outgoing {
+            to: peer,
+            tag,
+            data: elements(list),
+        };
+        let incoming = |list: &mut [i32]| Incoming {
+            from: peer,
+            member: self.remote_leader as u32,
+            tag,
+            data: elements(list),
+        };
+        let mut length = [0];
+        let mut our_length = [ours.len() as i32];
+        // SAFETY: the lists outlive the calls.
+        unsafe {
+            channel
+                .exchange([outgoing(&mut our_length)], [incoming(&mut length)])
+                .map_err(failed)?;
+            let mut theirs = vec![0; length[0] as usize];
+            channel
+                .exchange([outgoing(ours)], [incoming(&mut theirs)])
+                .map_err(failed)?;
+            Ok(theirs)
+        }
+    }
+}
