@@ -38,6 +38,8 @@ system() {
     command -v make >/dev/null || missing+=(make)
     command -v readelf >/dev/null || missing+=(binutils)
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3 python3-venv)
+    # The network of a job of more than one node; tested with Debian's 1.17.
+    ldconfig -p | grep -q 'libfabric\.so\.1 ' || missing+=(libfabric1)
     [ ${#missing[@]} -gt 0 ] || return 0
     [ "$(id -u)" = 0 ] || fail "please install: ${missing[*]}"
     command -v apt-get >/dev/null || fail "no apt-get here; please install: ${missing[*]}"

@@ -13,7 +13,12 @@ const LAYERS: [&[&str]; 9] = [
         "cohort-fabric",
         "cohort-abi",
     ],
-    &["cohort-fabric-fake", "cohort-engine", "cohort-manager"],
+    &[
+        "cohort-fabric-fake",
+        "cohort-libfabric",
+        "cohort-engine",
+        "cohort-manager",
+    ],
     &["cohort-object", "cohort-join"],
     &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],

@@ -1,0 +1,32 @@
+//! The network through libfabric.
+//!
+//! The only library that calls C libraries. `pip-exec`, or the facade of a program that was started
+//! without it, loads it when the job has more than one node ([`cohort_fabric::boot`]); it loads libfabric
+//! itself when it is opened, so neither building nor running on one node needs that.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `boot` | the exported function |
+//! | `library`, `sys` | libfabric's functions and records |
+//! | `provider` | which provider and interface, and what they offer |
+//! | `endpoint`, `operations`, `regions` | one rank's end of the network |
+//! | `packet`, `address` | what travels, and its checks |
+//! | `seat` | how a task with another C library calls this one |
+//! | `network` | the transport: takes a seat, then calls the endpoint |
+//! | `watch` | the sleep of a node that waits for the network |
+//! | `guard` | notices dead nodes |
+
+mod address;
+pub mod boot;
+mod endpoint;
+mod guard;
+mod job;
+mod library;
+mod network;
+mod operations;
+mod packet;
+mod provider;
+mod regions;
+mod seat;
+mod sys;
+mod watch;

@@ -1,0 +1,148 @@
+//! Several processes, each a node, through libfabric's `tcp` provider on this machine.
+//!
+//! A test starts this program again for each node, as a role of [`roles`]; the starter passes the
+//! addresses around. Nothing here depends on time but the limit after which a test has hung.
+
+mod node;
+mod roles;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A test that takes longer has hung.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// A started node.
+struct Started {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // Ended already, unless the test has failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts `role` on `nodes` nodes with `ranks` ranks each, and passes their addresses around.
+fn start(role: &str, nodes: usize, ranks: usize) -> Vec<Started> {
+    let program = std::env::current_exe().unwrap();
+    let begin = |node: usize| {
+        let mut child = Command::new(&program)
+            .args(["--exact", "one_node", "--ignored", "--nocapture"])
+            .env("TEST_ROLE", role)
+            .env("TEST_PLACE", format!("{node} {nodes} {ranks}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Started { child, output }
+    };
+    let mut started: Vec<Started> = (0..nodes).map(begin).collect();
+    let mut addresses = Vec::new();
+    for node in &mut started {
+        addresses.push(line_of(node, "ADDRESSES "));
+    }
+    for node in &mut started {
+        let input = node.child.stdin.as_mut().unwrap();
+        for line in &addresses {
+            writeln!(input, "{line}").unwrap();
+        }
+    }
+    started
+}
+
+/// The rest of the next line that begins with `word`.
+fn line_of(node: &mut Started, word: &str) -> String {
+    loop {
+        let mut line = String::new();
+        let length = node.output.read_line(&mut line).unwrap();
+        if length == 0 {
+            let mut problem = String::new();
+            let errors = node.child.stderr.as_mut().unwrap();
+            errors.read_to_string(&mut problem).unwrap();
+            panic!("a node ended without a line of {word}: {problem}");
+        }
+        if let Some(at) = line.find(word) {
+            return line[at + word.len()..].trim_end().to_owned();
+        }
+    }
+}
+
+/// Waits for a node's end, which must be a success, and returns what it wrote to stderr.
+fn finish(mut node: Started) -> String {
+    let deadline = Instant::now() + LIMIT;
+    let status = loop {
+        if let Some(status) = node.child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(Instant::now() < deadline, "a node hangs");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let mut errors = String::new();
+    let stream = node.child.stderr.as_mut().unwrap();
+    stream.read_to_string(&mut errors).unwrap();
+    assert!(status.success(), "{status}: {errors}");
+    errors
+}
+
+fn finish_all(nodes: Vec<Started>) {
+    for node in nodes {
+        finish(node);
+    }
+}
+
+/// Not a test: one node of one.
+#[test]
+#[ignore = "started by the other tests"]
+fn one_node() {
+    roles::play(&std::env::var("TEST_ROLE").expect("started by another test"));
+}
+
+#[test]
+fn packets_of_all_lengths_arrive_whole_and_in_order() {
+    finish_all(start("exchange", 2, 1));
+}
+
+#[test]
+fn three_nodes_of_two_ranks_all_talk_with_all() {
+    finish_all(start("everybody", 3, 2));
+}
+
+#[test]
+fn regions_are_read_and_written() {
+    finish_all(start("regions", 2, 1));
+}
+
+#[test]
+fn a_receiver_that_does_not_poll_makes_its_sender_wait() {
+    finish_all(start("busy", 2, 1));
+}
+
+#[test]
+fn a_sleeping_node_wakes_for_packets_and_calls() {
+    finish_all(start("sleep", 2, 1));
+}
+
+#[test]
+fn a_killed_node_is_reported_by_the_others() {
+    let mut nodes = start("killed", 3, 1);
+    for node in &mut nodes {
+        line_of(node, "TALKED");
+    }
+    let mut victim = nodes.remove(1);
+    victim.child.kill().unwrap();
+    finish_all(nodes);
+}
+
+#[test]
+fn a_stranger_is_refused_and_reported_and_the_job_goes_on() {
+    let nodes = start("stranger", 3, 1);
+    let errors: Vec<String> = nodes.into_iter().map(finish).collect();
+    assert!(errors[0].contains("not of this job"), "{errors:?}");
+}
