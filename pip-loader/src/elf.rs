@@ -49,7 +49,7 @@ pub struct Segment {
     pub execute: bool,
 }
 
-/// What is needed to map and start a position-independent file.
+/// What is needed to map and start a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadPlan {
     /// Segments in ascending order of address, without overlap.
@@ -72,6 +72,8 @@ pub struct LoadPlan {
     pub runpath: Option<String>,
     /// Asks for an executable stack.
     pub executable_stack: bool,
+    /// `ET_EXEC`: linked to fixed addresses, of which an address space has only one set.
+    pub fixed_address: bool,
 }
 
 /// Why a file cannot be loaded.
@@ -92,8 +94,6 @@ pub enum ElfError {
     BigEndian,
     /// Made for another machine (`e_machine`).
     Machine(u16),
-    /// `ET_EXEC`: linked to fixed addresses, of which an address space has only one set.
-    FixedAddress,
     /// Neither an executable nor a shared object (`e_type`).
     NotLoadable(u16),
     /// A field contradicts another or the format.
@@ -119,10 +119,6 @@ impl fmt::Display for ElfError {
                     header::machine_to_str(*machine)
                 )
             }
-            Self::FixedAddress => f.write_str(
-                "it is not position-independent (ET_EXEC), and only one such program fits into \
-                 an address space; recompile it with -fPIE and link it with -pie",
-            ),
             Self::NotLoadable(kind) => {
                 write!(
                     f,
@@ -137,7 +133,7 @@ impl fmt::Display for ElfError {
 
 impl std::error::Error for ElfError {}
 
-/// Reads the plan of a position-independent x86-64 file (executable or shared object).
+/// Reads the plan of an x86-64 file (executable or shared object).
 ///
 /// # Errors
 /// See [`ElfError`].
@@ -147,6 +143,7 @@ pub fn parse(file: &[u8]) -> Result<LoadPlan, ElfError> {
     let mut plan = LoadPlan {
         entry: header.e_entry,
         headers_count: header.e_phnum,
+        fixed_address: header.e_type == header::ET_EXEC,
         ..LoadPlan::default()
     };
     for program_header in headers.iter().filter(|entry| entry.p_type == PT_LOAD) {
@@ -218,8 +215,7 @@ fn parse_header(file: &[u8]) -> Result<Header, ElfError> {
         return Err(ElfError::Machine(header.e_machine));
     }
     match header.e_type {
-        header::ET_DYN => Ok(header),
-        header::ET_EXEC => Err(ElfError::FixedAddress),
+        header::ET_DYN | header::ET_EXEC => Ok(header),
         other => Err(ElfError::NotLoadable(other)),
     }
 }

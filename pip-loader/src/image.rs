@@ -64,6 +64,10 @@ impl Template {
         let file = File::open(path).map_err(OpenError::Io)?;
         let bytes = file_bytes(&file).map_err(OpenError::Io)?;
         let plan = elf::parse(bytes.as_deref().unwrap_or_default()).map_err(OpenError::Elf)?;
+        if plan.fixed_address {
+            let what = "its addresses are fixed (ET_EXEC)";
+            return Err(OpenError::Elf(ElfError::Malformed(what)));
+        }
         Ok(Self {
             file,
             plan,

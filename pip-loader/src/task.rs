@@ -9,6 +9,7 @@
 mod arch;
 pub mod crash;
 pub mod debug;
+pub mod execution;
 pub mod stack;
 pub mod start;
 

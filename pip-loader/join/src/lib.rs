@@ -9,6 +9,7 @@ use cohort_manager::meeting::{Card, Numbering, World, meet};
 use cohort_manager::network::{Network, Wishes};
 use cohort_manager::{Failure, Manager, is_managers};
 use std::ffi::{CStr, OsStr, c_int, c_void};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -43,7 +44,7 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
         Ok(None) => return 0,
         Ok(Some(manager)) => manager,
         Err(failure) => {
-            eprintln!("cohort: {failure}");
+            say(&failure);
             return REFUSED;
         }
     };
@@ -109,8 +110,15 @@ extern "C" fn say_goodbye() {
         && goodbye.rank.abort.load(Ordering::Acquire) == 0
         && let Err(failure) = goodbye.manager.finalize()
     {
-        eprintln!("cohort: {failure}");
+        say(&failure);
     }
+}
+
+/// Writes a failure to standard error, at once: the manager may end this process at any time.
+fn say(failure: &Failure) {
+    let line = format!("cohort: {failure}\n");
+    // Nobody may be reading.
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// Folder of this library, where those of the network and the node lie too.

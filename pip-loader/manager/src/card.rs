@@ -20,6 +20,8 @@ pub struct Card {
     pub ranks: u32,
     /// How it wants ranks numbered; all must agree.
     pub numbering: Numbering,
+    /// Its ranks have address spaces of their own; all must agree.
+    pub isolated: bool,
     /// The job's token, drawn at random; that of node 0 counts.
     pub token: [u64; 2],
     /// Its host's name.
@@ -48,6 +50,7 @@ impl Card {
         Ok(Self {
             ranks,
             numbering,
+            isolated: false,
             token: random()?,
             host: file("/proc/sys/kernel/hostname"),
             machine: file("/proc/sys/kernel/random/boot_id"),
@@ -67,6 +70,7 @@ impl Card {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend((self.numbering as u32).to_le_bytes());
+        bytes.extend(u32::from(self.isolated).to_le_bytes());
         bytes.extend(self.ranks.to_le_bytes());
         bytes.extend(self.token.iter().flat_map(|half| half.to_le_bytes()));
         let texts = [self.host.as_bytes(), self.machine.as_bytes()];
@@ -88,12 +92,14 @@ impl Card {
             1 => Numbering::Cyclic,
             _ => return None,
         };
+        let isolated = reader.number()? != 0;
         let ranks = reader.number()?;
         let token = [reader.long_number()?, reader.long_number()?];
         let host = String::from_utf8(reader.part()?).ok()?;
         let card = Self {
             ranks,
             numbering,
+            isolated,
             token,
             host,
             machine: String::from_utf8(reader.part()?).ok()?,

@@ -108,6 +108,12 @@ pub fn meet(manager: &mut dyn Manager, card: &Card) -> Result<World, Failure> {
         if other.numbering != card.numbering {
             return Err(peer("its --map-by numbers ranks in another way"));
         }
+        if other.isolated != card.isolated {
+            return Err(peer(
+                "only its ranks, or only those of this node, have address spaces of their own; use \
+                 --isolate on all",
+            ));
+        }
         cards.push(other);
     }
     Ok(World::of(place, cards))

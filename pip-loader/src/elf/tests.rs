@@ -43,8 +43,15 @@ fn each_refusal_says_what_it_found() {
     assert_eq!(edit(5, 2), ElfError::BigEndian);
     assert_eq!(edit(18, 183), ElfError::Machine(183));
     assert!(edit(18, 183).to_string().contains("AARCH64"));
-    assert_eq!(edit(16, 2), ElfError::FixedAddress);
     assert_eq!(edit(16, 1), ElfError::NotLoadable(1));
+}
+
+#[test]
+fn fixed_addresses_are_noted() {
+    let mut file = own();
+    assert!(!parse(&file).expect("valid").fixed_address);
+    file[16] = 2;
+    assert!(parse(&file).expect("valid").fixed_address);
 }
 
 #[test]

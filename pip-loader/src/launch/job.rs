@@ -7,6 +7,7 @@ use super::spawn::{Spawner, StartedRank};
 use super::{Refusal, TIMED_OUT, say};
 use crate::task::start::SETUP_FAILED;
 use cohort_base::boot::{Lifecycle, RankBoot};
+use cohort_manager::server::Stage;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
@@ -148,6 +149,7 @@ impl<'a> Job<'a> {
         while !self.alive.is_empty() {
             self.sleep();
             self.take_signals();
+            self.serve();
             if let Some(pump) = &mut self.spawner.pump {
                 pump.pass();
             }
@@ -185,8 +187,27 @@ impl<'a> Job<'a> {
             let pump = unsafe { BorrowedFd::borrow_raw(pump.descriptor()) };
             sources.push(PollFd::new(pump, PollFlags::POLLIN));
         }
+        if let Some(server) = &self.spawner.server {
+            let input = |descriptor| PollFd::new(descriptor, PollFlags::POLLIN);
+            sources.extend(server.descriptors().map(input));
+        }
         // An interrupted wait is followed by another round of looking.
         let _ = poll(&mut sources, limit);
+    }
+
+    /// Answers isolated ranks.
+    fn serve(&mut self) {
+        let Some(server) = &mut self.spawner.server else {
+            return;
+        };
+        let result = self.membership.serve(server);
+        let code = server.abort_code();
+        if let Err(failure) = result {
+            say(format_args!("{failure}"));
+            self.begin_ending(1);
+        } else if let Some(code) = code {
+            self.begin_ending(exit_status(code));
+        }
     }
 
     fn take_signals(&mut self) {
@@ -230,11 +251,8 @@ impl<'a> Job<'a> {
             return self.begin_ending(exit_status(code));
         }
         let who = format!("{} (pid {pid})", self.name_of(rank));
-        let lifecycle = self.spawner.node.ranks[rank]
-            .lifecycle
-            .load(Ordering::Acquire);
         match end {
-            End::Exited(0) if lifecycle == Lifecycle::Initialized as u32 => {
+            End::Exited(0) if self.is_initialized(rank) => {
                 say(format_args!("{who} ended without calling MPI_Finalize"));
                 self.begin_ending(1);
             }
@@ -255,6 +273,15 @@ impl<'a> Job<'a> {
                 ));
                 self.begin_ending(128 + signal);
             }
+        }
+    }
+
+    /// Whether a rank's end leaves others waiting.
+    fn is_initialized(&self, rank: usize) -> bool {
+        let lifecycle = &self.spawner.node.ranks[rank].lifecycle;
+        match &self.spawner.server {
+            Some(server) => server.stage(rank) == Stage::Joined,
+            None => lifecycle.load(Ordering::Acquire) == Lifecycle::Initialized as u32,
         }
     }
 

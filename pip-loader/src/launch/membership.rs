@@ -5,6 +5,7 @@ use super::{Refusal, say};
 use cohort_base::boot::Home;
 use cohort_manager::meeting::{Card, Numbering, World, meet};
 use cohort_manager::network::{Network, Wishes};
+use cohort_manager::server::Server;
 use cohort_manager::{Failure, Manager, Place};
 use std::ffi::c_void;
 use std::path::Path;
@@ -42,9 +43,15 @@ impl Membership {
     ///
     /// # Errors
     /// The manager fails, or a node does not fit.
-    pub fn meet(&mut self, ranks: usize, numbering: Numbering) -> Result<(), Refusal> {
-        let card = Card::of_this_machine(ranks as u32, numbering)
+    pub fn meet(
+        &mut self,
+        ranks: usize,
+        numbering: Numbering,
+        isolated: bool,
+    ) -> Result<(), Refusal> {
+        let mut card = Card::of_this_machine(ranks as u32, numbering)
             .map_err(|error| Refusal::new(format!("no random numbers: {error}")))?;
+        card.isolated = isolated;
         self.world = match &mut self.manager {
             Some(manager) => meet(manager.as_mut(), &card).map_err(refuse)?,
             None => World::alone(card),
@@ -64,6 +71,17 @@ impl Membership {
             self.network = Some(network.map_err(refuse)?);
         }
         Ok(())
+    }
+
+    /// Answers what isolated ranks of this node have asked.
+    ///
+    /// # Errors
+    /// A rank speaks nonsense, or this node's own manager fails.
+    pub fn serve(&mut self, server: &mut Server) -> Result<(), Failure> {
+        match &mut self.manager {
+            Some(manager) => server.serve(Some(manager.as_mut())),
+            None => server.serve(None),
+        }
     }
 
     /// All nodes and ranks of the job.

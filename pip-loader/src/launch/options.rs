@@ -37,6 +37,8 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// `--no-mpi`: open no node image.
     pub no_mpi: bool,
+    /// `--isolate`: each rank gets an address space of its own.
+    pub isolate: bool,
     /// `--map-by node`: how ranks are numbered over several nodes.
     pub numbering: Numbering,
     /// `--keep-pmi`: ranks inherit the process manager's variables.
@@ -98,9 +100,9 @@ pub enum Map {
 }
 
 /// All options, without dashes: names to match and to suggest.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
     "n", "np", "env", "genv", "wdir", "wd", "l", "label", "bind-to", "map-by", "c", "timeout",
-    "no-mpi", "keep-pmi", "version", "help", "V", "h",
+    "no-mpi", "isolate", "keep-pmi", "version", "help", "V", "h",
 ];
 
 /// Most ranks that are worth trying: the kernel's own limit of process ids.
@@ -233,6 +235,7 @@ fn parse_option(
         "wdir" | "wd" => section.directory = Some(words.value(&option)?.into()),
         "l" | "label" => options.label = true,
         "no-mpi" => options.no_mpi = true,
+        "isolate" => options.isolate = true,
         "keep-pmi" => options.keep_manager = true,
         "bind-to" => {
             let choices = [("none", Bind::None), ("core", Bind::Core)];

@@ -4,7 +4,7 @@ use super::binding::{self, Binding};
 use super::options::{Options, Section};
 use super::program::{self, Program, Search};
 use super::topology::Topology;
-use super::{Refusal, boot, libraries, limits};
+use super::{Refusal, boot, libraries, limits, python, say};
 use crate::image::{OpenError, Template};
 use cohort_base::settings::Settings;
 use cohort_manager::meeting::Numbering;
@@ -36,6 +36,8 @@ pub struct Prepared {
     pub bindings: Option<Vec<Binding>>,
     /// `COHORT_STACKSIZE`, if set.
     pub stack_size: Option<usize>,
+    /// Each rank gets an address space of its own.
+    pub isolated: bool,
     /// How ranks are numbered over several nodes.
     pub numbering: Numbering,
     /// What the user asks of the network.
@@ -57,6 +59,8 @@ pub struct PreparedProgram {
     pub linker: Rc<Template>,
     /// Offset of `_r_debug`, where glibc lists loaded objects, from the linker's base.
     pub debug: Option<u64>,
+    /// It is linked to fixed addresses.
+    pub fixed_address: bool,
     /// Its working directory, if it is not the root's.
     pub directory: Option<File>,
     /// Its name for the system's task list.
@@ -92,6 +96,7 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
     };
     let mut linkers = HashMap::new();
     let (mut programs, mut map_entries) = (Vec::new(), 0);
+    let mut fixed = None;
     for section in &options.sections {
         let ranks = section.ranks_on(place)?;
         let mut environment = common.clone();
@@ -100,6 +105,9 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
         let (mut program, entries) = context.program(section, &environment, &mut linkers)?;
         program.ranks = ranks;
         map_entries += entries * ranks;
+        if program.fixed_address {
+            fixed = fixed.or(Some(Path::new(&section.program)));
+        }
         programs.push(program);
     }
     let ranks = programs.iter().map(|program| program.ranks).sum();
@@ -107,7 +115,12 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
         let node = place.index;
         return Err(Refusal::new(format!("node {node} of the job has no rank")));
     }
-    limits::check_map_count(ranks, map_entries)?;
+    let isolated = options.isolate || fixed.is_some();
+    if !isolated {
+        limits::check_map_count(ranks, map_entries)?;
+    } else if let (Some(file), Place { index: 0, .. }) = (fixed, place) {
+        advise(file);
+    }
     limits::check_task_count(ranks)?;
     let topology = Topology::read();
     Ok(Prepared {
@@ -119,6 +132,7 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
         bindings: binding::bind(options, &topology, ranks)?,
         topology,
         stack_size: (stack_size > 0).then_some(stack_size),
+        isolated,
         numbering: options.numbering,
         wishes: Wishes::read(|name| {
             let value = common.get(OsStr::new(name))?;
@@ -127,6 +141,19 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
         label: options.label,
         timeout: options.timeout,
     })
+}
+
+/// Says why ranks do not share an address space, and what would let them.
+fn advise(file: &Path) {
+    let remedy = match python::version(&file.canonicalize().unwrap_or(file.to_owned())) {
+        Some(version) => format!("apt install libpython{version}"),
+        None => "compile it with -fPIE and link it with -pie".to_owned(),
+    };
+    say(format_args!(
+        "{} is not position-independent, so each rank is a process of its own and the network joins \
+         them; to let ranks share memory: {remedy}",
+        file.display()
+    ));
 }
 
 fn entries(environment: &Environment) -> impl Iterator<Item = OsString> + '_ {
@@ -198,6 +225,7 @@ impl Context<'_> {
             .to_owned();
         let prepared = PreparedProgram {
             ranks: 0,
+            fixed_address: program.plan.fixed_address,
             strings,
             debug: linker.exported_symbol("_r_debug"),
             linker,

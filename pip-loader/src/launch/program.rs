@@ -1,7 +1,7 @@
 //! From the name of a program to the file that a rank's dynamic linker loads.
 
 use super::{Refusal, python};
-use crate::elf::{self, ElfError, LoadPlan};
+use crate::elf::{self, LoadPlan};
 use crate::image;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -75,15 +75,19 @@ fn resolve_at_depth(name: &OsStr, search: Search<'_>, depth: usize) -> Result<Pr
             &found,
             &"it asks for an executable stack; link it with -z noexecstack",
         )),
-        Ok(plan) => Ok(Program {
-            file,
-            plan,
-            name: name.to_owned(),
-            leading: vec![],
-            preload: vec![],
-        }),
-        Err(ElfError::FixedAddress) if python::version(&file).is_some() => {
-            python::stub(&file, &found, search)
+        Ok(plan) => {
+            let whole = Program {
+                file,
+                plan,
+                name: name.to_owned(),
+                leading: vec![],
+                preload: vec![],
+            };
+            let stub = match whole.plan.fixed_address {
+                true => python::stub(&whole.file, &found, search)?,
+                false => None,
+            };
+            Ok(stub.unwrap_or(whole))
         }
         Err(error) => Err(refuse(&found, &error)),
     }

@@ -22,24 +22,21 @@ pub fn version(file: &Path) -> Option<&str> {
 
 /// The stub with the `libpython` that belongs to `file`, a Python linked to fixed
 /// addresses that was found as `found`. The stub sees the path of `found` as its own
-/// name, from which Python derives its prefix and a virtual environment.
+/// name, from which Python derives its prefix and a virtual environment. `None` when the file
+/// is no Python or its library is not installed.
 ///
 /// # Errors
-/// The stub or the library is missing.
-pub fn stub(file: &Path, found: &Path, search: Search<'_>) -> Result<Program, Refusal> {
-    let version = version(file).unwrap_or_default();
+/// The stub is missing.
+pub fn stub(file: &Path, found: &Path, search: Search<'_>) -> Result<Option<Program>, Refusal> {
+    let Some(version) = version(file) else {
+        return Ok(None);
+    };
     let soname = format!("libpython{version}.so.1.0");
     let Some(library) = library_folders(file, search)
         .map(|dir| dir.join(&soname))
         .find(|p| p.is_file())
     else {
-        return Err(refuse(
-            found,
-            &format!(
-                "it is not position-independent, and {soname}, through which it could run \
-                 nevertheless, is not installed: apt install libpython{version}"
-            ),
-        ));
+        return Ok(None);
     };
     let stub = search.own.join(STUB);
     let plan = File::open(&stub)
@@ -48,13 +45,13 @@ pub fn stub(file: &Path, found: &Path, search: Search<'_>) -> Result<Program, Re
         .and_then(|bytes| {
             elf::parse(bytes.as_deref().unwrap_or_default()).map_err(|error| refuse(&stub, &error))
         })?;
-    Ok(Program {
+    Ok(Some(Program {
         file: stub,
         plan,
         name: found.into(),
         leading: vec![],
         preload: vec![library],
-    })
+    }))
 }
 
 /// Folders in which the library of the Python `file` may lie.

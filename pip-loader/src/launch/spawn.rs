@@ -8,12 +8,15 @@ use super::prepare::{Prepared, PreparedProgram};
 use super::{Refusal, limits};
 use crate::task::crash::{self, CrashRecord, HANDLER_STACK};
 use crate::task::debug::{self, DebugRank};
+use crate::task::execution::Execution;
 use crate::task::stack::{self, InheritedAuxiliary, StackArea};
-use crate::task::start::{self, StartPlan};
+use crate::task::start::{self, Program, StartPlan};
 use crate::{image, task};
 use cohort_base::boot::AT_COHORT;
+use cohort_manager::server::Server;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::signal::SigSet;
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -37,6 +40,9 @@ pub struct StartedRank {
     pub crash: &'static CrashRecord,
 }
 
+/// A rank's first stack pointer and program, and a descriptor that it inherits.
+type Code = (usize, Program, Option<OwnedFd>);
+
 /// What all ranks of a job share.
 pub struct Spawner {
     /// The boot records.
@@ -47,8 +53,14 @@ pub struct Spawner {
     pub numbers: Vec<u32>,
     /// What the root knows of each started rank's memory.
     pub memory: Vec<RankMemory>,
+    /// The process manager of isolated ranks, if they use MPI.
+    pub server: Option<Server>,
     /// The ranks' output, with `--label`.
     pub pump: Option<Pump>,
+    started: usize,
+    isolated: bool,
+    /// The ranks' ends of their connections with the server.
+    connections: std::vec::IntoIter<OwnedFd>,
     records: &'static [CrashRecord],
     handler_stacks: usize,
     auxiliary: InheritedAuxiliary,
@@ -81,8 +93,11 @@ impl Spawner {
         let stack_size = stack_size(job.stack_size, &mut limits);
         limits::avoid_core_dumps();
         task::freeze_break().map_err(|error| refuse("cannot freeze the program break", &error))?;
-        membership.meet(count, job.numbering)?;
-        if let Some(folder) = &job.libraries {
+        membership.meet(count, job.numbering, job.isolated)?;
+        // Isolated ranks load the node image themselves, each its own.
+        let libraries = job.libraries.as_deref();
+        let shared = libraries.filter(|_| !job.isolated);
+        if let Some(folder) = shared {
             membership.open_network(folder, &job.wishes)?;
         }
         if let Some(network) = membership.network() {
@@ -90,9 +105,16 @@ impl Spawner {
         }
         let world = membership.world();
         let numbers = world.ranks_of(world.place.index);
+        let (mut server, mut connections) = (None, Vec::new());
+        if job.isolated && libraries.is_some() {
+            let total = world.homes.len() as u32;
+            let (made, ends) = Server::new(numbers.clone(), total)
+                .map_err(|error| refuse("cannot connect with ranks", &error))?;
+            (server, connections) = (Some(made), ends);
+        }
         let facts = rank_facts(job, &numbers);
         let node = Node::open(
-            job.libraries.as_deref(),
+            shared,
             &facts,
             std::mem::take(&mut job.environment),
             &job.topology,
@@ -114,6 +136,10 @@ impl Spawner {
             node,
             stacks,
             numbers,
+            server,
+            started: 0,
+            isolated: job.isolated,
+            connections: connections.into_iter(),
             memory: Vec::with_capacity(count),
             pump: if job.label {
                 Some(Pump::new().map_err(|e| refuse("--label", &e))?)
@@ -149,14 +175,13 @@ impl Spawner {
     /// # Errors
     /// A resource is short.
     pub fn start(&mut self, program: &PreparedProgram) -> io::Result<StartedRank> {
-        let rank = self.memory.len();
-        let linker = program.linker.map()?;
+        let rank = self.started;
         let record = &self.node.ranks[rank];
-        let extra = (AT_COHORT, std::ptr::from_ref(record) as u64);
-        let range = self.stacks.open(rank)?;
-        // SAFETY: this rank's stack was opened just now.
-        let stack_pointer =
-            unsafe { stack::build(range, &program.strings, &linker, &self.auxiliary, extra)? };
+        let (stack_pointer, code, connection) = if self.isolated {
+            self.execution(rank, program)?
+        } else {
+            self.image(rank, program)?
+        };
         let mut sinks: [Option<OwnedFd>; 2] = [None, None];
         if let Some(pump) = &mut self.pump {
             let number = self.numbers[rank];
@@ -171,8 +196,8 @@ impl Spawner {
             _ => self.null.as_raw_fd(),
         };
         let plan: &'static StartPlan = Box::leak(Box::new(StartPlan {
-            entry: linker.entry,
             stack_pointer,
+            program: code,
             root: std::process::id() as i32,
             standard: [input, number(&sinks[0]), number(&sinks[1])],
             close: self.close,
@@ -192,15 +217,44 @@ impl Spawner {
         // SAFETY: image, stack and handler stack were made for this rank and are never
         // unmapped; the job has blocked all signals.
         let pid = unsafe { start::start(plan)? };
-        let debug = program
-            .debug
-            .map(|offset| linker.base.wrapping_add(offset as usize));
-        self.memory.push(RankMemory { linker, debug });
+        drop(connection);
+        self.started += 1;
         Ok(StartedRank {
             pid,
             plan,
             crash: &self.records[rank],
         })
+    }
+
+    /// Maps the dynamic linker of a rank and builds its initial stack.
+    fn image(&mut self, rank: usize, program: &PreparedProgram) -> io::Result<Code> {
+        let linker = program.linker.map()?;
+        let record = &self.node.ranks[rank];
+        let extra = (AT_COHORT, std::ptr::from_ref(record) as u64);
+        let range = self.stacks.open(rank)?;
+        // SAFETY: this rank's stack was opened just now.
+        let stack_pointer =
+            unsafe { stack::build(range, &program.strings, &linker, &self.auxiliary, extra)? };
+        let debug = program
+            .debug
+            .map(|offset| linker.base.wrapping_add(offset as usize));
+        self.memory.push(RankMemory { linker, debug });
+        Ok((stack_pointer, Program::Mapped(linker.entry), None))
+    }
+
+    /// What an isolated rank executes; its stack here serves its set-up only.
+    fn execution(&mut self, rank: usize, program: &PreparedProgram) -> io::Result<Code> {
+        let range = self.stacks.open(rank)?;
+        let connection = self.connections.next();
+        let (mut variables, mut inherited) = (Vec::new(), -1);
+        if let (Some(server), Some(connection)) = (&self.server, &connection) {
+            inherited = connection.as_raw_fd();
+            let entries = server.variables(rank, inherited).into_iter();
+            let entries = entries.map(|(name, value)| CString::new(format!("{name}={value}")));
+            variables.extend(entries.flatten());
+        }
+        let execution = Execution::new(&program.strings, variables, inherited);
+        Ok((range.end - 16, Program::Executed(execution), connection))
     }
 }
 

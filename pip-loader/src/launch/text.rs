@@ -21,6 +21,7 @@ Runs N ranks of a program, or of several, in one address space.
   -c CPU               bind one rank to each core, beginning with that of this CPU
   --timeout SECONDS    end the job after this time, with status 124
   --no-mpi             run programs that use no MPI; needs no Cohort libraries
+  --isolate            one address space per rank, joined by the network (for debugging)
   --keep-pmi           let ranks see the process manager's variables (PMI_*, PMIX_*)
   --version, --help
 

@@ -2,7 +2,7 @@
 
 use crate::elf::PAGE;
 use crate::image::{Image, reserve};
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -115,6 +115,24 @@ impl Strings {
             environment: strings(&mut environment.into_iter())?,
             execfn: CString::new(execfn.as_bytes())?,
         })
+    }
+
+    /// The file to execute: the dynamic linker.
+    #[must_use]
+    pub fn file(&self) -> &CStr {
+        &self.execfn
+    }
+
+    /// Its arguments.
+    #[must_use]
+    pub fn arguments(&self) -> &[CString] {
+        &self.arguments
+    }
+
+    /// Its environment.
+    #[must_use]
+    pub fn environment(&self) -> &[CString] {
+        &self.environment
     }
 
     /// Bytes that the initial stack takes, not counting alignment.

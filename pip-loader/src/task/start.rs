@@ -2,6 +2,7 @@
 
 use super::arch;
 use super::crash::{CrashRecord, FAULTS, HANDLER_STACK, KernelAction};
+use super::execution::Execution;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::io;
 
@@ -9,10 +10,11 @@ use std::io;
 /// task only reads it, and lives in the root's memory until the address space ends.
 #[derive(Debug)]
 pub struct StartPlan {
-    /// Entry point of the dynamic linker.
-    pub entry: usize,
-    /// Initial stack pointer, as [`super::stack::build`] returned it.
+    /// Stack pointer to begin with: what [`super::stack::build`] returned, or any that leaves
+    /// room for the set-up if the task executes a program.
     pub stack_pointer: usize,
+    /// What it runs then.
+    pub program: Program,
     /// The root's pid, to notice that it died before the task could ask to die with it.
     pub root: i32,
     /// Descriptors to become 0, 1 and 2; -1 keeps what is there.
@@ -39,6 +41,15 @@ pub struct StartPlan {
     pub failed: AtomicU64,
 }
 
+/// What a task runs when it is set up.
+#[derive(Debug)]
+pub enum Program {
+    /// The dynamic linker mapped for it, whose entry point this is; it stays in the address space.
+    Mapped(usize),
+    /// A program in an address space of its own.
+    Executed(Execution),
+}
+
 /// Exit status of a task that could not be set up.
 pub const SETUP_FAILED: i32 = 127;
 
@@ -46,7 +57,7 @@ pub const SETUP_FAILED: i32 = 127;
 const CLOSE_MAX: u32 = 8192;
 
 /// A step of the set-up, for the message about its failure.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     "asking to end with pip-exec",
     "setting up standard input and output",
     "closing descriptors",
@@ -54,6 +65,7 @@ const STEPS: [&str; 7] = [
     "binding to CPUs",
     "setting limits",
     "setting up signal handling",
+    "executing the program",
 ];
 
 impl StartPlan {
@@ -101,6 +113,7 @@ unsafe extern "C" fn run(argument: *const ()) -> ! {
         set_affinity,
         set_limits,
         set_signals,
+        execute,
     ]
     .iter()
     .enumerate()
@@ -113,8 +126,13 @@ unsafe extern "C" fn run(argument: *const ()) -> ! {
             unsafe { arch::syscall(libc::SYS_exit_group, [SETUP_FAILED as usize, 0, 0, 0, 0]) };
         }
     }
+    // A program that was executed is not here any more.
+    let entry = match plan.program {
+        Program::Mapped(entry) => entry,
+        Program::Executed(_) => 0,
+    };
     // SAFETY: the plan's promise; every step succeeded.
-    unsafe { arch::enter(plan.entry, plan.stack_pointer) }
+    unsafe { arch::enter(entry, plan.stack_pointer) }
 }
 
 /// A system call that only changes the calling task.
@@ -162,6 +180,10 @@ fn set_standard(plan: &StartPlan) -> isize {
 }
 
 fn close_others(plan: &StartPlan) -> isize {
+    if matches!(plan.program, Program::Executed(_)) {
+        // `execve` does it.
+        return 0;
+    }
     for &(first, last) in plan.close {
         // The directory is closed by the next step, which needs it.
         let directory = plan.directory as u32;
@@ -247,4 +269,28 @@ fn set_signals(plan: &StartPlan) -> isize {
         libc::SYS_rt_sigprocmask,
         [libc::SIG_SETMASK as usize, mask, 0, 8, 0],
     ))
+}
+
+/// Leaves the address space, if that is the plan. Does not return then, unless it fails.
+fn execute(plan: &StartPlan) -> isize {
+    let Program::Executed(execution) = &plan.program else {
+        return 0;
+    };
+    if execution.inherited >= 0 {
+        let descriptor = execution.inherited as usize;
+        own(
+            libc::SYS_fcntl,
+            [descriptor, libc::F_SETFD as usize, 0, 0, 0],
+        );
+    }
+    own(
+        libc::SYS_execve,
+        [
+            execution.file.as_ptr() as usize,
+            execution.arguments.as_ptr() as usize,
+            execution.environment.as_ptr() as usize,
+            0,
+            0,
+        ],
+    )
 }
