@@ -1,9 +1,9 @@
 //! The claim: the right to run one rank's progress (Daps' `in_progress`, rule 1).
 //!
-//! # States
-//! One word: bit 0 is HELD, the bits above count the owner's threads that wait.
+//! # State
+//! Two words on one line: `held`, and `waiters`, the owner's threads that sleep or are about to.
 //!
-//! | HELD | waiters | meaning | a worker's `try_claim` | an owner's `claim_owner` |
+//! | held | waiters | meaning | a worker's `try_claim` | an owner's `claim_owner` |
 //! |---|---|---|---|---|
 //! | 0 | 0 | free | takes it | takes it at once |
 //! | 1 | 0 | held | fails | spins, then becomes a waiter |
@@ -11,28 +11,32 @@
 //! | 0 | n | reserved for a waiter | fails | a waiter takes it |
 //!
 //! # Protocol
-//! * A worker never waits: one compare-and-swap `0 -> HELD`, or it tries another victim.
-//! * An owner that meets a worker inside spins for about the time of one steal step,
-//!   then counts itself as waiter and sleeps on the word. So a worker that lost its CPU
-//!   in the middle of a steal does not cost the owner its own time slice.
-//! * `release` clears HELD; if waiters were counted it wakes one.
+//! ```text
+//! owner that waits                         release
+//! W1 waiters += 1                          R1 held = 0 (Release)
+//! W2 Barriers::heavy                       R2 Barriers::light
+//! W3 swap held 0 -> 1: waiters -= 1, done  R3 waiters != 0: futex wake, one
+//! W4 futex wait while held == 1; W3
+//! ```
+//! * A worker never waits: one compare-and-swap, or it tries another victim.
+//! * An owner that meets a worker inside spins for about the time of one steal step before W1.
+//!   So a worker that lost its CPU in the middle of a steal does not cost the owner its own time slice.
+//! * Taking costs one locked instruction, releasing none when the barriers are asymmetric.
 //!
 //! # Why it holds
-//! *Exclusion.* HELD is set only by a compare-and-swap from a value without it.
-//! *No lost wake-up.* The futex compares the word with a value that has HELD set. Clearing
-//! HELD changes the word, so a waiter either finds it changed, or sleeps before
-//! the change, and then its count was in the word that `release` read.
-//! *Owners do not starve.* As long as one is counted no worker's swap from 0 succeeds.
-//! *Nothing stays reserved.* A counted thread leaves the count only by taking the claim.
-//! *Visibility.* Each taking swap is Acquire and pairs with the Release of the `release`
-//! before it; counting in between are read-modify-writes, which continue its release sequence.
+//! *Exclusion.* `held` becomes 1 only by a compare-and-swap from 0.
+//! *No lost wake-up.* W2 and R2 are the halves of a full barrier: either the futex compare of W4 sees
+//! R1 and does not sleep, or R3 sees W1 and wakes. A woken thread that finds the claim taken again
+//! sleeps again, still counted, and the next release wakes it.
+//! *Owners do not starve.* Who comes later looks at `waiters` first, and stays out when there are any;
+//! only one that had looked before can still overtake, once.
+//! *Visibility.* The taking swap is Acquire and pairs with R1.
 
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
-use cohort_base::sync::{CacheLine, futex, pause};
+use cohort_base::sync::{Barriers, CacheLine, futex, pause};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-const WAITER: u32 = 2;
 
 /// Pauses before an owner sleeps: a few microseconds, longer than a steal step of small messages.
 #[cfg(not(loom))]
@@ -40,29 +44,31 @@ const OWNER_SPINS: u32 = 100;
 #[cfg(loom)]
 const OWNER_SPINS: u32 = 1;
 
+#[derive(Debug)]
+struct Words {
+    held: AtomicU32,
+    waiters: AtomicU32,
+}
+
 /// The claim of one rank, alone on its cache line. See the module's text for the protocol.
 #[derive(Debug)]
-pub struct ClaimWord(CacheLine<AtomicU32>);
-
-impl Default for ClaimWord {
-    fn default() -> Self {
-        Self::new()
-    }
+pub struct ClaimWord {
+    words: CacheLine<Words>,
+    barriers: Barriers,
 }
 
 impl ClaimWord {
-    /// A free claim.
-    #[cfg(not(loom))]
+    /// A free claim; `barriers` is what [`Barriers::detect`] said.
     #[must_use]
-    pub const fn new() -> Self {
-        Self(CacheLine(AtomicU32::new(FREE)))
-    }
-
-    /// A free claim.
-    #[cfg(loom)]
-    #[must_use]
-    pub fn new() -> Self {
-        Self(CacheLine(AtomicU32::new(FREE)))
+    pub fn new(barriers: Barriers) -> Self {
+        let words = Words {
+            held: AtomicU32::new(FREE),
+            waiters: AtomicU32::new(0),
+        };
+        Self {
+            words: CacheLine(words),
+            barriers,
+        }
     }
 
     /// Takes the claim if it is free and no owner waits for it. Never blocks; for workers.
@@ -71,13 +77,8 @@ impl ClaimWord {
     #[inline]
     #[must_use]
     pub fn try_claim(&self) -> bool {
-        // Acquire pairs with the Release in `release`. The load first keeps the line
-        // shared among workers that would fail.
-        self.0.load(Ordering::Relaxed) == FREE
-            && self
-                .0
-                .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
+        // The load first keeps the line shared among workers that would fail.
+        self.words.held.load(Ordering::Relaxed) == FREE && self.take_unless_reserved()
     }
 
     /// Takes the claim, waiting for as long as another task holds it. For threads of the owner.
@@ -85,14 +86,24 @@ impl ClaimWord {
     /// Not reentrant: a task that holds the claim already would wait for itself.
     #[inline]
     pub fn claim_owner(&self) {
-        // Acquire pairs with the Release in `release`.
-        if self
-            .0
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
+        if !self.take_unless_reserved() {
             self.claim_contended();
         }
+    }
+
+    #[inline]
+    fn take_unless_reserved(&self) -> bool {
+        // Relaxed: a count that comes too late lets one task overtake.
+        self.words.waiters.load(Ordering::Relaxed) == 0 && self.take()
+    }
+
+    #[inline]
+    fn take(&self) -> bool {
+        // Acquire pairs with the Release in `release`.
+        self.words
+            .held
+            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
     }
 
     #[cold]
@@ -103,38 +114,27 @@ impl ClaimWord {
                 return;
             }
         }
-        // Relaxed: the count guards nothing but itself; order comes with the swap below.
-        let mut word = self.0.fetch_add(WAITER, Ordering::Relaxed) + WAITER;
-        loop {
-            if word & HELD != 0 {
-                futex::wait(&self.0, word, None);
-                word = self.0.load(Ordering::Relaxed);
-                continue;
-            }
-            // Acquire pairs with the Release in `release`.
-            match self.0.compare_exchange_weak(
-                word,
-                (word - WAITER) | HELD,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return,
-                Err(current) => word = current,
-            }
+        let Words { held, waiters } = &*self.words;
+        // Relaxed: ordered by the barrier, whose other half is in `release`.
+        waiters.fetch_add(1, Ordering::Relaxed);
+        self.barriers.heavy();
+        while !self.take() {
+            futex::wait(held, HELD, None);
         }
+        // Relaxed: the count guards nothing.
+        waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Gives the claim back and wakes an owner that waits for it.
     ///
-    /// Only the task that holds the claim may call this. After the claim is free the word is
-    /// not read again, only its address is given to the kernel.
+    /// Only the task that holds the claim may call this; the claim outlives the call.
     #[inline]
     pub fn release(&self) {
-        // Release pairs with the Acquire of the next taker.
-        let before = self.0.fetch_sub(HELD, Ordering::Release);
-        debug_assert!(before & HELD != 0, "a claim was released that nobody held");
-        if before != HELD {
-            futex::wake(&self.0, 1);
+        let Words { held, waiters } = &*self.words;
+        debug_assert!(self.is_held(), "a claim was released that nobody held");
+        self.barriers.store(held, FREE);
+        if waiters.load(Ordering::SeqCst) != 0 {
+            futex::wake(held, 1);
         }
     }
 
@@ -142,7 +142,8 @@ impl ClaimWord {
     #[inline]
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != FREE
+        self.words.held.load(Ordering::Relaxed) != FREE
+            || self.words.waiters.load(Ordering::Relaxed) != 0
     }
 
     /// [`ClaimWord::try_claim`] with a guard that releases.

@@ -78,7 +78,7 @@ pub(crate) struct Parts {
 impl Rank {
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
-            word: ClaimWord::new(),
+            word: ClaimWord::new(parts.node.barriers()),
             park: ParkSlot::new(),
             expected: Availability::new(),
             id: parts.id,

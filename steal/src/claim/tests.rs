@@ -7,6 +7,7 @@ use super::ClaimWord;
 #[cfg(loom)]
 mod models {
     use super::ClaimWord;
+    use cohort_base::sync::Barriers;
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
     use loom::thread;
@@ -19,7 +20,7 @@ mod models {
     impl Guarded {
         fn new() -> Arc<Self> {
             Arc::new(Self {
-                claim: ClaimWord::new(),
+                claim: ClaimWord::new(Barriers::Symmetric),
                 inside: UnsafeCell::new(0),
             })
         }
@@ -50,9 +51,16 @@ mod models {
         guarded.inside.with(|inside| unsafe { *inside })
     }
 
+    /// Three preemptions find the races of two words; more take hours.
+    fn model() -> loom::model::Builder {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model
+    }
+
     #[test]
     fn an_owner_and_two_workers() {
-        loom::model(|| {
+        model().check(|| {
             let guarded = Guarded::new();
             let workers = [0; 2].map(|_| {
                 let guarded = Arc::clone(&guarded);
@@ -70,9 +78,7 @@ mod models {
 
     #[test]
     fn two_owner_threads_and_a_worker() {
-        let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(3);
-        model.check(|| {
+        model().check(|| {
             let guarded = Guarded::new();
             let second = Arc::clone(&guarded);
             let second = thread::spawn(move || owner(&second));
@@ -91,15 +97,21 @@ mod models {
 mod plain {
     extern crate std;
     use super::ClaimWord;
+    use cohort_base::sync::Barriers;
     use core::cell::UnsafeCell;
+    use core::sync::atomic::Ordering;
     use std::sync::Barrier;
     use std::thread;
 
     #[test]
     fn a_held_claim_is_refused_until_its_guard_ends() {
-        let claim = ClaimWord::new();
+        let claim = ClaimWord::new(Barriers::Symmetric);
         let guard = claim.try_guard().unwrap();
-        assert!(claim.is_held() && guard.is_of(&claim) && !guard.is_of(&ClaimWord::new()));
+        assert!(
+            claim.is_held()
+                && guard.is_of(&claim)
+                && !guard.is_of(&ClaimWord::new(Barriers::Symmetric))
+        );
         assert!(!claim.try_claim());
         assert!(claim.try_guard().is_none());
         assert!(claim.is_held(), "a refused guard releases nothing");
@@ -111,11 +123,11 @@ mod plain {
 
     #[test]
     fn a_sleeping_owner_is_woken_before_any_worker_gets_in() {
-        let claim = ClaimWord::new();
+        let claim = ClaimWord::new(Barriers::Symmetric);
         let thief = claim.try_guard().unwrap();
         thread::scope(|scope| {
             let owner = scope.spawn(|| claim.owner_guard().is_of(&claim));
-            while claim.0.load(core::sync::atomic::Ordering::Relaxed) == super::super::HELD {
+            while claim.words.waiters.load(Ordering::Relaxed) == 0 {
                 thread::yield_now();
             }
             drop(thief);
@@ -130,7 +142,7 @@ mod plain {
         struct Guarded(ClaimWord, UnsafeCell<u32>);
         // SAFETY: the cell is accessed under the claim only.
         unsafe impl Sync for Guarded {}
-        let guarded = Guarded(ClaimWord::new(), UnsafeCell::new(0));
+        let guarded = Guarded(ClaimWord::new(Barriers::Symmetric), UnsafeCell::new(0));
         let start = Barrier::new(3);
         let stolen: u32 = thread::scope(|scope| {
             let (guarded, start) = (&guarded, &start);
