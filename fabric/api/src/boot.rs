@@ -68,10 +68,11 @@ pub struct Request {
     pub job: [u64; 2],
     /// Where each rank lives, `world_ranks` records; copied.
     pub homes: *const Home,
-    /// The provider (`COHORT_NET_PROVIDER`), or NULL for the best there is.
+    /// The provider (`COHORT_NET_PROVIDER`), or NULL or `auto` for the best
+    /// there is.
     pub provider: *const c_char,
-    /// Name of the network interface to use, or an address of it (`COHORT_NET_INTERFACE`), or NULL for the
-    /// provider's choice.
+    /// Name of the network interface to use, or an address of it (`COHORT_NET_INTERFACE`), or NULL or
+    /// `auto` for the provider's choice.
     pub interface: *const c_char,
 }
 

@@ -146,7 +146,7 @@ fn own_ranks(request: &Request, homes: &[Home]) -> Result<Vec<WorldRank>, String
     ranks.ok_or_else(|| format!("node {}: not every rank has a home", request.node))
 }
 
-/// A text of the caller; none for NULL or an empty one.
+/// A text of the caller; none for NULL, an empty one or `auto`.
 ///
 /// # Safety
 /// NULL or a C string.
@@ -156,7 +156,7 @@ unsafe fn optional(text: *const c_char) -> Option<String> {
     }
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
-    (!text.is_empty()).then(|| text.into_owned())
+    (!text.is_empty() && text != "auto").then(|| text.into_owned())
 }
 
 /// The network behind a handle.

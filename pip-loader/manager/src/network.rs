@@ -198,6 +198,6 @@ mod tests {
     #[test]
     fn a_missing_library_is_named() {
         let text = load(Path::new("/nonexistent")).unwrap_err().to_string();
-        assert!(text.contains("/nonexistent/libcohort_fabric.so"), "{text}");
+        assert!(text.contains(&format!("/nonexistent/{LIBRARY}")), "{text}");
     }
 }

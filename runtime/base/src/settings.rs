@@ -51,6 +51,15 @@ pub enum WaitMode {
     Park,
 }
 
+/// Who calls a network's driver when a waiting rank has work for it (`COHORT_NET_NOTIFY`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetNotify {
+    /// The waiting rank, through its own copy of the owner's descriptor.
+    Mirror,
+    /// The owner, when it progresses next.
+    Defer,
+}
+
 /// The values of all settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -66,6 +75,8 @@ pub struct Settings {
     pub wait: WaitMode,
     /// `COHORT_EAGER_MAX`, bytes: longer messages use the rendezvous protocol.
     pub eager_max: usize,
+    /// `COHORT_NET_NOTIFY`.
+    pub net_notify: NetNotify,
     /// `COHORT_STACKSIZE`, bytes; 0 means RLIMIT_STACK.
     pub stack_size: usize,
     /// `COHORT_STATS`: print the counters when the job ends.
@@ -81,6 +92,7 @@ impl Settings {
         steal_remote_after: 64,
         wait: WaitMode::Auto,
         eager_max: 16 << 10,
+        net_notify: NetNotify::Mirror,
         stack_size: 0,
         stats: false,
     };
@@ -134,6 +146,30 @@ pub static TABLE: &[Row] = &[
         default: "16K",
         help: "longest message that is sent without waiting for its receive",
         set: |s, v| bytes(v).filter(|&n| n <= 1 << 30).map(|n| s.eager_max = n),
+    },
+    Row {
+        name: "COHORT_NET_INTERFACE",
+        values: "auto, an interface (eth0) or an address of it",
+        default: "auto",
+        help: "network interface that the nodes of a job talk over",
+        set: |_, v| is_name(v).then_some(()),
+    },
+    Row {
+        name: "COHORT_NET_NOTIFY",
+        values: "mirror, defer",
+        default: "mirror",
+        help: "who calls the network's driver for a computing rank: the helping rank, or its owner later",
+        set: |s, v| {
+            let choices = [("mirror", NetNotify::Mirror), ("defer", NetNotify::Defer)];
+            choose(v, &choices).map(|x| s.net_notify = x)
+        },
+    },
+    Row {
+        name: "COHORT_NET_PROVIDER",
+        values: "auto, or a provider of libfabric: tcp, verbs, psm2, opx, efa, cxi, ...",
+        default: "auto",
+        help: "libfabric provider of a job of more than one node",
+        set: |_, v| is_name(v).then_some(()),
     },
     Row {
         name: "COHORT_PROGRESS",
@@ -308,6 +344,12 @@ fn choose<T: Copy>(value: &str, choices: &[(&str, T)]) -> Option<T> {
         .iter()
         .find(|(name, _)| *name == value)
         .map(|&(_, choice)| choice)
+}
+
+/// Whether a text may be the name of a provider, an interface or an address.
+fn is_name(value: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b";-_.:%@/".contains(&byte);
+    (1..64).contains(&value.len()) && value.bytes().all(fits)
 }
 
 /// A byte count with an optional K, M or G (powers of 1024).
