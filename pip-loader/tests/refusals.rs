@@ -28,7 +28,6 @@ fn files_that_cannot_be_ranks() {
         bytes[at] = value;
         bytes
     };
-    folder.compile("identity.c", "fixed", &["-no-pie"]);
     folder.compile("identity.c", "static", &["-static"]);
     folder.compile("identity.c", "static-pie", &["-static-pie"]);
     folder.compile(
@@ -51,7 +50,6 @@ fn files_that_cannot_be_ranks() {
     std::fs::set_permissions(closed, std::fs::Permissions::from_mode(0o644)).unwrap();
     std::fs::create_dir(folder.path().join("folder")).unwrap();
     let cases = [
-        ("fixed", "recompile it with -fPIE and link it with -pie"),
         ("static-pie", "statically linked"),
         (
             "no-linker",
