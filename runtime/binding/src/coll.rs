@@ -3,12 +3,17 @@
 mod alltoall;
 mod gather;
 mod inter;
+mod neighbour;
 mod parts;
 mod reduction;
 mod simple;
 
 pub use alltoall::{alltoall, alltoallv, alltoallw};
 pub use gather::{allgather, allgatherv, gather, gatherv, scatter, scatterv};
+pub use neighbour::{
+    neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv,
+    neighbor_alltoallw,
+};
 pub use reduction::{
     allreduce, exscan, reduce, reduce_local, reduce_scatter, reduce_scatter_block, scan,
 };

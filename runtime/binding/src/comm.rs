@@ -60,8 +60,11 @@ answers! {
     size "MPI_Comm_size" comm comm.size() as c_int;
     /// `MPI_Comm_test_inter`.
     test_inter "MPI_Comm_test_inter" comm c_int::from(comm.is_inter());
-    /// `MPI_Topo_test`: there are no topologies yet.
-    topo_test "MPI_Topo_test" _comm neutral::UNDEFINED;
+    /// `MPI_Topo_test`.
+    topo_test "MPI_Topo_test" comm match comm.topology() {
+        Some(topology) => A::topology_out(topology.kind()),
+        None => neutral::UNDEFINED,
+    };
 }
 
 /// `MPI_Comm_get_parent`: no process is spawned by another yet.

@@ -1,112 +1,73 @@
-//! Process topologies (MPI-4.1 chapter 8): so far only the choice of dimensions.
+//! Process topologies (MPI-4.1 chapter 8).
 
-use crate::arguments::{Outcome, length, on_process, output};
+mod cart;
+mod dims;
+mod distributed;
+mod graph;
+
+pub use cart::{
+    cart_coords, cart_create, cart_get, cart_map, cart_rank, cart_shift, cart_sub, cartdim_get,
+};
+pub use dims::dims_create;
+pub use distributed::{
+    dist_graph_create, dist_graph_create_adjacent, dist_graph_neighbors, dist_graph_neighbors_count,
+};
+pub use graph::{
+    graph_create, graph_get, graph_map, graph_neighbors, graph_neighbors_count, graphdims_get,
+};
+
+use crate::arguments::{Call, Comm, Outcome, list, output};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, neutral};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
-/// The smallest number whose `power`-th power is at least `value`.
-fn root(value: c_int, power: usize) -> c_int {
-    let reaches = |base: &c_int| {
-        let product = (0..power).try_fold(1_i64, |product, _| {
-            Some(product * i64::from(*base)).filter(|&product| product < i64::from(value))
-        });
-        product.is_none()
-    };
-    (1..=value).find(reaches).unwrap_or(value)
+/// The error of a communicator whose topology is not the one that the call is for.
+#[cold]
+fn not_a<A: Abi>(call: &Call<'_, A>, kind: &str) -> i32 {
+    let what = format_args!("the communicator has no {kind} topology");
+    call.blame(neutral::ERR_TOPOLOGY, what)
 }
 
-/// Splits `nodes` into `count` factors as equal as divisors allow, the largest first.
-fn balance(nodes: c_int, count: usize) -> Vec<c_int> {
-    let mut rest = nodes;
-    let mut factors: Vec<c_int> = (1..=count)
-        .rev()
-        .map(|left| {
-            let least = root(rest, left);
-            let divisor = (least..rest).find(|factor| rest % factor == 0);
-            let factor = divisor.unwrap_or(rest);
-            rest /= factor;
-            factor
-        })
-        .collect();
-    factors.sort_unstable_by(|a, b| b.cmp(a));
-    factors
+/// The integers of an array.
+///
+/// # Safety
+/// The array has `length` entries.
+unsafe fn integers(array: *const c_int, length: usize) -> Outcome<Vec<i32>> {
+    // SAFETY: the caller's contract.
+    let entries = unsafe { list(array, length)? };
+    Ok(entries.into_iter().map(|entry| entry as i32).collect())
 }
 
-/// Fills the entries of `dims` that are 0.
-fn fill(nodes: c_int, dims: &mut [c_int]) -> Outcome<()> {
-    let fixed = dims
-        .iter()
-        .filter(|&&dim| dim != 0)
-        .try_fold(1_i64, |product, &dim| {
-            if dim > 0 {
-                product.checked_mul(dim.into())
-            } else {
-                None
-            }
-        });
-    let fixed = fixed.ok_or(neutral::ERR_DIMS)?;
-    if nodes < 1 || i64::from(nodes) % fixed != 0 {
-        return Err(neutral::ERR_DIMS);
-    }
-    let rest = (i64::from(nodes) / fixed) as c_int;
-    let free: Vec<&mut c_int> = dims.iter_mut().filter(|dim| **dim == 0).collect();
-    if free.is_empty() && rest != 1 {
-        return Err(neutral::ERR_DIMS);
-    }
-    let factors = balance(rest, free.len());
-    for (dim, factor) in free.into_iter().zip(factors) {
-        *dim = factor;
+/// Gives the program as many entries as it has room for.
+///
+/// # Safety
+/// `target` has room for `room` entries.
+unsafe fn give(entries: &[i32], target: *mut c_int, room: c_int) -> Outcome<()> {
+    let room = usize::try_from(room).map_err(|_| neutral::ERR_ARG)?;
+    let given = &entries[..entries.len().min(room)];
+    if !given.is_empty() {
+        output(target)?;
+        // SAFETY: not NULL, and the caller's contract.
+        unsafe { target.copy_from_nonoverlapping(given.as_ptr(), given.len()) };
     }
     Ok(())
 }
 
-/// `MPI_Dims_create`.
-///
-/// # Safety
-/// MPI's: `dims` has `count` entries; `caller` is the calling rank.
-pub unsafe extern "C" fn dims_create<A: Abi>(
-    caller: *const c_void,
-    nodes: c_int,
-    count: c_int,
-    dims: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Dims_create", |_| {
-            let count = length(count).map_err(|_| neutral::ERR_DIMS)?;
-            if count == 0 {
-                return if nodes == 1 {
-                    Ok(())
-                } else {
-                    Err(neutral::ERR_DIMS)
-                };
-            }
-            output(dims)?;
-            fill(nodes, core::slice::from_raw_parts_mut(dims, count))
-        })
+/// Refuses an array that is too short for all entries.
+fn room_for<A: Abi>(call: &Call<'_, A>, needed: usize, room: c_int, what: &str) -> Outcome<()> {
+    if usize::try_from(room).is_ok_and(|room| room >= needed) {
+        return Ok(());
     }
+    let text = format_args!("there are {needed} {what}, and room for {room}");
+    Err(call.blame(neutral::ERR_ARG, text))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dimensions_are_balanced_and_descend() {
-        for (nodes, given, expected) in [
-            (12, [0, 0, 0], [3, 2, 2]),
-            (24, [0, 0, 0], [4, 3, 2]),
-            (7, [0, 0, 0], [7, 1, 1]),
-            (16, [0, 2, 0], [4, 2, 2]),
-            (1, [0, 0, 0], [1, 1, 1]),
-        ] {
-            let mut dims = given;
-            assert_eq!(fill(nodes, &mut dims), Ok(()));
-            assert_eq!(dims, expected, "{nodes}");
-        }
-        assert_eq!(fill(7, &mut [2, 0]), Err(neutral::ERR_DIMS));
-        assert_eq!(fill(8, &mut [2, 2]), Err(neutral::ERR_DIMS));
-        assert_eq!(fill(8, &mut [-2, 0]), Err(neutral::ERR_DIMS));
-    }
+/// The rank argument of a question about any member.
+fn member<A: Abi>(call: &Call<'_, A>, comm: &Comm, rank: c_int) -> Outcome<u32> {
+    let inside = u32::try_from(rank).ok().filter(|&rank| rank < comm.size());
+    inside.ok_or_else(|| {
+        let last = comm.size() - 1;
+        let what = format_args!("the rank is {rank}, ranks here are 0 to {last}");
+        call.blame(neutral::ERR_RANK, what)
+    })
 }

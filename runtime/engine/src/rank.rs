@@ -7,7 +7,7 @@ use crate::outbox::Outbox;
 use crate::poller::Poller;
 use crate::request::{Request, RequestRef};
 use cohort_alloc::Heap;
-use cohort_base::boot::RankBoot;
+use cohort_base::boot::{CpuPlace, RankBoot};
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_steal::TaskKind;
@@ -130,6 +130,14 @@ impl Rank {
     #[must_use]
     pub fn boot(&self) -> &'static RankBoot {
         self.boot
+    }
+
+    /// The CPU that the rank is bound to, if it is bound and the loader knows the machine.
+    #[must_use]
+    pub fn place(&self) -> Option<CpuPlace> {
+        let cpu = u32::try_from(self.boot().cpu).ok()?;
+        let mut places = self.node.places().iter();
+        places.find(|place| place.cpu == cpu).copied()
     }
 
     /// The claim of this rank, for its own tasks; waits while another task holds it.

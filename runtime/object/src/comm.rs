@@ -11,7 +11,9 @@ use crate::attribute::Attributes;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::info::Info;
+use crate::topology::Topology;
 use alloc::string::String;
+use alloc::sync::Arc;
 use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_engine::Rank;
@@ -23,8 +25,10 @@ use spin::Mutex;
 mod create;
 mod exchange;
 mod inter;
+mod topology;
 
 pub use inter::Bridge;
+pub use topology::Edge;
 
 /// Number of `MPI_COMM_WORLD`; the node gives out the others.
 pub const WORLD_NUMBER: u32 = 0;
@@ -41,6 +45,7 @@ pub struct Comm {
     local_number: u32,
     shared: &'static CommShared,
     is_inter: bool,
+    topology: Option<Arc<Topology>>,
     /// Cached attributes.
     pub attributes: Attributes,
     /// Its error handler.
@@ -68,6 +73,7 @@ impl Comm {
             local_number: number,
             shared,
             is_inter: false,
+            topology: None,
             attributes: Attributes::new(),
             errhandler: Mutex::new(errhandler),
             info: Mutex::new(Info::default()),
@@ -133,6 +139,12 @@ impl Comm {
     #[must_use]
     pub fn is_inter(&self) -> bool {
         self.is_inter
+    }
+
+    /// Its topology.
+    #[must_use]
+    pub fn topology(&self) -> Option<&Topology> {
+        self.topology.as_deref()
     }
 
     /// Whom messages go to: the members, or the other group of an intercommunicator.

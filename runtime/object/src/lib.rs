@@ -14,6 +14,7 @@
 //! | [`attribute`] | keyvals, cached attributes |
 //! | [`errhandler`] | error handlers |
 //! | [`session`] | sessions and process sets |
+//! | [`topology`] | grids and graphs, and who takes which place |
 //! | [`rendezvous`] | how members agree on a new communicator's number without waiting |
 //! | [`error`] | error classes, codes and their texts |
 //! | [`info`] | info objects |
@@ -35,6 +36,7 @@ pub mod objects;
 pub mod rendezvous;
 pub mod session;
 pub mod slots;
+pub mod topology;
 
 pub use attribute::{AttributeCallbacks, Attributes, Keyval, Owner};
 pub use comm::Comm;
@@ -46,6 +48,7 @@ pub use info::Info;
 pub use objects::Objects;
 pub use session::Session;
 pub use slots::Slots;
+pub use topology::Topology;
 
 /// What an operation on objects gives, or a neutral error class.
 pub type Outcome<T> = Result<T, i32>;

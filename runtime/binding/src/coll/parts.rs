@@ -4,7 +4,7 @@ use crate::arguments::{Call, Outcome, counts, list};
 use crate::context::blame;
 use crate::p2p::check_buffer;
 use alloc::vec::Vec;
-use cohort_abi::{Abi, Constants, Count, neutral};
+use cohort_abi::{Abi, Constants, Count, Integer, neutral};
 use cohort_engine::EngineError;
 use cohort_engine::coll::exchange::Elements;
 use cohort_engine::coll::{Blocks, Group};
@@ -201,6 +201,27 @@ impl Typed {
         members: usize,
     ) -> Outcome<Self> {
         // SAFETY: the caller's contract.
+        unsafe {
+            Self::check_bytes::<A, C, _>(call, buffer, lengths, displacements, datatypes, members)
+        }
+    }
+
+    /// The same with displacements of any type.
+    ///
+    /// # Safety
+    /// The arrays have `members` entries.
+    ///
+    /// # Errors
+    /// As [`Typed::check`].
+    pub unsafe fn check_bytes<A: Abi, C: Count, D: Integer>(
+        call: &Call<'_, A>,
+        buffer: *const c_void,
+        lengths: *const C,
+        displacements: *const D,
+        datatypes: *const A::Datatype,
+        members: usize,
+    ) -> Outcome<Self> {
+        // SAFETY: the caller's contract.
         let (counts, displacements, datatypes) = unsafe {
             (
                 counts(lengths, members)?,
@@ -208,8 +229,12 @@ impl Typed {
                 call.all_committed(datatypes, members)?,
             )
         };
-        for (&count, datatype) in counts.iter().zip(&datatypes) {
-            check_buffer::<A>(buffer, count, datatype)?;
+        if in_place::<A>(buffer) {
+            return Err(neutral::ERR_BUFFER);
+        }
+        for ((&count, &start), datatype) in counts.iter().zip(&displacements).zip(&datatypes) {
+            // Displacements may be addresses, relative to MPI_BOTTOM.
+            check_buffer::<A>(buffer.wrapping_byte_offset(start as isize), count, datatype)?;
         }
         Ok(Self {
             base: buffer.cast::<u8>().cast_mut(),

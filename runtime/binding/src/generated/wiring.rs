@@ -67,14 +67,14 @@ pub const fn table<A: Abi>() -> Table<A> {
         Buffer_flush: crate::p2p::flush::<A>,
         Buffer_iflush: crate::p2p::iflush::<A>,
         Cancel: crate::request::cancel::<A>,
-        Cart_coords: unsupported::Cart_coords::<A>,
-        Cart_create: unsupported::Cart_create::<A>,
-        Cart_get: unsupported::Cart_get::<A>,
-        Cart_map: unsupported::Cart_map::<A>,
-        Cart_rank: unsupported::Cart_rank::<A>,
-        Cart_shift: unsupported::Cart_shift::<A>,
-        Cart_sub: unsupported::Cart_sub::<A>,
-        Cartdim_get: unsupported::Cartdim_get::<A>,
+        Cart_coords: crate::topology::cart_coords::<A>,
+        Cart_create: crate::topology::cart_create::<A>,
+        Cart_get: crate::topology::cart_get::<A>,
+        Cart_map: crate::topology::cart_map::<A>,
+        Cart_rank: crate::topology::cart_rank::<A>,
+        Cart_shift: crate::topology::cart_shift::<A>,
+        Cart_sub: crate::topology::cart_sub::<A>,
+        Cartdim_get: crate::topology::cartdim_get::<A>,
         Close_port: unsupported::Close_port::<A>,
         Comm_accept: unsupported::Comm_accept::<A>,
         Comm_attach_buffer: crate::p2p::comm_attach::<A, core::ffi::c_int>,
@@ -125,10 +125,10 @@ pub const fn table<A: Abi>() -> Table<A> {
         Comm_toint: cohort_abi::integer::from_comm::<A>,
         Compare_and_swap: unsupported::Compare_and_swap::<A>,
         Dims_create: crate::topology::dims_create::<A>,
-        Dist_graph_create: unsupported::Dist_graph_create::<A>,
-        Dist_graph_create_adjacent: unsupported::Dist_graph_create_adjacent::<A>,
-        Dist_graph_neighbors: unsupported::Dist_graph_neighbors::<A>,
-        Dist_graph_neighbors_count: unsupported::Dist_graph_neighbors_count::<A>,
+        Dist_graph_create: crate::topology::dist_graph_create::<A>,
+        Dist_graph_create_adjacent: crate::topology::dist_graph_create_adjacent::<A>,
+        Dist_graph_neighbors: crate::topology::dist_graph_neighbors::<A>,
+        Dist_graph_neighbors_count: crate::topology::dist_graph_neighbors_count::<A>,
         Errhandler_c2f: cohort_abi::integer::from_errhandler::<A>,
         Errhandler_create: crate::errhandler::comm_create_errhandler::<A>,
         Errhandler_f2c: cohort_abi::integer::to_errhandler::<A>,
@@ -261,12 +261,12 @@ pub const fn table<A: Abi>() -> Table<A> {
         Get_library_version: crate::environment::get_library_version::<A>,
         Get_processor_name: crate::environment::get_processor_name::<A>,
         Get_version: crate::environment::get_version::<A>,
-        Graph_create: unsupported::Graph_create::<A>,
-        Graph_get: unsupported::Graph_get::<A>,
-        Graph_map: unsupported::Graph_map::<A>,
-        Graph_neighbors: unsupported::Graph_neighbors::<A>,
-        Graph_neighbors_count: unsupported::Graph_neighbors_count::<A>,
-        Graphdims_get: unsupported::Graphdims_get::<A>,
+        Graph_create: crate::topology::graph_create::<A>,
+        Graph_get: crate::topology::graph_get::<A>,
+        Graph_map: crate::topology::graph_map::<A>,
+        Graph_neighbors: crate::topology::graph_neighbors::<A>,
+        Graph_neighbors_count: crate::topology::graph_neighbors_count::<A>,
+        Graphdims_get: crate::topology::graphdims_get::<A>,
         Grequest_complete: crate::request::grequest_complete::<A>,
         Grequest_start: crate::request::grequest_start::<A>,
         Group_c2f: cohort_abi::integer::from_group::<A>,
@@ -379,24 +379,24 @@ pub const fn table<A: Abi>() -> Table<A> {
         Mprobe: crate::probe::mprobe::<A>,
         Mrecv: crate::probe::mrecv::<A, core::ffi::c_int>,
         Mrecv_c: crate::probe::mrecv::<A, i64>,
-        Neighbor_allgather: unsupported::Neighbor_allgather::<A>,
-        Neighbor_allgather_c: unsupported::Neighbor_allgather_c::<A>,
+        Neighbor_allgather: crate::coll::neighbor_allgather::<A, core::ffi::c_int>,
+        Neighbor_allgather_c: crate::coll::neighbor_allgather::<A, i64>,
         Neighbor_allgather_init: unsupported::Neighbor_allgather_init::<A>,
         Neighbor_allgather_init_c: unsupported::Neighbor_allgather_init_c::<A>,
-        Neighbor_allgatherv: unsupported::Neighbor_allgatherv::<A>,
-        Neighbor_allgatherv_c: unsupported::Neighbor_allgatherv_c::<A>,
+        Neighbor_allgatherv: crate::coll::neighbor_allgatherv::<A, core::ffi::c_int>,
+        Neighbor_allgatherv_c: crate::coll::neighbor_allgatherv::<A, i64>,
         Neighbor_allgatherv_init: unsupported::Neighbor_allgatherv_init::<A>,
         Neighbor_allgatherv_init_c: unsupported::Neighbor_allgatherv_init_c::<A>,
-        Neighbor_alltoall: unsupported::Neighbor_alltoall::<A>,
-        Neighbor_alltoall_c: unsupported::Neighbor_alltoall_c::<A>,
+        Neighbor_alltoall: crate::coll::neighbor_alltoall::<A, core::ffi::c_int>,
+        Neighbor_alltoall_c: crate::coll::neighbor_alltoall::<A, i64>,
         Neighbor_alltoall_init: unsupported::Neighbor_alltoall_init::<A>,
         Neighbor_alltoall_init_c: unsupported::Neighbor_alltoall_init_c::<A>,
-        Neighbor_alltoallv: unsupported::Neighbor_alltoallv::<A>,
-        Neighbor_alltoallv_c: unsupported::Neighbor_alltoallv_c::<A>,
+        Neighbor_alltoallv: crate::coll::neighbor_alltoallv::<A, core::ffi::c_int>,
+        Neighbor_alltoallv_c: crate::coll::neighbor_alltoallv::<A, i64>,
         Neighbor_alltoallv_init: unsupported::Neighbor_alltoallv_init::<A>,
         Neighbor_alltoallv_init_c: unsupported::Neighbor_alltoallv_init_c::<A>,
-        Neighbor_alltoallw: unsupported::Neighbor_alltoallw::<A>,
-        Neighbor_alltoallw_c: unsupported::Neighbor_alltoallw_c::<A>,
+        Neighbor_alltoallw: crate::coll::neighbor_alltoallw::<A, core::ffi::c_int>,
+        Neighbor_alltoallw_c: crate::coll::neighbor_alltoallw::<A, i64>,
         Neighbor_alltoallw_init: unsupported::Neighbor_alltoallw_init::<A>,
         Neighbor_alltoallw_init_c: unsupported::Neighbor_alltoallw_init_c::<A>,
         Op_c2f: cohort_abi::integer::from_op::<A>,
@@ -1023,95 +1023,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Bcast_init_c") }
     }
 
-    pub unsafe extern "C" fn Cart_coords<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _rank: c_int,
-        _maxdims: c_int,
-        _coords: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Cart_coords") }
-    }
-
-    pub unsafe extern "C" fn Cart_create<A: Abi>(
-        caller: *const c_void,
-        _comm_old: <A as Abi>::Comm,
-        _ndims: c_int,
-        _dims: *const c_int,
-        _periods: *const c_int,
-        _reorder: c_int,
-        _comm_cart: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Cart_create") }
-    }
-
-    pub unsafe extern "C" fn Cart_get<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _maxdims: c_int,
-        _dims: *mut c_int,
-        _periods: *mut c_int,
-        _coords: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Cart_get") }
-    }
-
-    pub unsafe extern "C" fn Cart_map<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _ndims: c_int,
-        _dims: *const c_int,
-        _periods: *const c_int,
-        _newrank: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Cart_map") }
-    }
-
-    pub unsafe extern "C" fn Cart_rank<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _coords: *const c_int,
-        _rank: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Cart_rank") }
-    }
-
-    pub unsafe extern "C" fn Cart_shift<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _direction: c_int,
-        _disp: c_int,
-        _rank_source: *mut c_int,
-        _rank_dest: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Cart_shift") }
-    }
-
-    pub unsafe extern "C" fn Cart_sub<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _remain_dims: *const c_int,
-        _newcomm: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Cart_sub") }
-    }
-
-    pub unsafe extern "C" fn Cartdim_get<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _ndims: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Cartdim_get") }
-    }
-
     pub unsafe extern "C" fn Close_port<A: Abi>(
         caller: *const c_void,
         _port_name: *const c_char,
@@ -1196,64 +1107,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Compare_and_swap") }
-    }
-
-    pub unsafe extern "C" fn Dist_graph_create<A: Abi>(
-        caller: *const c_void,
-        _comm_old: <A as Abi>::Comm,
-        _n: c_int,
-        _sources: *const c_int,
-        _degrees: *const c_int,
-        _destinations: *const c_int,
-        _weights: *const c_int,
-        _info: <A as Abi>::Info,
-        _reorder: c_int,
-        _comm_dist_graph: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Dist_graph_create") }
-    }
-
-    pub unsafe extern "C" fn Dist_graph_create_adjacent<A: Abi>(
-        caller: *const c_void,
-        _comm_old: <A as Abi>::Comm,
-        _indegree: c_int,
-        _sources: *const c_int,
-        _sourceweights: *const c_int,
-        _outdegree: c_int,
-        _destinations: *const c_int,
-        _destweights: *const c_int,
-        _info: <A as Abi>::Info,
-        _reorder: c_int,
-        _comm_dist_graph: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Dist_graph_create_adjacent") }
-    }
-
-    pub unsafe extern "C" fn Dist_graph_neighbors<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _maxindegree: c_int,
-        _sources: *mut c_int,
-        _sourceweights: *mut c_int,
-        _maxoutdegree: c_int,
-        _destinations: *mut c_int,
-        _destweights: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Dist_graph_neighbors") }
-    }
-
-    pub unsafe extern "C" fn Dist_graph_neighbors_count<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _indegree: *mut c_int,
-        _outdegree: *mut c_int,
-        _weighted: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Dist_graph_neighbors_count") }
     }
 
     pub unsafe extern "C" fn Exscan_init<A: Abi>(
@@ -2425,74 +2278,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Get_c") }
     }
 
-    pub unsafe extern "C" fn Graph_create<A: Abi>(
-        caller: *const c_void,
-        _comm_old: <A as Abi>::Comm,
-        _nnodes: c_int,
-        _index: *const c_int,
-        _edges: *const c_int,
-        _reorder: c_int,
-        _comm_graph: *mut <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Graph_create") }
-    }
-
-    pub unsafe extern "C" fn Graph_get<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _maxindex: c_int,
-        _maxedges: c_int,
-        _index: *mut c_int,
-        _edges: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Graph_get") }
-    }
-
-    pub unsafe extern "C" fn Graph_map<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _nnodes: c_int,
-        _index: *const c_int,
-        _edges: *const c_int,
-        _newrank: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Graph_map") }
-    }
-
-    pub unsafe extern "C" fn Graph_neighbors<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _rank: c_int,
-        _maxneighbors: c_int,
-        _neighbors: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Graph_neighbors") }
-    }
-
-    pub unsafe extern "C" fn Graph_neighbors_count<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _rank: c_int,
-        _nneighbors: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Graph_neighbors_count") }
-    }
-
-    pub unsafe extern "C" fn Graphdims_get<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _nnodes: *mut c_int,
-        _nedges: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Graphdims_get") }
-    }
-
     pub unsafe extern "C" fn Iallgather<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -3160,34 +2945,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Lookup_name") }
     }
 
-    pub unsafe extern "C" fn Neighbor_allgather<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_allgather") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_allgather_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_allgather_c") }
-    }
-
     pub unsafe extern "C" fn Neighbor_allgather_init<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -3218,36 +2975,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_allgather_init_c") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_allgatherv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _displs: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_allgatherv") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_allgatherv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _displs: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_allgatherv_c") }
     }
 
     pub unsafe extern "C" fn Neighbor_allgatherv_init<A: Abi>(
@@ -3284,34 +3011,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_allgatherv_init_c") }
     }
 
-    pub unsafe extern "C" fn Neighbor_alltoall<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoall") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_alltoall_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoall_c") }
-    }
-
     pub unsafe extern "C" fn Neighbor_alltoall_init<A: Abi>(
         caller: *const c_void,
         _sendbuf: *const c_void,
@@ -3342,38 +3041,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoall_init_c") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_alltoallv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _sdispls: *const c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _rdispls: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoallv") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_alltoallv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _sdispls: *const isize,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _rdispls: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoallv_c") }
     }
 
     pub unsafe extern "C" fn Neighbor_alltoallv_init<A: Abi>(
@@ -3410,38 +3077,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoallv_init_c") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_alltoallw<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _sdispls: *const isize,
-        _sendtypes: *const <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _rdispls: *const isize,
-        _recvtypes: *const <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoallw") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_alltoallw_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _sdispls: *const isize,
-        _sendtypes: *const <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _rdispls: *const isize,
-        _recvtypes: *const <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoallw_c") }
     }
 
     pub unsafe extern "C" fn Neighbor_alltoallw_init<A: Abi>(

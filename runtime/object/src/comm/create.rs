@@ -63,7 +63,7 @@ impl Comm {
         Ok(copy)
     }
 
-    /// A communicator with the same groups; `local` is used for intercommunicators only.
+    /// A communicator with the same groups and topology; `local` is used for intercommunicators only.
     fn alike(&self, number: u32, local: u32) -> Self {
         let (group, handler) = (self.group.clone(), self.inherited());
         match self.is_inter {
@@ -74,7 +74,10 @@ impl Comm {
                 self.peers.clone(),
                 handler,
             ),
-            false => Self::new(self.rank, number, group, handler),
+            false => Self {
+                topology: self.topology.clone(),
+                ..Self::new(self.rank, number, group, handler)
+            },
         }
     }
 

@@ -62,4 +62,32 @@ impl Comm {
         unsafe { coll::allgather(&self.collective(), Some(send), receive) }.map_err(failed)?;
         Ok(all)
     }
+
+    /// The lists of every member of the own group, by rank.
+    pub(super) fn allgather_lists(&self, mine: &[i32]) -> Outcome<Vec<Vec<i32>>> {
+        let lengths = self.allgather([mine.len() as i32])?;
+        let counts: Vec<i64> = lengths.iter().map(|&[length]| length.into()).collect();
+        let start = |next: &mut i64, count: &i64| Some(core::mem::replace(next, *next + count));
+        let starts: Vec<i64> = counts.iter().scan(0, start).collect();
+        let mut all = vec![0_i32; counts.iter().sum::<i64>() as usize];
+        let integer = integer()?;
+        let base = mine.as_ptr().cast_mut().cast();
+        let send = Layout::new(base, mine.len() as u64, &integer);
+        let receive = Blocks::Varying {
+            base: all.as_mut_ptr().cast(),
+            counts: &counts,
+            displacements: &starts,
+            datatype: &integer,
+        };
+        // SAFETY: `mine` is only read; `all` has room for everyone's list.
+        unsafe { coll::allgather(&self.collective(), Some(send), receive) }.map_err(failed)?;
+        let mut rest = &all[..];
+        let mut lists = Vec::with_capacity(counts.len());
+        for count in counts {
+            let (list, others) = rest.split_at(count as usize);
+            lists.push(list.to_vec());
+            rest = others;
+        }
+        Ok(lists)
+    }
 }

@@ -1,0 +1,244 @@
+//! The calls that make communicators with a topology (MPI 8.5).
+
+use super::Comm;
+use crate::Outcome;
+use crate::topology::placement::{Site, assign, graph_order, grid_order, shares};
+use crate::topology::{Cart, Distributed, Graph, Topology};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use cohort_abi::neutral;
+use cohort_engine::Rank;
+
+/// Edges that one member names of a distributed graph (`MPI_Dist_graph_create`).
+pub struct Edge {
+    /// Where it begins.
+    pub source: i32,
+    /// Where it ends.
+    pub destination: i32,
+    /// Its weight; without meaning in a graph without weights.
+    pub weight: i32,
+}
+
+impl Edge {
+    /// Integers that tell another member of an edge.
+    const WORDS: usize = 3;
+}
+
+impl Comm {
+    /// `MPI_Cart_create`; collective. `None` for members without a cell.
+    ///
+    /// # Errors
+    /// Of the collectives inside.
+    pub fn with_cart(&self, cart: Cart, reorder: bool) -> Outcome<Option<Self>> {
+        let sites = self.sites(reorder)?;
+        let assigned = cart_places(&cart, sites.as_deref());
+        self.placed(&assigned, Topology::Cart(cart))
+    }
+
+    /// `MPI_Graph_create`; collective. `None` for members without a node.
+    ///
+    /// # Errors
+    /// Of the collectives inside.
+    pub fn with_graph(&self, graph: Graph, reorder: bool) -> Outcome<Option<Self>> {
+        let sites = self.sites(reorder)?;
+        let assigned = graph_places(&graph, sites.as_deref());
+        self.placed(&assigned, Topology::Graph(graph))
+    }
+
+    /// `MPI_Cart_map`: the caller's place, if the processes were reordered.
+    #[must_use]
+    pub fn place_in_cart(&self, cart: &Cart) -> Option<u32> {
+        self.place(&cart_places(cart, self.known_sites().as_deref()))
+    }
+
+    /// `MPI_Graph_map`: the caller's place, if the processes were reordered.
+    #[must_use]
+    pub fn place_in_graph(&self, graph: &Graph) -> Option<u32> {
+        self.place(&graph_places(graph, self.known_sites().as_deref()))
+    }
+
+    /// `MPI_Cart_sub`; collective. `remain` has an entry for each dimension of `cart`, which is
+    /// this communicator's topology.
+    ///
+    /// # Errors
+    /// Of the collectives inside.
+    pub fn cart_sub(&self, cart: &Cart, remain: &[bool]) -> Outcome<Option<Self>> {
+        let (part, color, key) = cart.sub(remain, self.me);
+        let made = self.split(color as i32, key as i32)?;
+        Ok(made.map(|made| made.shaped(Topology::Cart(part))))
+    }
+
+    /// `MPI_Dist_graph_create_adjacent`; collective. Every member gives its own edges.
+    ///
+    /// # Errors
+    /// Of the collectives inside.
+    pub fn with_adjacent(&self, mine: Distributed, reorder: bool) -> Outcome<Option<Self>> {
+        let Some(sites) = self.sites(reorder)? else {
+            let number = self.split(0, self.me as i32)?;
+            return Ok(number.map(|made| made.shaped(Topology::Distributed(mine))));
+        };
+        // With other ranks members get each other's edges.
+        let lists = self.allgather_lists(&packed(&mine))?;
+        let mut graphs: Vec<Distributed> = Vec::with_capacity(lists.len());
+        graphs.extend(lists.iter().map(|list| unpacked(list, mine.weighted)));
+        let assigned = nodes_placed(&graphs, &sites);
+        let place = self.place(&assigned).ok_or(neutral::ERR_INTERN)?;
+        let graph = graphs.swap_remove(place as usize);
+        self.placed(&assigned, Topology::Distributed(graph))
+    }
+
+    /// `MPI_Dist_graph_create`; collective. Any member may name any edge.
+    ///
+    /// # Errors
+    /// Of the collectives inside.
+    pub fn with_edges(
+        &self,
+        edges: &[Edge],
+        weighted: bool,
+        reorder: bool,
+    ) -> Outcome<Option<Self>> {
+        let words = |edge: &Edge| [edge.source, edge.destination, edge.weight];
+        let list: Vec<i32> = edges.iter().flat_map(words).collect();
+        let mut graphs: Vec<Distributed> = Vec::new();
+        graphs.resize_with(self.size() as usize, Distributed::default);
+        let lists = self.allgather_lists(&list)?;
+        for edge in lists.iter().flat_map(|list| list.chunks_exact(Edge::WORDS)) {
+            let [source, destination, weight] = [edge[0], edge[1], edge[2]];
+            let from = &mut graphs[source as usize];
+            from.destinations.push(destination);
+            from.destination_weights.push(weight);
+            let to = &mut graphs[destination as usize];
+            to.sources.push(source);
+            to.source_weights.push(weight);
+        }
+        let assigned = match self.sites(reorder)? {
+            Some(sites) => nodes_placed(&graphs, &sites),
+            None => (0..graphs.len()).collect(),
+        };
+        let place = self.place(&assigned).ok_or(neutral::ERR_INTERN)?;
+        let mut graph = graphs.swap_remove(place as usize);
+        graph.weighted = weighted;
+        if !weighted {
+            graph.source_weights.clear();
+            graph.destination_weights.clear();
+        }
+        self.placed(&assigned, Topology::Distributed(graph))
+    }
+
+    /// Where all members run, if all want to be reordered and there is a difference. Collective.
+    fn sites(&self, reorder: bool) -> Outcome<Option<Vec<Site>>> {
+        let [node, numa, l3, core] = site(self.rank);
+        let words = [node, numa, l3, core].map(|part| part as i32);
+        let all = self.allgather([i32::from(reorder), words[0], words[1], words[2], words[3]])?;
+        let sites = all
+            .iter()
+            .map(|&[_, a, b, c, d]| [a, b, c, d].map(|part| part as u32));
+        let wanted = all.iter().all(|&[reorder, ..]| reorder != 0);
+        Ok(differing(sites.collect()).filter(|_| wanted))
+    }
+
+    /// The same without asking: only if all members are on this node.
+    fn known_sites(&self) -> Option<Vec<Site>> {
+        let node = self.rank.node();
+        let members = self.group.members().iter();
+        let sites: Option<Vec<Site>> = members
+            .map(|&member| Some(site(node.rank(node.local(member)?))))
+            .collect();
+        differing(sites?)
+    }
+
+    /// The caller's place.
+    fn place(&self, assigned: &[usize]) -> Option<u32> {
+        let place = assigned
+            .iter()
+            .position(|&member| member == self.me as usize);
+        place.map(|place| place as u32)
+    }
+
+    /// The communicator of the members that have a place, ranked by it. Collective.
+    fn placed(&self, assigned: &[usize], topology: Topology) -> Outcome<Option<Self>> {
+        let (color, key) = match self.place(assigned) {
+            Some(place) => (0, place as i32),
+            None => (neutral::UNDEFINED, 0),
+        };
+        let made = self.split(color, key)?;
+        Ok(made.map(|made| made.shaped(topology)))
+    }
+
+    fn shaped(self, topology: Topology) -> Self {
+        Self {
+            topology: Some(Arc::new(topology)),
+            ..self
+        }
+    }
+}
+
+fn site(rank: &Rank) -> Site {
+    let node = rank.node().boot().node;
+    rank.place().map_or([node, 0, 0, 0], |place| {
+        [node, place.numa, place.l3, place.core]
+    })
+}
+
+/// Sites among which it makes a difference who is where.
+fn differing(sites: Vec<Site>) -> Option<Vec<Site>> {
+    let differ = sites.iter().any(|site| site != &sites[0]);
+    differ.then_some(sites)
+}
+
+fn cart_places(cart: &Cart, sites: Option<&[Site]>) -> Vec<usize> {
+    match sites {
+        Some(sites) => assign(&grid_order(cart, &shares(sites)), sites),
+        None => (0..cart.cells() as usize).collect(),
+    }
+}
+
+fn graph_places(graph: &Graph, sites: Option<&[Site]>) -> Vec<usize> {
+    match sites {
+        Some(sites) => assign(&graph_order(graph), sites),
+        None => (0..graph.index().len()).collect(),
+    }
+}
+
+/// Places for the nodes of a distributed graph that is known as a whole.
+fn nodes_placed(graphs: &[Distributed], sites: &[Site]) -> Vec<usize> {
+    let (mut index, mut edges) = (Vec::new(), Vec::new());
+    for node in graphs {
+        edges.extend(node.sources.iter().chain(&node.destinations));
+        index.push(edges.len() as i32);
+    }
+    match Graph::new(index, edges, graphs.len() as u32) {
+        Ok(graph) => assign(&graph_order(&graph), sites),
+        Err(_) => (0..graphs.len()).collect(),
+    }
+}
+
+/// A member's edges as integers: how many come in and go out, then them and their weights.
+fn packed(graph: &Distributed) -> Vec<i32> {
+    let lists = [
+        &graph.sources,
+        &graph.destinations,
+        &graph.source_weights,
+        &graph.destination_weights,
+    ];
+    let mut list: Vec<i32> = lists[..2].iter().map(|list| list.len() as i32).collect();
+    list.extend(lists.into_iter().flatten());
+    list
+}
+
+fn unpacked(list: &[i32], weighted: bool) -> Distributed {
+    let (lengths, mut rest) = list.split_at(2);
+    let [inward, outward] = [lengths[0] as usize, lengths[1] as usize];
+    let mut take = |length: usize| {
+        let (taken, others) = rest.split_at(length.min(rest.len()));
+        rest = others;
+        taken.to_vec()
+    };
+    Distributed {
+        sources: take(inward),
+        destinations: take(outward),
+        source_weights: take(inward),
+        destination_weights: take(outward),
+        weighted,
+    }
+}
