@@ -6,6 +6,7 @@
 mod binding;
 mod boot;
 mod fault;
+mod hosts;
 mod job;
 mod libraries;
 mod limits;
@@ -65,7 +66,11 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
         }
         Request::Run(options) => options,
     };
-    take_part(&options).unwrap_or_else(|refusal| refuse(&refusal))
+    let status = match &options.hosts {
+        Some(hosts) => hosts::run(&options, hosts),
+        None => take_part(&options),
+    };
+    status.unwrap_or_else(|refusal| refuse(&refusal))
 }
 
 /// Runs this node's part of a job. Signals are blocked before anything else, so that threads

@@ -1,6 +1,7 @@
 //! The command line, in mpiexec's manner: long options take one dash or two, a value
 //! follows as the next word or after `=`, and `:` separates programs.
 
+use super::hosts::{self, Host, Launcher};
 use super::{Refusal, text};
 use cohort_base::settings::nearest;
 use cohort_manager::Place;
@@ -37,6 +38,12 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// `--no-mpi`: open no node image.
     pub no_mpi: bool,
+    /// `--hosts`: start the job there.
+    pub hosts: Option<Vec<Host>>,
+    /// `--launcher`: the process manager to do so, if not the first that is found.
+    pub launcher: Option<Launcher>,
+    /// `--dry-run`: only print the process manager's command line.
+    pub dry_run: bool,
     /// `--isolate`: each rank gets an address space of its own.
     pub isolate: bool,
     /// `--map-by node`: how ranks are numbered over several nodes.
@@ -100,9 +107,9 @@ pub enum Map {
 }
 
 /// All options, without dashes: names to match and to suggest.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 22] = [
     "n", "np", "env", "genv", "wdir", "wd", "l", "label", "bind-to", "map-by", "c", "timeout",
-    "no-mpi", "isolate", "keep-pmi", "version", "help", "V", "h",
+    "hosts", "launcher", "dry-run", "no-mpi", "isolate", "keep-pmi", "version", "help", "V", "h",
 ];
 
 /// Most ranks that are worth trying: the kernel's own limit of process ids.
@@ -130,6 +137,10 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
                 return Err(Refusal::new("a `:` without a program on one of its sides"));
             }
         }
+    }
+    if options.hosts.is_none() && (options.dry_run || options.launcher.is_some()) {
+        let what = "--dry-run and --launcher go with --hosts, which is missing";
+        return Err(Refusal::new(what));
     }
     Ok(Request::Run(options))
 }
@@ -236,6 +247,16 @@ fn parse_option(
         "l" | "label" => options.label = true,
         "no-mpi" => options.no_mpi = true,
         "isolate" => options.isolate = true,
+        "dry-run" => options.dry_run = true,
+        "hosts" => options.hosts = Some(hosts::parse(&words.value(&option)?)?),
+        "launcher" => {
+            let choices = [
+                ("hydra", Launcher::Hydra),
+                ("srun", Launcher::Srun),
+                ("prterun", Launcher::Prterun),
+            ];
+            options.launcher = Some(choose(&option, &words.value(&option)?, &choices)?);
+        }
         "keep-pmi" => options.keep_manager = true,
         "bind-to" => {
             let choices = [("none", Bind::None), ("core", Bind::Core)];
@@ -371,6 +392,17 @@ mod tests {
     }
 
     #[test]
+    fn every_node_may_have_its_own_number_of_ranks() {
+        let on = |line: &str, index, count| run(line).sections[0].ranks_on(Place { index, count });
+        assert_eq!(on("-n 4,2 p", 1, 2).unwrap(), 2);
+        assert_eq!(on("-n 3 p", 6, 7).unwrap(), 3);
+        assert_eq!(on("p", 0, 1).unwrap(), 1);
+        let message = on("-n 4,2 p", 0, 1).unwrap_err().to_string();
+        assert!(message.contains("2 nodes, but the job has 1"), "{message}");
+        assert_eq!(run("--map-by node p").numbering, Numbering::Cyclic);
+    }
+
+    #[test]
     fn sections_have_their_own_environment_and_share_the_global_one() {
         let options = run("-genv A 1 -env B 2 -np 1 p : -wdir /tmp --n=2 -env C=3 -- -q");
         assert_eq!(options.environment, [("A".into(), "1".into())]);
@@ -410,6 +442,9 @@ mod tests {
         assert!(refusal("--label=yes p").contains("takes no value"));
         assert!(refusal("").contains("no program"));
         assert!(refusal("p :").contains("without a program"));
+        assert!(refusal("--dry-run p").contains("--hosts"));
+        assert!(refusal("--launcher ssh --hosts a p").contains("hydra, srun, prterun"));
+        assert!(refusal("-n 2,x p").contains("4,2"));
     }
 
     #[test]

@@ -1,0 +1,389 @@
+//! `--hosts`: one `pip-exec` on each of several hosts, by the process manager that is installed.
+//! This module only makes its command line; the manager does the rest.
+
+use super::options::{Bind, Map, Options};
+use super::{Refusal, say};
+use cohort_manager::meeting::Numbering;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A host of `--hosts`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Its name or address.
+    pub name: String,
+    /// Most ranks that it takes.
+    pub slots: usize,
+}
+
+/// A process manager that can start programs on other hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Launcher {
+    /// MPICH's and Intel's.
+    Hydra,
+    /// Slurm's.
+    Srun,
+    /// PRRTE's, Open MPI's too.
+    Prterun,
+}
+
+impl Launcher {
+    /// Every one, in the order in which they are looked for outside of a Slurm allocation.
+    const ALL: [Self; 3] = [Self::Hydra, Self::Prterun, Self::Srun];
+
+    /// The program to look for.
+    #[must_use]
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Hydra => "mpiexec.hydra",
+            Self::Srun => "srun",
+            Self::Prterun => "prterun",
+        }
+    }
+
+    /// Its options for one process on each of `hosts`, in this order.
+    fn options(self, hosts: &[&Host]) -> Vec<OsString> {
+        let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+        let (list, count) = (names.join(","), hosts.len().to_string());
+        let words: Vec<String> = match self {
+            Self::Hydra => vec![
+                "-hosts".into(),
+                list,
+                "-ppn".into(),
+                "1".into(),
+                "-n".into(),
+                count,
+            ],
+            // Arbitrary distribution keeps the hosts' order.
+            Self::Srun => vec![
+                "--mpi=pmi2".into(),
+                format!("--nodes={count}"),
+                format!("--ntasks={count}"),
+                "--distribution=arbitrary".into(),
+                format!("--nodelist={list}"),
+            ],
+            Self::Prterun => {
+                let slots: Vec<String> = names.iter().map(|name| format!("{name}:1")).collect();
+                let mut words = vec!["--host".into(), slots.join(","), "-n".into(), count];
+                words.extend(["--bind-to".into(), "none".into()]);
+                if nix::unistd::geteuid().is_root() {
+                    words.push("--allow-run-as-root".into());
+                }
+                words
+            }
+        };
+        words.into_iter().map(OsString::from).collect()
+    }
+}
+
+/// Reads `a:4,b:4`; a host without a number takes one rank.
+///
+/// # Errors
+/// The message for the user.
+pub fn parse(list: &OsStr) -> Result<Vec<Host>, Refusal> {
+    let refuse = |problem: String| {
+        Refusal::new(format!(
+            "--hosts {}: {problem}; it takes hosts and the ranks that each may have, as in a:4,b:4",
+            list.to_string_lossy()
+        ))
+    };
+    let text = list.to_str().unwrap_or_default();
+    let mut hosts: Vec<Host> = Vec::new();
+    for part in text.split(',') {
+        // An address of IPv6 stands in brackets, so that its colons are no separators.
+        let (name, slots) = match part.rsplit_once(':') {
+            Some((name, slots)) if !slots.contains(']') => (name, slots),
+            _ => (part, "1"),
+        };
+        let letters = |letter: char| letter.is_ascii_alphanumeric() || ".-_:[]".contains(letter);
+        if name.is_empty() || name.starts_with('-') || !name.chars().all(letters) {
+            return Err(refuse(format!("\"{name}\" is no name of a host")));
+        }
+        let slots: usize = slots
+            .parse()
+            .ok()
+            .filter(|&slots| slots > 0)
+            .ok_or_else(|| refuse(format!("\"{slots}\" is no number of ranks")))?;
+        if hosts.iter().any(|host| host.name == name) {
+            return Err(refuse(format!("{name} is named twice")));
+        }
+        hosts.push(Host {
+            name: name.to_owned(),
+            slots,
+        });
+    }
+    Ok(hosts)
+}
+
+/// Replaces this process by a process manager's that starts the job on its hosts, or prints the
+/// command line (`--dry-run`) and returns.
+///
+/// # Errors
+/// The job does not fit on the hosts, or no process manager is installed.
+pub fn run(options: &Options, hosts: &[Host]) -> Result<i32, Refusal> {
+    let (launcher, path) = match options.launcher {
+        Some(launcher) => find(&[launcher])?,
+        None if std::env::var_os("SLURM_JOB_ID").is_some() => {
+            find(&[Launcher::Srun, Launcher::Hydra, Launcher::Prterun])?
+        }
+        None => find(&Launcher::ALL)?,
+    };
+    let own = std::env::current_exe()
+        .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
+    let words = command_line(options, hosts, launcher, &own)?;
+    if options.dry_run {
+        let line: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+        println!("{} {}", quoted(path.as_os_str()), line.join(" "));
+        return Ok(0);
+    }
+    say(format_args!("starting the job with {}", path.display()));
+    let error = Command::new(&path).args(words).exec();
+    Err(Refusal::new(format!("{}: {error}", path.display())))
+}
+
+fn find(launchers: &[Launcher]) -> Result<(Launcher, PathBuf), Refusal> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let installed = |&launcher: &Launcher| {
+        let paths = std::env::split_paths(&folders).map(|folder| folder.join(launcher.program()));
+        let access = nix::unistd::AccessFlags::X_OK;
+        let mut found = paths.filter(|path| nix::unistd::access(path, access).is_ok());
+        Some((launcher, found.next()?))
+    };
+    launchers.iter().find_map(installed).ok_or_else(|| {
+        let names: Vec<_> = launchers
+            .iter()
+            .map(|launcher| launcher.program())
+            .collect();
+        Refusal::new(format!(
+            "--hosts needs a process manager, and PATH has no {} (Debian: apt install mpich, or \
+             slurm-client in a cluster that runs Slurm)",
+            names.join(", ")
+        ))
+    })
+}
+
+/// The words after the manager's name.
+fn command_line(
+    options: &Options,
+    hosts: &[Host],
+    launcher: Launcher,
+    own: &Path,
+) -> Result<Vec<OsString>, Refusal> {
+    let mut wanted = Vec::new();
+    for section in &options.sections {
+        match section.ranks.as_slice() {
+            [] if options.sections.len() == 1 => {
+                wanted.push(hosts.iter().map(|host| host.slots).sum());
+            }
+            [] => wanted.push(1),
+            [ranks] => wanted.push(*ranks),
+            _ => {
+                let what =
+                    "-n takes the ranks of the whole job here; the hosts say how many each has";
+                return Err(Refusal::new(what));
+            }
+        }
+    }
+    let spread = spread(hosts, &wanted, options.numbering)?;
+    // Hosts that get no rank take no part.
+    let used: Vec<usize> = (0..hosts.len())
+        .filter(|&host| spread.iter().any(|counts| counts[host] > 0))
+        .collect();
+    let chosen: Vec<&Host> = used.iter().map(|&host| &hosts[host]).collect();
+    let mut words = launcher.options(&chosen);
+    words.push(own.into());
+    words.extend(global_words(options));
+    for (index, (section, counts)) in options.sections.iter().zip(&spread).enumerate() {
+        if index > 0 {
+            words.push(":".into());
+        }
+        let counts: Vec<String> = used.iter().map(|&host| counts[host].to_string()).collect();
+        words.extend(["-n".into(), counts.join(",").into()]);
+        for (name, value) in &section.environment {
+            words.extend(["-env".into(), name.clone(), value.clone()]);
+        }
+        let here = std::env::current_dir().unwrap_or_default();
+        let directory = section.directory.as_ref().map(|folder| here.join(folder));
+        words.extend(["-wdir".into(), directory.unwrap_or(here).into()]);
+        words.extend(["--".into(), section.program.clone()]);
+        words.extend(section.arguments.iter().cloned());
+    }
+    Ok(words)
+}
+
+/// How many ranks of each program each host gets: one host after the other, or one rank on each in
+/// turn.
+fn spread(
+    hosts: &[Host],
+    wanted: &[usize],
+    numbering: Numbering,
+) -> Result<Vec<Vec<usize>>, Refusal> {
+    let (total, room): (usize, usize) = (
+        wanted.iter().sum(),
+        hosts.iter().map(|host| host.slots).sum(),
+    );
+    if total > room {
+        return Err(Refusal::new(format!(
+            "{total} ranks do not fit on hosts that take {room}; say how many each takes, as in \
+             --hosts {}:{}",
+            hosts[0].name,
+            hosts[0].slots + total - room
+        )));
+    }
+    let mut free: Vec<usize> = hosts.iter().map(|host| host.slots).collect();
+    let mut host = 0;
+    let mut spread = vec![vec![0; hosts.len()]; wanted.len()];
+    for (program, &ranks) in wanted.iter().enumerate() {
+        for _ in 0..ranks {
+            while free[host] == 0 {
+                host = (host + 1) % hosts.len();
+            }
+            free[host] -= 1;
+            spread[program][host] += 1;
+            if numbering == Numbering::Cyclic {
+                host = (host + 1) % hosts.len();
+            }
+        }
+    }
+    Ok(spread)
+}
+
+/// The options that every node gets as they are.
+fn global_words(options: &Options) -> Vec<OsString> {
+    let mut words: Vec<OsString> = Vec::new();
+    for (name, value) in &options.environment {
+        words.extend(["-genv".into(), name.clone(), value.clone()]);
+    }
+    let flags = [
+        (options.label, "--label"),
+        (options.no_mpi, "--no-mpi"),
+        (options.isolate, "--isolate"),
+        (options.keep_manager, "--keep-pmi"),
+        (options.bind == Some(Bind::Core), "--bind-to=core"),
+        (options.bind == Some(Bind::None), "--bind-to=none"),
+        (options.map == Some(Map::Core), "--map-by=core"),
+        (options.map == Some(Map::Socket), "--map-by=socket"),
+        (options.map == Some(Map::Numa), "--map-by=numa"),
+        (options.numbering == Numbering::Cyclic, "--map-by=node"),
+    ];
+    let chosen = flags.into_iter().filter(|(given, _)| *given);
+    words.extend(chosen.map(|(_, word)| OsString::from(word)));
+    if let Some(cpu) = options.first_cpu {
+        words.extend(["-c".into(), cpu.to_string().into()]);
+    }
+    if let Some(limit) = options.timeout {
+        words.push(format!("--timeout={}", limit.as_secs_f64()).into());
+    }
+    words
+}
+
+/// A word as a shell would have to read it.
+fn quoted(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=:,./+@%[]".contains(letter);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::{Request, parse as parse_options};
+    use super::*;
+
+    fn hosts(text: &str) -> Vec<Host> {
+        parse(OsStr::new(text)).expect("valid")
+    }
+
+    fn line(launcher: Launcher, text: &str) -> Result<String, Refusal> {
+        let words = text.split_whitespace().map(OsString::from).collect();
+        let Ok(Request::Run(options)) = parse_options(words) else {
+            panic!("{text}");
+        };
+        let hosts = options.hosts.clone().expect("given");
+        let words = command_line(&options, &hosts, launcher, Path::new("/opt/pip-exec"))?;
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        let here = std::env::current_dir().expect("exists");
+        Ok(words.join(" ").replace(&*here.to_string_lossy(), "HERE"))
+    }
+
+    #[test]
+    fn lists_of_hosts() {
+        let names = hosts("a:4,node-2.example,[fe80::1]:2,[::1]");
+        let read: Vec<_> = names.iter().map(|host| (&*host.name, host.slots)).collect();
+        assert_eq!(
+            read,
+            [
+                ("a", 4),
+                ("node-2.example", 1),
+                ("[fe80::1]", 2),
+                ("[::1]", 1)
+            ]
+        );
+        for wrong in ["", "a,,b", "a:0", "a:x", "a,a:2", "-x", "a;b", "a b"] {
+            let message = parse(OsStr::new(wrong)).unwrap_err().to_string();
+            assert!(message.contains("a:4,b:4"), "{wrong}: {message}");
+        }
+    }
+
+    #[test]
+    fn hydra_gets_one_process_per_host_and_each_its_ranks() {
+        let words = line(Launcher::Hydra, "--hosts a:4,b:4 -n 6 -l ./app x").expect("fits");
+        assert_eq!(
+            words,
+            "-hosts a,b -ppn 1 -n 2 /opt/pip-exec --label -n 4,2 -wdir HERE -- ./app x"
+        );
+    }
+
+    #[test]
+    fn hosts_without_a_rank_are_left_out() {
+        let words = line(Launcher::Srun, "--hosts a:4,b:4 -n 3 ./app").expect("fits");
+        assert_eq!(
+            words,
+            "--mpi=pmi2 --nodes=1 --ntasks=1 --distribution=arbitrary --nodelist=a /opt/pip-exec \
+             -n 3 -wdir HERE -- ./app"
+        );
+    }
+
+    #[test]
+    fn all_slots_are_taken_when_nothing_is_said() {
+        let words = line(
+            Launcher::Prterun,
+            "--hosts a:2,b:3 -wdir /tmp -env A b ./app",
+        );
+        let words = words.expect("fits");
+        assert!(
+            words.starts_with("--host a:1,b:1 -n 2 --bind-to none"),
+            "{words}"
+        );
+        assert!(
+            words.ends_with("/opt/pip-exec -n 2,3 -env A b -wdir /tmp -- ./app"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn several_programs_follow_each_other_over_the_hosts() {
+        let words = line(
+            Launcher::Hydra,
+            "--hosts a:4,b:4 --timeout 5 -genv X 1 -n 3 ./m : -n 5 ./w",
+        );
+        assert!(words.expect("fits").ends_with(
+            "-genv X 1 --timeout=5 -n 3,0 -wdir HERE -- ./m : -n 1,4 -wdir HERE -- ./w"
+        ));
+        let dealt = spread(&hosts("a:4,b:1,c:4"), &[3, 3], Numbering::Cyclic).expect("fits");
+        assert_eq!(dealt, [[1, 1, 1], [2, 0, 1]]);
+    }
+
+    #[test]
+    fn a_job_that_does_not_fit_says_what_would() {
+        let message = line(Launcher::Hydra, "--hosts a:2,b -n 4 ./app").unwrap_err();
+        assert!(message.to_string().contains("--hosts a:3"), "{message}");
+        let message = line(Launcher::Hydra, "--hosts a:2,b -n 1,2 ./app").unwrap_err();
+        assert!(message.to_string().contains("whole job"), "{message}");
+    }
+}
