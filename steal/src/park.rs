@@ -101,6 +101,16 @@ impl ParkSlot {
         self.leave(&ticket)
     }
 
+    /// [`ParkSlot::sleep`] somewhere else than on the slot's own word: runs `sleep` unless the slot was
+    /// woken since the announcement. Who wakes the slot must end that sleep too.
+    pub fn sleep_elsewhere(&self, ticket: Ticket, sleep: impl FnOnce()) -> Awake {
+        // SeqCst: what the caller has published of its other sleep comes first.
+        if epoch(self.0.load(Ordering::SeqCst)) == epoch(ticket.0) {
+            sleep();
+        }
+        self.leave(&ticket)
+    }
+
     /// Takes an announcement back: the last look found something.
     pub fn cancel(&self, ticket: Ticket) {
         self.leave(&ticket);

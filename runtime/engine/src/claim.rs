@@ -6,6 +6,7 @@
 
 use crate::list::List;
 use crate::matching::{Posted, Unexpected};
+use crate::net::{Link, NetState};
 use crate::outbox::Outbox;
 use crate::protocol::job::{IN_JOBS, Job};
 use crate::rank::Rank;
@@ -34,15 +35,18 @@ pub(crate) struct State {
     pub(crate) receivers_waited_for: u32,
     /// Where the next poll of all rings begins.
     pub(crate) first_ring: u32,
-    /// Posted receives (counted once), receivers waited for, and jobs: why this rank expects progress.
-    reasons: u32,
+    /// What is under way with remote peers.
+    pub(crate) net: NetState,
+    /// Why this rank expects progress, by kind: posted receives (counted once), receivers waited for, and
+    /// jobs; on the network, sends, receives and packets that are not done.
+    reasons: [u32; TaskKind::COUNT],
     /// `node.size()` outboxes.
     outboxes: *mut Outbox,
 }
 
 impl State {
     /// The state of a new rank.
-    pub(crate) const fn new(outboxes: *mut Outbox) -> Self {
+    pub(crate) const fn new(outboxes: *mut Outbox, links: *mut *mut Link) -> Self {
         Self {
             posted: Posted::EMPTY,
             unexpected: Unexpected::EMPTY,
@@ -51,7 +55,8 @@ impl State {
             released: List::EMPTY,
             receivers_waited_for: 0,
             first_ring: 0,
-            reasons: 0,
+            net: NetState::new(links),
+            reasons: [0; TaskKind::COUNT],
             outboxes,
         }
     }
@@ -59,7 +64,7 @@ impl State {
     /// Whether no message of this rank's waits for its progress, apart from those in its rings.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.reasons == 0 && self.offers.first().is_null()
+        self.reasons[TaskKind::Shm.index()] == 0 && self.offers.first().is_null()
     }
 }
 
@@ -131,24 +136,30 @@ impl<'rank> Claim<'rank> {
 
     /// One more reason for thieves to look at this rank.
     #[inline]
-    pub(crate) fn expect_more(&mut self) {
+    pub(crate) fn expect_more(&mut self, kind: TaskKind) {
         let rank = self.rank;
-        let reasons = &mut self.state().reasons;
+        let reasons = &mut self.state().reasons[kind.index()];
         *reasons += 1;
         if *reasons == 1 {
-            rank.expected().raise(TaskKind::Shm);
+            rank.expected().raise(kind);
         }
     }
 
     /// One reason less.
     #[inline]
-    pub(crate) fn expect_less(&mut self) {
+    pub(crate) fn expect_less(&mut self, kind: TaskKind) {
         let rank = self.rank;
-        let reasons = &mut self.state().reasons;
+        let reasons = &mut self.state().reasons[kind.index()];
         *reasons -= 1;
         if *reasons == 0 {
-            rank.expected().lower(TaskKind::Shm);
+            rank.expected().lower(kind);
         }
+    }
+
+    /// Whether there is a reason to expect progress of this kind.
+    #[inline]
+    pub(crate) fn expects(&mut self, kind: TaskKind) -> bool {
+        self.state().reasons[kind.index()] != 0
     }
 
     /// Appends a receive to the posted queue.
@@ -158,7 +169,11 @@ impl<'rank> Claim<'rank> {
     #[inline]
     pub(crate) unsafe fn post_receive(&mut self, request: *mut Request) {
         if self.state().posted.is_empty() {
-            self.expect_more();
+            self.expect_more(TaskKind::Shm);
+        }
+        // SAFETY: the caller's promise.
+        if unsafe { (*request).want.may_be_remote() } {
+            self.expect_more(TaskKind::Net);
         }
         let heap = self.heap();
         // SAFETY: the caller's promise.
@@ -174,7 +189,11 @@ impl<'rank> Claim<'rank> {
         // SAFETY: the caller's promise.
         unsafe { self.state().posted.remove(request) };
         if self.state().posted.is_empty() {
-            self.expect_less();
+            self.expect_less(TaskKind::Shm);
+        }
+        // SAFETY: the caller's promise.
+        if unsafe { (*request).want.may_be_remote() } {
+            self.expect_less(TaskKind::Net);
         }
     }
 }

@@ -41,6 +41,8 @@ mod list;
 mod matching;
 pub mod message;
 #[cfg(not(loom))]
+mod net;
+#[cfg(not(loom))]
 pub mod node;
 #[cfg(not(loom))]
 pub mod op;

@@ -1,6 +1,7 @@
 //! The beginning and the end of a rank.
 
 use crate::arch;
+use crate::net;
 use crate::rank::Rank;
 use cohort_base::boot::RankBoot;
 use cohort_base::sync::atomic::Ordering;
@@ -10,13 +11,16 @@ use cohort_base::text::say;
 /// the rank's own task, at initialisation, once. Without memory or threads for it the rank
 /// simply progresses inside its own calls.
 pub fn begin(rank: &'static Rank) {
+    net::open(rank);
     if rank.node().policy().has_progress_thread() {
         rank.poller().start(rank);
     }
 }
 
-/// Stops what [`begin`] started. By the rank's own task, at finalisation.
+/// Ends the rank's use of the network, once all it has sent has left, and stops what [`begin`] started. By the
+/// rank's own task, at finalisation.
 pub fn end(rank: &'static Rank) {
+    net::close(rank);
     rank.poller().stop(rank);
 }
 

@@ -15,6 +15,7 @@
 use crate::claim::Claim;
 use crate::list::{Linked, Links, List};
 use crate::message::{Envelope, Source, Tag};
+use crate::node::Node;
 use crate::request::{IN_POSTED, Queue, Request};
 use crate::ring::Header;
 use cohort_alloc::Heap;
@@ -30,6 +31,7 @@ pub(crate) struct Want {
     envelope: Envelope,
     any_source: bool,
     any_tag: bool,
+    may_be_remote: bool,
 }
 
 impl Want {
@@ -42,13 +44,14 @@ impl Want {
         },
         any_source: false,
         any_tag: false,
+        may_be_remote: false,
     };
 
     #[inline]
-    pub(crate) fn new(from: Source, context: u32, tag: Tag) -> Self {
-        let (source, any_source) = match from {
-            Source::Any => (0, true),
-            Source::Rank { comm_rank, .. } => (comm_rank, false),
+    pub(crate) fn new(node: &Node, from: Source, context: u32, tag: Tag) -> Self {
+        let (source, any_source, may_be_remote) = match from {
+            Source::Any => (0, true, node.net().is_some()),
+            Source::Rank { comm_rank, peer } => (comm_rank, false, node.local(peer).is_none()),
         };
         let (tag, any_tag) = match tag {
             Tag::Any => (0, true),
@@ -62,12 +65,19 @@ impl Want {
             },
             any_source,
             any_tag,
+            may_be_remote,
         }
     }
 
     #[inline]
     pub(crate) fn is_exact(&self) -> bool {
         !(self.any_source | self.any_tag)
+    }
+
+    /// Whether a message of another node may be wanted.
+    #[inline]
+    pub(crate) fn may_be_remote(&self) -> bool {
+        self.may_be_remote
     }
 
     /// Whether a message with this envelope is wanted.
@@ -380,6 +390,11 @@ impl Unexpected {
         // SAFETY: elements of the queue are valid.
         self.arrival
             .find(|message| want.takes(&unsafe { Stored::key(message) }))
+    }
+
+    /// The oldest message that `wanted` takes, or null. Looks at all of them.
+    pub(crate) fn find_where(&self, wanted: impl FnMut(*mut Stored) -> bool) -> *mut Stored {
+        self.arrival.find(wanted)
     }
 
     /// Takes a message out.

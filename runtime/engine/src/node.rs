@@ -1,6 +1,7 @@
 //! The node: all ranks of one address space.
 
 use crate::inbox::Inbox;
+use crate::net::{Link, Net};
 use crate::outbox::Outbox;
 use crate::peers::Peers;
 use crate::rank::{Parts, Rank};
@@ -10,6 +11,7 @@ use cohort_base::settings::{Settings, WaitMode};
 use cohort_base::sync::Barriers;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use cohort_base::{LocalRank, Peer, WorldRank};
+use cohort_fabric::Transport;
 use cohort_steal::idle::IdleSet;
 use cohort_steal::policy::{ProgressPolicy, Worker, policy};
 use cohort_steal::stats::Counters;
@@ -31,6 +33,7 @@ pub struct Node {
     idle: &'static [AtomicU64],
     contexts: AtomicU32,
     peers: Peers,
+    net: Option<Net>,
 }
 
 // SAFETY: `ranks` points to ranks that are shared and live for ever.
@@ -45,11 +48,16 @@ impl fmt::Debug for Node {
 }
 
 impl Node {
-    /// Makes the node that `boot` describes; `None` when memory is short. It is never unmade.
+    /// Makes the node that `boot` describes; `None` when memory is short. It is never unmade. A job of more
+    /// than one node has a network.
     #[must_use]
-    pub fn create(boot: &'static NodeBoot, settings: Settings) -> Option<&'static Self> {
+    pub fn create(
+        boot: &'static NodeBoot,
+        settings: Settings,
+        network: Option<&'static dyn Transport>,
+    ) -> Option<&'static Self> {
         let size = boot.node_ranks;
-        let mut memory = Memory::map(size)?;
+        let mut memory = Memory::map(size, boot.world_ranks.saturating_sub(size))?;
         let crowded = match settings.wait {
             WaitMode::Auto => size > boot.cpus,
             WaitMode::Spin => false,
@@ -72,6 +80,7 @@ impl Node {
                 idle: core::slice::from_raw_parts(idle, IdleSet::words(size)),
                 contexts: AtomicU32::new(0),
                 peers: Peers::new(boot),
+                net: network.map(|transport| Net::new(transport, settings.eager_max)),
             });
             let node: &'static Self = node.as_ref();
             for id in 0..size {
@@ -146,6 +155,12 @@ impl Node {
         self.peers.home_node(peer)
     }
 
+    /// The network, if the job has more than one node.
+    #[inline]
+    pub(crate) fn net(&self) -> Option<&Net> {
+        self.net.as_ref()
+    }
+
     /// Ranks of the job.
     #[must_use]
     pub fn world_size(&self) -> u32 {
@@ -207,6 +222,9 @@ struct Memory {
     victims: Table<LocalRank>,
     workers: Table<Worker<'static>>,
     hits: Table<AtomicU64>,
+    links: Table<*mut Link>,
+    /// Ranks of other nodes.
+    remotes: u32,
 }
 
 /// A part of the mapping, dealt out from its beginning.
@@ -242,13 +260,13 @@ impl Cursor {
 }
 
 impl Memory {
-    fn map(size: u32) -> Option<Self> {
+    fn map(size: u32, remotes: u32) -> Option<Self> {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
         let mut measure = Cursor {
             base: core::ptr::without_provenance_mut(4096),
             offset: 0,
         };
-        Self::lay_out(&mut measure, size);
+        Self::lay_out(&mut measure, size, remotes);
         // SAFETY: a new private mapping at an address of the kernel's choice.
         let base = unsafe {
             mmap_anonymous(
@@ -262,10 +280,10 @@ impl Memory {
             base: base.ok()?.cast(),
             offset: 0,
         };
-        Self::lay_out(&mut cursor, size)
+        Self::lay_out(&mut cursor, size, remotes)
     }
 
-    fn lay_out(cursor: &mut Cursor, size: u32) -> Option<Self> {
+    fn lay_out(cursor: &mut Cursor, size: u32, remotes: u32) -> Option<Self> {
         let count = size as usize;
         let node = cursor.table::<Node>(1).next;
         let ranks = cursor.table::<Rank>(count).next;
@@ -278,6 +296,8 @@ impl Memory {
             victims: cursor.table(count * count),
             workers: cursor.table(count),
             hits: cursor.table(count * count),
+            links: cursor.table(count * remotes as usize),
+            remotes,
             node: NonNull::new(node)?,
             ranks: NonNull::new(ranks)?,
         })
@@ -298,6 +318,7 @@ impl Memory {
                 boot: &*node.boot.ranks.add(id as usize),
                 inbox: Inbox::new(self.rings.take(count), self.senders.take(count), node.size),
                 outboxes: self.outboxes.take(count),
+                links: self.links.take(self.remotes as usize),
                 victims: self.victims.take(count),
                 worker_room: self.workers.take(1),
                 counters: Counters::new(core::slice::from_raw_parts(self.hits.take(count), count)),

@@ -9,6 +9,7 @@ use crate::error::EngineError;
 use crate::rank::Rank;
 use crate::ring::{Header, PayloadKind, Ring};
 use cohort_base::LocalRank;
+use cohort_steal::TaskKind;
 use core::ptr::{NonNull, null_mut};
 
 /// A message that waits for room; its payload lies behind it.
@@ -110,7 +111,7 @@ unsafe fn line_up(
             (*outbox).first = message;
             (*outbox).next_receiver = claim.state().receivers_waited_for;
             claim.state().receivers_waited_for = to + 1;
-            claim.expect_more();
+            claim.expect_more(TaskKind::Shm);
         } else {
             (*(*outbox).last).next = message;
         }
@@ -132,7 +133,7 @@ pub(crate) fn flush(claim: &mut Claim<'_>) -> u32 {
             next = core::mem::take(&mut (*outbox).next_receiver);
             moved += flush_to(claim, to);
             if (*outbox).first.is_null() {
-                claim.expect_less();
+                claim.expect_less(TaskKind::Shm);
             } else {
                 (*outbox).next_receiver = claim.state().receivers_waited_for;
                 claim.state().receivers_waited_for = to + 1;

@@ -5,10 +5,11 @@ use crate::datatype::{Layout, TypeRef};
 use crate::error::EngineError;
 use crate::matching::{Stored, Want};
 use crate::message::{Envelope, SendMode, Source, Status, Tag};
+use crate::net;
 use crate::progress;
 use crate::protocol::{self, Payload, eager, rendezvous};
 use crate::rank::Rank;
-use crate::request::{Buffer, Queue, Request, RequestRef};
+use crate::request::{Buffer, Owned, Queue, Request, RequestRef};
 use crate::ring::PayloadKind;
 use crate::wait::{WaitKind, until_claimed};
 use cohort_base::sync::pause;
@@ -49,8 +50,11 @@ pub unsafe fn isend(
         datatype,
     };
     let layout = buffer.layout();
-    let Some(to) = claim.rank().node().local(to) else {
-        return Err(EngineError::Unsupported);
+    let node = claim.rank().node();
+    let Some(to) = node.local(to) else {
+        let net = node.net().ok_or(EngineError::Unsupported)?;
+        // SAFETY: the caller's promise.
+        return unsafe { net::isend(claim, net, buffer, to, envelope, mode) };
     };
     // SAFETY: the caller's promise.
     unsafe {
@@ -77,8 +81,12 @@ pub unsafe fn isend_owned(
     to: Peer,
     envelope: Envelope,
 ) -> Result<RequestRef, EngineError> {
-    let Some(to) = claim.rank().node().local(to) else {
-        return Err(EngineError::Unsupported);
+    let node = claim.rank().node();
+    let Some(to) = node.local(to) else {
+        let net = node.net().ok_or(EngineError::Unsupported)?;
+        // SAFETY: the caller's promise.
+        unsafe { net::isend_owned(claim, net, block, bytes, to, envelope)? };
+        return Ok(claim.rank().sent());
     };
     // SAFETY: the caller's promise.
     unsafe { eager::send_owned(claim, block, bytes, to, envelope)? };
@@ -106,7 +114,7 @@ pub unsafe fn irecv(
         count,
         datatype,
     };
-    let want = Want::new(from, context, tag);
+    let want = Want::new(claim.rank().node(), from, context, tag);
     let made = Request::make(claim, Some(buffer), want).ok_or(EngineError::OutOfMemory)?;
     let request = made.as_ptr();
     // SAFETY: the request is fresh and ours.
@@ -233,7 +241,7 @@ pub unsafe fn recv(
             && let Some(sender) = rank.node().local(peer)
         {
             let layout = Layout::new(buffer, count, datatype);
-            let want = Want::new(from, context, tag);
+            let want = Want::new(rank.node(), from, context, tag);
             if let Some(status) = receive_directly(&mut claim, sender, &want, layout) {
                 return Ok(status);
             }
@@ -301,6 +309,8 @@ pub fn cancel(claim: &mut Claim<'_>, request: RequestRef) {
             Request::complete(request, cancelled);
         } else if (*request).is_offer() {
             (*request).withdraw();
+        } else if (*request).owned == Owned::Net {
+            net::cancel(claim, request);
         }
     }
 }

@@ -8,6 +8,7 @@
 //! nothing moves, in the rank's own slot, where every message to the rank wakes it.
 
 use crate::arch;
+use crate::net;
 use crate::progress;
 use crate::rank::Rank;
 use crate::wait::{Patience, UNSURE_SLEEP};
@@ -145,6 +146,6 @@ fn park(rank: &Rank) {
         // While the owner is in a call it holds the claim and handles everything itself; when it
         // leaves, a message that it left behind may wait for us, so that the sleep is short.
         let limit = rank.is_claimed().then_some(UNSURE_SLEEP);
-        rank.park().sleep(ticket, limit);
+        net::sleep(rank, ticket, limit);
     }
 }

@@ -5,6 +5,7 @@ use crate::datatype::TypeRef;
 use crate::error::EngineError;
 use crate::matching::{Stored, Want};
 use crate::message::{Source, Status, Tag};
+use crate::net;
 use crate::p2p::{deliver_stored, sender_of, take_stored};
 use crate::progress;
 use crate::protocol::Payload;
@@ -46,6 +47,11 @@ fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<NonNull<Stor
     if let Some(stored) = find_stored(claim, want) {
         return Some(stored);
     }
+    if want.may_be_remote()
+        && let Some(net) = claim.rank().node().net()
+    {
+        net::turn(claim, net, claim.rank().id());
+    }
     progress::pull(claim, sender_of(from), |claim| {
         !claim.state().unexpected.find(want).is_null()
     });
@@ -77,7 +83,8 @@ fn status_of(stored: NonNull<Stored>) -> Status {
 
 /// Looks for a message without receiving it (`MPI_Iprobe`).
 pub fn iprobe(claim: &mut Claim<'_>, from: Source, context: u32, tag: Tag) -> Option<Status> {
-    find(claim, from, &Want::new(from, context, tag)).map(status_of)
+    let want = Want::new(claim.rank().node(), from, context, tag);
+    find(claim, from, &want).map(status_of)
 }
 
 /// Takes a message out of matching (`MPI_Improbe`).
@@ -87,7 +94,7 @@ pub fn improbe(
     context: u32,
     tag: Tag,
 ) -> Option<(MessageRef, Status)> {
-    let want = Want::new(from, context, tag);
+    let want = Want::new(claim.rank().node(), from, context, tag);
     find(claim, from, &want)?;
     let stored = take_stored(claim, &want)?;
     Some((MessageRef(stored), status_of(stored)))

@@ -6,6 +6,7 @@
 
 use crate::claim::Claim;
 use crate::matching::Stored;
+use crate::net;
 use crate::node::Node;
 use crate::outbox;
 use crate::protocol::job::{Job, JobRef};
@@ -44,6 +45,16 @@ struct NoRoom;
 /// Moves what can be moved of the claimed rank's messages.
 #[inline]
 pub(crate) fn turn(claim: &mut Claim<'_>) -> Turn {
+    let net = net::turn_of_owner(claim);
+    let mut turn = turn_within_node(claim);
+    turn.moved |= net.moved;
+    turn.bytes += net.bytes;
+    turn
+}
+
+/// The part of a turn that the network has nothing to do with.
+#[inline]
+fn turn_within_node(claim: &mut Claim<'_>) -> Turn {
     let mut turn = Turn::default();
     if claim.state().receivers_waited_for != 0 {
         turn.moved |= outbox::flush(claim) > 0;
@@ -216,10 +227,20 @@ pub(crate) fn job_of_own_send(claim: &mut Claim<'_>) -> Option<JobRef> {
     None
 }
 
-/// The ranks of a node as victims of one thief.
+/// The ranks of a node as victims of one thief, the rank `id`.
 #[derive(Debug)]
 pub(crate) struct Thief {
-    pub(crate) node: &'static Node,
+    node: &'static Node,
+    id: LocalRank,
+}
+
+impl Thief {
+    pub(crate) fn of(rank: &Rank) -> Self {
+        Self {
+            node: rank.node(),
+            id: rank.id(),
+        }
+    }
 }
 
 impl Victims for Thief {
@@ -235,18 +256,37 @@ impl Victims for Thief {
     fn try_progress(&self, rank: LocalRank, kind: TaskKind) -> Outcome {
         match kind {
             TaskKind::Shm => steal_from(self.node.rank(rank)),
-            // Only messages within the node exist so far.
-            TaskKind::Net => Outcome::Idle,
+            TaskKind::Net => steal_network(self.node.rank(rank), self.id),
         }
     }
 }
 
-/// One bounded piece of a victim's progress.
+/// One look at a victim's network.
+fn steal_network(victim: &Rank, thief: LocalRank) -> Outcome {
+    let Some(net) = victim.node().net() else {
+        return Outcome::Idle;
+    };
+    let Some(mut claim) = victim.try_steal() else {
+        return Outcome::Busy;
+    };
+    let turn = net::turn(&mut claim, net, thief);
+    if turn.moved {
+        let bytes = turn.bytes;
+        Outcome::Progressed { bytes }
+    } else if claim.state().net.is_stalled() {
+        // Worth another try soon, though no event will tell.
+        Outcome::Busy
+    } else {
+        Outcome::Idle
+    }
+}
+
+/// One bounded piece of a victim's progress within the node.
 fn steal_from(victim: &Rank) -> Outcome {
     let Some(mut claim) = victim.try_steal() else {
         return Outcome::Busy;
     };
-    let turn = turn(&mut claim);
+    let turn = turn_within_node(&mut claim);
     drop(claim);
     let helped = turn.job.map_or(0, |job| job.work(CHUNKS_PER_STEAL));
     if turn.moved || helped > 0 {

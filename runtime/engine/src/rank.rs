@@ -2,6 +2,7 @@
 
 use crate::claim::{Claim, State};
 use crate::inbox::Inbox;
+use crate::net::Link;
 use crate::node::Node;
 use crate::outbox::Outbox;
 use crate::poller::Poller;
@@ -70,6 +71,7 @@ pub(crate) struct Parts {
     pub(crate) boot: &'static RankBoot,
     pub(crate) inbox: Inbox,
     pub(crate) outboxes: *mut Outbox,
+    pub(crate) links: *mut *mut Link,
     pub(crate) victims: *mut LocalRank,
     pub(crate) worker_room: *mut Worker<'static>,
     pub(crate) counters: Counters<'static>,
@@ -95,7 +97,7 @@ impl Rank {
             poller: Poller::new(),
             heap: Heap::new(),
             sent: UnsafeCell::new(Request::sent()),
-            state: UnsafeCell::new(State::new(parts.outboxes)),
+            state: UnsafeCell::new(State::new(parts.outboxes, parts.links)),
         }
     }
 
@@ -243,7 +245,11 @@ impl Rank {
     /// rank waits for.
     #[inline]
     pub(crate) fn wake(&self) -> bool {
-        self.park.wake(self.node.barriers())
+        let woken = self.park.wake(self.node.barriers());
+        if woken && let Some(net) = self.node.net() {
+            net.interrupt(self);
+        }
+        woken
     }
 
     /// After a message for this rank was published: wakes it, or, if it computes and a worker could

@@ -48,6 +48,8 @@ pub(crate) enum Owned {
     Permanent,
     /// Rendezvous sends that are not complete.
     Offers,
+    /// None: the network's part of the engine knows a send that is not complete.
+    Net,
     /// Released before they were complete.
     Released,
 }

@@ -78,6 +78,8 @@ pub enum PayloadKind {
     Block,
     /// A [`crate::protocol::Offer`]: where the sender's request is.
     Offer,
+    /// An arrival from another node; never in a ring.
+    Arrival,
 }
 
 /// What precedes the payload of a head cell.

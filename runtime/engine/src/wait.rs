@@ -16,6 +16,7 @@
 
 use crate::arch::{TICKS_PER_US, ticks};
 use crate::claim::Claim;
+use crate::net;
 use crate::progress::{self, Thief};
 use crate::protocol::job::JobRef;
 use crate::rank::Rank;
@@ -86,9 +87,13 @@ pub(crate) fn until_claimed<'rank>(
     let rank = claim.rank();
     let mut claim = Some(claim);
     let mut patience = Patience::new(rank);
+    let mut watched = false;
     loop {
         let mut held = claim.take().unwrap_or_else(|| rank.enter());
         if done(&mut held) {
+            if watched {
+                net::hand_over(rank);
+            }
             return held;
         }
         let turn = progress::turn(&mut held);
@@ -112,7 +117,7 @@ pub(crate) fn until_claimed<'rank>(
             drop(held);
             if patience.yields() {
                 rustix::thread::sched_yield();
-            } else if park(rank, worker, &mut done) {
+            } else if park(rank, worker, &mut done, &mut watched) {
                 patience.renew();
             }
             continue;
@@ -129,7 +134,7 @@ pub(crate) fn until_claimed<'rank>(
 fn steal(rank: &Rank, worker: &Worker<'_>) -> bool {
     let policy = rank.node().policy();
     policy.may_steal() && {
-        let victims = Thief { node: rank.node() };
+        let victims = Thief::of(rank);
         matches!(policy.step(worker, &victims), Outcome::Progressed { .. })
     }
 }
@@ -195,9 +200,15 @@ impl Patience {
     }
 }
 
-/// Parks until something happens; `true` when something was found or did happen.
+/// Parks until something happens; `true` when something was found or did happen. Sets `watched` if
+/// the rank watched the network meanwhile.
 #[cold]
-fn park(rank: &Rank, worker: &Worker<'_>, done: &mut impl FnMut(&mut Claim<'_>) -> bool) -> bool {
+fn park(
+    rank: &Rank,
+    worker: &Worker<'_>,
+    done: &mut impl FnMut(&mut Claim<'_>) -> bool,
+    watched: &mut bool,
+) -> bool {
     let node = rank.node();
     if node.policy().may_steal() {
         node.idle().insert(rank.id());
@@ -213,8 +224,9 @@ fn park(rank: &Rank, worker: &Worker<'_>, done: &mut impl FnMut(&mut Claim<'_>) 
         LastLook::Unsure => Some(UNSURE_SLEEP),
     };
     rank.counters().count_park();
-    let awake = rank.park().sleep(ticket, limit);
-    leave_idle(rank, worker) || awake == Awake::Woken
+    let slept = net::sleep(rank, ticket, limit);
+    *watched |= slept.watched;
+    leave_idle(rank, worker) || slept.awake == Awake::Woken
 }
 
 /// Leaves the idle set. `true`: a sender had picked the rank to work for another one, and it has
@@ -224,7 +236,7 @@ fn leave_idle(rank: &Rank, worker: &Worker<'_>) -> bool {
     let picked = policy.may_steal() && !rank.node().idle().remove(rank.id());
     if picked {
         // Whatever the outcome, the errand is done: nobody else was sent for it.
-        let _ = policy.last_look(worker, &Thief { node: rank.node() });
+        let _ = policy.last_look(worker, &Thief::of(rank));
     }
     picked
 }
@@ -251,11 +263,12 @@ fn last_look(
         // The next turn of the wait finds the job again.
         return LastLook::Found;
     }
+    let is_stalled = claim.state().net.is_stalled();
     drop(claim);
-    let victims = Thief { node: rank.node() };
+    let victims = Thief::of(rank);
     match rank.node().policy().last_look(worker, &victims) {
-        Outcome::Idle => LastLook::Nothing,
-        Outcome::Busy => LastLook::Unsure,
+        Outcome::Idle if !is_stalled => LastLook::Nothing,
+        Outcome::Idle | Outcome::Busy => LastLook::Unsure,
         Outcome::Progressed { .. } => LastLook::Found,
     }
 }

@@ -8,8 +8,11 @@
 //! calls no libc function but the mem family. `tests/` reads the built file to make sure.
 #![no_std]
 
+extern crate alloc;
+
 mod symbols;
 
+use alloc::boxed::Box;
 use cohort_abi::{Mpi5, Mpich, Table};
 use cohort_alloc::SharedHeap;
 use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, VERSION};
@@ -17,6 +20,8 @@ use cohort_base::settings::Settings;
 use cohort_base::text::say;
 use cohort_binding::table;
 use cohort_engine::Node;
+use cohort_fabric::Transport;
+use cohort_fabric::record::Linked;
 use core::ffi::{CStr, c_char, c_void};
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -56,12 +61,37 @@ pub unsafe extern "C" fn cohort_node_open(
             return core::ptr::null();
         }
     };
-    let Some(created) = Node::create(boot, settings) else {
+    // SAFETY: the record, by its contract.
+    let network = match unsafe { network(boot) } {
+        Ok(network) => network,
+        Err(NoNetwork) => {
+            let what = "the job has several nodes and no network library of this version";
+            say(boot.report_fd, format_args!("cohort: {what}\n"));
+            return core::ptr::null();
+        }
+    };
+    let Some(created) = Node::create(boot, settings, network) else {
         return core::ptr::null();
     };
     // SAFETY: the caller's contract.
     unsafe { node.write((&raw const *created).cast_mut().cast()) };
     &API
+}
+
+/// The job has several nodes, and the loader has found no network.
+struct NoNetwork;
+
+/// The network of a job of several nodes.
+///
+/// # Safety
+/// `boot.network` is NULL or a record of the network library that is never unmade.
+unsafe fn network(boot: &NodeBoot) -> Result<Option<&'static dyn Transport>, NoNetwork> {
+    if boot.nodes <= 1 {
+        return Ok(None);
+    }
+    // SAFETY: the caller's contract.
+    let linked = unsafe { Linked::open(boot.network) }.ok_or(NoNetwork)?;
+    Ok(Some(Box::leak(Box::new(linked))))
 }
 
 /// Whether the node has ranks, and all their records are of this version.

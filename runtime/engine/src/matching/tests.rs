@@ -19,7 +19,12 @@ fn want(source: Option<i32>, tag: Option<i32>) -> Want {
         peer: Peer::local(0),
         comm_rank,
     });
-    Want::new(from, CONTEXT, tag.map_or(Tag::Any, Tag::Is))
+    Want::new(
+        Node::for_test(1),
+        from,
+        CONTEXT,
+        tag.map_or(Tag::Any, Tag::Is),
+    )
 }
 
 fn post(claim: &mut Claim<'_>, want: Want) -> *mut Request {

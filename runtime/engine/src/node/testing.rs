@@ -2,10 +2,13 @@
 
 use super::Node;
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
-use cohort_base::boot::{MAGIC, NodeBoot, RankBoot, VERSION};
+use cohort_base::WorldRank;
+use cohort_base::boot::{Home, MAGIC, NodeBoot, RankBoot, VERSION};
 use cohort_base::settings::Settings;
 use cohort_base::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use cohort_fabric::Transport;
 use core::ptr::{null, null_mut};
 
 impl Node {
@@ -21,33 +24,65 @@ impl Node {
     /// When memory is short.
     #[must_use]
     pub fn for_test_with(ranks: u32, settings: Settings) -> &'static Self {
-        let records: Vec<RankBoot> = (0..ranks).map(rank_boot).collect();
-        let boot = NodeBoot {
-            magic: MAGIC,
-            version: VERSION,
-            node_ranks: ranks,
-            world_ranks: ranks,
-            cpus: 2,
-            environment: null(),
-            ranks: Box::leak(records.into_boxed_slice()).as_ptr(),
-            places: null(),
-            places_len: 0,
-            report_fd: 2,
-            node: 0,
-            nodes: 1,
-            homes: core::ptr::null(),
-            network: core::ptr::null(),
-        };
-        Self::create(Box::leak(Box::new(boot)), settings).expect("memory for a node")
+        let records = (0..ranks).map(|rank| rank_boot(rank, rank)).collect();
+        Self::create(node_boot(records, ranks), settings, None).expect("memory for a node")
+    }
+
+    /// One node of a job of several, for tests: `homes[node][local_rank]` is a rank in
+    /// `MPI_COMM_WORLD`, `network` joins the nodes.
+    ///
+    /// # Panics
+    /// When memory is short.
+    #[must_use]
+    pub fn for_test_in_job(
+        nodes: &[&[WorldRank]],
+        node: usize,
+        settings: Settings,
+        network: &'static dyn Transport,
+    ) -> &'static Self {
+        let world_ranks: usize = nodes.iter().map(|ranks| ranks.len()).sum();
+        let mut homes = vec![Home::default(); world_ranks];
+        for (node, ranks) in (0..).zip(nodes) {
+            for (local_rank, &world) in (0..).zip(*ranks) {
+                homes[world as usize] = Home { node, local_rank };
+            }
+        }
+        let records = (0..).zip(nodes[node]);
+        let records = records.map(|(local, &world)| rank_boot(local, world));
+        let boot = node_boot(records.collect(), world_ranks as u32);
+        boot.node = node as u32;
+        boot.nodes = nodes.len() as u32;
+        boot.homes = Box::leak(homes.into_boxed_slice()).as_ptr();
+        Self::create(boot, settings, Some(network)).expect("memory for a node")
     }
 }
 
-fn rank_boot(rank: u32) -> RankBoot {
+/// The record of a node that is alone in its job.
+fn node_boot(ranks: Vec<RankBoot>, world_ranks: u32) -> &'static mut NodeBoot {
+    Box::leak(Box::new(NodeBoot {
+        magic: MAGIC,
+        version: VERSION,
+        node_ranks: ranks.len() as u32,
+        world_ranks,
+        cpus: 2,
+        environment: null(),
+        ranks: Box::leak(ranks.into_boxed_slice()).as_ptr(),
+        places: null(),
+        places_len: 0,
+        report_fd: 2,
+        node: 0,
+        nodes: 1,
+        homes: null(),
+        network: null(),
+    }))
+}
+
+fn rank_boot(rank: u32, world_rank: u32) -> RankBoot {
     RankBoot {
         magic: MAGIC,
         version: VERSION,
         local_rank: rank,
-        world_rank: rank,
+        world_rank,
         app_number: 0,
         cpu: -1,
         lifecycle: AtomicU32::new(0),

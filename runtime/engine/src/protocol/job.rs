@@ -22,6 +22,7 @@ use crate::request::Request;
 use crate::shares::Shares;
 use cohort_alloc::Heap;
 use cohort_base::sync::atomic::Ordering;
+use cohort_steal::TaskKind;
 use core::ptr::NonNull;
 
 /// Bytes of the smallest and largest chunk.
@@ -89,7 +90,7 @@ impl Job {
             });
             let sender = (*offer.request).owner();
             claim.state().jobs.push(job);
-            claim.expect_more();
+            claim.expect_more(TaskKind::Shm);
             // Release pairs with the Acquire in `of_offer`.
             (*offer.request).job.store(job, Ordering::Release);
             if sender.wake() || sender.node().wake_worker(claim.rank().id()) {
@@ -125,7 +126,7 @@ impl Job {
                 claim.state().jobs.remove(job.as_ptr());
                 Self::release(job);
             }
-            claim.expect_less();
+            claim.expect_less(TaskKind::Shm);
         }
     }
 

@@ -13,6 +13,9 @@ pub(crate) mod rendezvous;
 
 use crate::claim::Claim;
 use crate::matching::Stored;
+use crate::message::Envelope;
+use crate::net;
+pub(crate) use crate::net::Arrival;
 use crate::request::Request;
 use crate::ring::{Front, Header, PayloadKind};
 use core::mem::MaybeUninit;
@@ -41,6 +44,8 @@ pub struct Offer {
 pub(crate) enum Payload<'a> {
     Ring(&'a Front<'a>),
     Stored(*mut Stored),
+    /// Of another node, not stored.
+    Arrival(Envelope, &'a Arrival),
 }
 
 impl Payload<'_> {
@@ -49,6 +54,7 @@ impl Payload<'_> {
             Self::Ring(front) => front.header,
             // SAFETY: made from a valid stored message.
             Self::Stored(stored) => unsafe { (**stored).header },
+            Self::Arrival(envelope, _) => net::header(*envelope),
         }
     }
 
@@ -66,6 +72,7 @@ impl Payload<'_> {
                     let length = usize::from((**stored).header.payload);
                     Stored::payload(*stored).copy_to_nonoverlapping(out, length);
                 }
+                Self::Arrival(_, arrival) => out.cast::<Arrival>().write_unaligned(**arrival),
             }
         }
     }
@@ -99,6 +106,7 @@ impl Payload<'_> {
                 PayloadKind::Inline => u64::from(header.payload),
                 PayloadKind::Block => self.value::<Block>().bytes,
                 PayloadKind::Offer => self.value::<Offer>().bytes,
+                PayloadKind::Arrival => self.value::<Arrival>().bytes,
             }
         }
     }
@@ -117,8 +125,12 @@ pub(crate) unsafe fn deliver(
     let envelope = payload.header().envelope();
     // SAFETY: the caller's promise; a receive has a buffer, which is the engine's now.
     unsafe {
-        if let Some(offer) = payload.offer() {
-            return rendezvous::receive(claim, offer, envelope, request);
+        match payload.header().kind {
+            PayloadKind::Inline | PayloadKind::Block => {}
+            PayloadKind::Offer => {
+                return rendezvous::receive(claim, payload.value(), envelope, request);
+            }
+            PayloadKind::Arrival => return net::deliver(claim, payload.value(), envelope, request),
         }
         let status = match (*request).layout() {
             Some(layout) => eager::receive(payload, layout),

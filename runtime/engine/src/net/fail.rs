@@ -1,0 +1,69 @@
+//! The end of a job whose network has failed.
+
+use crate::claim::Claim;
+use crate::rank::Rank;
+use cohort_base::Peer;
+use cohort_base::text::FixedText;
+use core::fmt;
+
+/// A peer cannot be reached any more: ends the job, unless the peer has said goodbye or the claimed rank
+/// needs nobody any more.
+pub(super) fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
+    let node = claim.rank().node();
+    let is_closing = claim.state().net.is_closing;
+    let place = claim.state().net.link(node, peer);
+    // SAFETY: links belong to the claim's holder.
+    let is_closed = unsafe { (*place).as_ref() }.is_some_and(|link| link.is_closed);
+    if !is_closing && !is_closed {
+        end(
+            claim.rank(),
+            peer,
+            format_args!("is lost (error {code} of the network)"),
+        );
+    }
+}
+
+/// An operation with a peer has failed for good: ends the job.
+pub(super) fn broken(rank: &Rank, peer: Peer, code: i32) -> ! {
+    end(
+        rank,
+        peer,
+        format_args!("is lost: a transfer failed (error {code} of the network)"),
+    )
+}
+
+/// A peer has sent what no rank of this version sends: ends the job.
+pub(super) fn nonsense(rank: &Rank, peer: Peer) -> ! {
+    end(
+        rank,
+        peer,
+        format_args!("sent a packet that makes no sense: do all nodes run the same version?"),
+    )
+}
+
+/// There is no memory for a message from or to a peer that cannot be refused: ends the job.
+pub(super) fn no_memory(rank: &Rank, peer: Peer) -> ! {
+    end(
+        rank,
+        peer,
+        format_args!("sends messages, and this node has no memory left for them"),
+    )
+}
+
+/// Reports and ends the job.
+#[cold]
+fn end(rank: &Rank, peer: Peer, what: fmt::Arguments<'_>) -> ! {
+    let node = rank.node();
+    let text = FixedText::<256>::of(format_args!(
+        "cohort: rank {} on node {}: rank {} on node {} {what}",
+        rank.world_rank(),
+        node.boot().node,
+        node.world_rank(peer),
+        node.home_node(peer),
+    ));
+    // Ranks of tests are threads of one process.
+    #[cfg(test)]
+    panic!("{}", text.as_str());
+    #[cfg(not(test))]
+    crate::lifecycle::abort(rank, 1, text.as_str())
+}

@@ -1,0 +1,122 @@
+//! Who watches the network while all ranks sleep.
+//!
+//! A rank that parks becomes the *watcher* if there is none: it sleeps in the transport's watch instead of on
+//! its futex. The others sleep as ever. The watcher wakes when an endpoint of the node has events, takes
+//! them off whoever they belong to (or wakes those, under policies that do not steal), and sleeps
+//! again. When its own wait is over it wakes one sleeper, which then parks again as the watcher.
+//!
+//! # Why no wake-up is lost
+//! The watcher enters its number (SeqCst), then looks whether its slot was woken. A waker marks the slot,
+//! fences, then looks who watches, and interrupts the watch if it is the woken rank. One of them
+//! sees the other; an interruption that comes before the watch ends that watch at once.
+//! A rank that finds a watcher announced its sleep before; so the watcher, which looks for sleepers
+//! after it has taken its number back, finds it.
+
+use super::{Net, turn};
+use crate::node::Node;
+use crate::rank::Rank;
+use crate::wait::UNSURE_SLEEP;
+use cohort_base::LocalRank;
+use cohort_base::sync::atomic::{Ordering, fence};
+use cohort_steal::TaskKind;
+use cohort_steal::park::{Awake, Ticket};
+use core::time::Duration;
+
+/// How a sleep went.
+pub(crate) struct Slept {
+    pub(crate) awake: Awake,
+    /// Whether the rank watched the network. Whoever leaves its wait after that calls [`hand_over`].
+    pub(crate) watched: bool,
+}
+
+/// The sleep of a rank that has announced it and looked at everything once more; as the watcher
+/// if the node has a network that nobody watches.
+pub(crate) fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Slept {
+    let Some(net) = rank.node().net() else {
+        return Slept {
+            awake: rank.park().sleep(ticket, limit),
+            watched: false,
+        };
+    };
+    let me = rank.id() + 1;
+    // SeqCst: the module page says why.
+    if net
+        .watcher
+        .compare_exchange(0, me, Ordering::SeqCst, Ordering::SeqCst)
+        .is_err()
+    {
+        return Slept {
+            awake: rank.park().sleep(ticket, limit),
+            watched: false,
+        };
+    }
+    let awake = rank
+        .park()
+        .sleep_elsewhere(ticket, || net.transport.watch(rank.id(), limit));
+    net.watcher.store(0, Ordering::SeqCst);
+    let moved = look_around(rank, net);
+    if !moved && awake == Awake::Unasked {
+        // The events are of a rank that is about to take them itself, or that computes and must not be
+        // stolen from: the next watch would end at once.
+        let ticket = rank.park().prepare(rank.node().barriers());
+        rank.park().sleep(ticket, Some(UNSURE_SLEEP));
+    }
+    let awake = if moved { Awake::Woken } else { awake };
+    Slept {
+        awake,
+        watched: true,
+    }
+}
+
+/// After a watch: takes events off all ranks of the node, or wakes those that wait for some.
+/// Says whether there was anything to do.
+fn look_around(rank: &Rank, net: &Net) -> bool {
+    let node = rank.node();
+    let mut moved = turn(&mut rank.enter(), net, rank.id()).moved;
+    for id in (0..node.size()).filter(|&id| id != rank.id()) {
+        let other = node.rank(id);
+        if !node.policy().may_steal() {
+            moved |= other.expected().is_raised(TaskKind::Net) && other.wake();
+        } else if let Some(mut claim) = other.try_steal() {
+            moved |= turn(&mut claim, net, rank.id()).moved;
+        }
+    }
+    moved
+}
+
+impl Net {
+    /// After the slot of this rank was woken: ends its watch, if it is the watcher.
+    #[cold]
+    pub(crate) fn interrupt(&self, rank: &Rank) {
+        // Pairs with the watcher's entry; the module page says why.
+        fence(Ordering::SeqCst);
+        if self.watcher.load(Ordering::SeqCst) == rank.id() + 1 {
+            self.transport.interrupt(caller(rank.node()));
+        }
+    }
+}
+
+/// The rank whose task this is. Whoever wakes a sleeper need not know it; the kernel does.
+fn caller(node: &Node) -> LocalRank {
+    let pid = rustix::process::getpid().as_raw_nonzero().get();
+    let is_it = |id: &LocalRank| node.rank(*id).boot().pid.load(Ordering::Relaxed) == pid;
+    // A rank that was not started by the loader is alone on its node.
+    (0..node.size()).find(is_it).unwrap_or(0)
+}
+
+/// By a rank that watched and has come to the end of its wait: finds another watcher among those that sleep.
+#[cold]
+pub(crate) fn hand_over(rank: &Rank) {
+    let node = rank.node();
+    let is_watched = node
+        .net()
+        .is_none_or(|net| net.watcher.load(Ordering::SeqCst) != 0);
+    if is_watched {
+        return;
+    }
+    for id in 0..node.size() {
+        if id != rank.id() && node.rank(id).park().is_parked() && node.rank(id).wake() {
+            return;
+        }
+    }
+}
