@@ -39,7 +39,7 @@ test: build unit loom suites
 
 # Some unit tests look at the built facades, and at the Forum's list of procedures.
 unit: build
-	tools/cache.sh mpich pympistandard
+	tools/cache.sh judges mpich pympistandard
 	$(MAKE) --no-print-directory unit-cached
 
 unit-cached:

