@@ -47,7 +47,7 @@ system() {
 judges() {
     local missing=()
     command -v gdb >/dev/null || missing+=(gdb)
-    [ -x /usr/bin/python3.11 ] || missing+=(python3.11)
+    [ -x /usr/bin/python3 ] || missing+=(python3)
     ldconfig -p | grep -q 'libpython3\.11\.so\.1' || missing+=(libpython3.11)
     install_packages "${missing[@]}"
 }
