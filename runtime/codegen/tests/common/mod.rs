@@ -94,7 +94,9 @@ pub fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Output {
 /// A node image whose table entry number `i` stores its first argument and returns `1000 + i`.
 pub fn stand_in(directory: &Path) {
     let procedures = api().procedures;
-    let mut text = String::from(
+    let version = cohort_base::boot::VERSION;
+    let mut text = format!("#define VERSION {version}\n");
+    text.push_str(
         "typedef struct { const void *rank, *table; } Attached;\n\
          static int rank;\nstatic const void *seen;\nunsigned cohort_test_abi;\n\
          int cohort_test_rank_passed(void) { int ok = seen == &rank; seen = 0; return ok; }\n",
@@ -116,7 +118,7 @@ pub fn stand_in(directory: &Path) {
         (void)boot; cohort_test_abi = abi; Attached a = { &rank, table }; return a; }\n\
         static void report(void *node) { (void)node; }\n\
         static const struct { unsigned version; Attached (*attach)(const void *, unsigned);\n\
-        void (*report)(void *); } api = { 1, attach, report };\n\
+        void (*report)(void *); } api = { VERSION, attach, report };\n\
         const void *cohort_node_open(const void *boot, void **node) {\n\
         (void)boot; *node = 0; return &api; }\n";
     let source = directory.join("node.c");
