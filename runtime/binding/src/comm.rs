@@ -355,6 +355,7 @@ unsafe fn discard<A: Abi>(
     let object = call.objects().comm(handle)?;
     before(object)?;
     object.attributes.delete_all(handle)?;
+    crate::p2p::forget_buffer(call, handle);
     call.objects().remove_comm(handle)?.release();
     // SAFETY: as above.
     unsafe { comm.write(A::Comm::from_neutral(COMM_NULL)) };

@@ -8,8 +8,9 @@ mod sendrecv;
 
 pub use blocking::{bsend, recv, rsend, send, ssend};
 pub use buffered::{
-    BufferPools, attach, comm_attach, comm_detach, comm_flush, comm_iflush, detach, flush,
-    flush_buffers, iflush, post_buffered,
+    BufferPools, Departure, Owners, attach, comm_attach, comm_detach, comm_flush, comm_iflush,
+    detach, flush, flush_buffers, forget_buffer, forget_departure, iflush, post_buffered,
+    session_attach, session_detach, session_flush, session_iflush,
 };
 pub use message::{FROM_NOBODY, Incoming, Outgoing, check_buffer, source, wanted_tag};
 pub use nonblocking::{ibsend, irecv, irsend, isend, issend};

@@ -68,6 +68,7 @@ pub unsafe extern "C" fn finalize<A: Abi>(
             let handle = (*session).neutral();
             call.objects().session(handle)?;
             crate::p2p::flush_buffers(call)?;
+            crate::p2p::forget_buffer(call, handle);
             call.objects().remove_session(handle)?;
             process.lifetime.leave(process);
             session.write(A::Session::from_neutral(neutral::handle::SESSION_NULL));
@@ -207,6 +208,7 @@ pub unsafe extern "C" fn group_from_pset<A: Abi>(
             let name = set_name(name)?;
             let found = process_set(call.rank(), name);
             let found = found.map_err(|class| unknown_set(call, name, class))?;
+            let found = found.with_session(session.neutral());
             group::publish(call, found, target)
         })
     }

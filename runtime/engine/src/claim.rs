@@ -8,6 +8,7 @@ use crate::list::List;
 use crate::matching::{Posted, Unexpected};
 use crate::net::{Link, NetState};
 use crate::outbox::Outbox;
+use crate::partitioned::{IN_AWAITING, Receiver};
 use crate::protocol::job::{IN_JOBS, Job};
 use crate::rank::Rank;
 use crate::request::{IN_OWNED, Request};
@@ -31,14 +32,16 @@ pub(crate) struct State {
     pub(crate) offers: List<Request, IN_OWNED>,
     /// Requests that were released before they were complete.
     pub(crate) released: List<Request, IN_OWNED>,
+    /// Started partitioned receives whose senders are not known.
+    pub(crate) awaiting: List<Receiver, IN_AWAITING>,
     /// The first receiver with messages that wait for room, plus one; 0 if there is none.
     pub(crate) receivers_waited_for: u32,
     /// Where the next poll of all rings begins.
     pub(crate) first_ring: u32,
     /// What is under way with remote peers.
     pub(crate) net: NetState,
-    /// Why this rank expects progress, by kind: posted receives (counted once), receivers waited for, and
-    /// jobs; on the network, sends, receives and packets that are not done.
+    /// Why this rank expects progress, by kind: posted receives (counted once), receivers waited for,
+    /// jobs, and partitioned receives that await their senders; on the network, sends, receives and packets that are not done.
     reasons: [u32; TaskKind::COUNT],
     /// `node.size()` outboxes.
     outboxes: *mut Outbox,
@@ -53,6 +56,7 @@ impl State {
             jobs: List::EMPTY,
             offers: List::EMPTY,
             released: List::EMPTY,
+            awaiting: List::EMPTY,
             receivers_waited_for: 0,
             first_ring: 0,
             net: NetState::new(links),

@@ -51,6 +51,8 @@ mod outbox;
 #[cfg(not(loom))]
 pub mod p2p;
 #[cfg(not(loom))]
+pub mod partitioned;
+#[cfg(not(loom))]
 mod peers;
 #[cfg(not(loom))]
 mod poller;
@@ -67,6 +69,7 @@ mod report;
 #[cfg(not(loom))]
 pub mod request;
 mod ring;
+mod rounds;
 mod shares;
 #[cfg(not(loom))]
 pub mod wait;

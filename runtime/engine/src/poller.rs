@@ -9,6 +9,7 @@
 
 use crate::arch;
 use crate::net;
+use crate::partitioned::Opened;
 use crate::progress;
 use crate::rank::Rank;
 use crate::wait::{Patience, UNSURE_SLEEP};
@@ -132,7 +133,8 @@ fn poll(rank: &Rank) -> bool {
     let turn = progress::turn(&mut claim);
     let job = turn.job.or_else(|| progress::job_of_own_send(&mut claim));
     drop(claim);
-    let helped = job.map_or(0, |job| job.work(u32::MAX));
+    let opened = turn.opened.map_or(0, Opened::work);
+    let helped = opened + job.map_or(0, |job| job.work(u32::MAX));
     turn.moved || helped > 0
 }
 

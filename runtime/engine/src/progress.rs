@@ -9,6 +9,7 @@ use crate::matching::Stored;
 use crate::net;
 use crate::node::Node;
 use crate::outbox;
+use crate::partitioned::{self, Opened};
 use crate::protocol::job::{Job, JobRef};
 use crate::protocol::{self, Payload};
 use crate::rank::Rank;
@@ -37,6 +38,8 @@ pub(crate) struct Turn {
     pub(crate) bytes: u64,
     /// A long message to help with, outside of the claim.
     pub(crate) job: Option<JobRef>,
+    /// Ready partitions to copy, outside of the claim.
+    pub(crate) opened: Option<Opened>,
 }
 
 /// A message that did not fit in the rank's heap stays in its ring.
@@ -67,6 +70,9 @@ fn turn_within_node(claim: &mut Claim<'_>) -> Turn {
     }
     if !claim.state().released.first().is_null() {
         request::free_released(claim);
+    }
+    if !claim.state().awaiting.first().is_null() {
+        turn.opened = partitioned::next_opened(claim);
     }
     turn
 }
@@ -288,7 +294,8 @@ fn steal_from(victim: &Rank) -> Outcome {
     };
     let turn = turn_within_node(&mut claim);
     drop(claim);
-    let helped = turn.job.map_or(0, |job| job.work(CHUNKS_PER_STEAL));
+    let opened = turn.opened.map_or(0, Opened::work);
+    let helped = opened + turn.job.map_or(0, |job| job.work(CHUNKS_PER_STEAL));
     if turn.moved || helped > 0 {
         let bytes = turn.bytes + helped;
         Outcome::Progressed { bytes }

@@ -97,6 +97,12 @@ pub(crate) fn until_claimed<'rank>(
             return held;
         }
         let turn = progress::turn(&mut held);
+        if let Some(opened) = turn.opened {
+            drop(held);
+            opened.work();
+            patience.renew();
+            continue;
+        }
         let job = turn.job.or_else(|| progress::job_of_own_send(&mut held));
         if let Some(job) = job {
             drop(held);
@@ -258,6 +264,11 @@ fn last_look(
         return LastLook::Found;
     }
     let turn = progress::turn(&mut claim);
+    if let Some(opened) = turn.opened {
+        drop(claim);
+        opened.work();
+        return LastLook::Found;
+    }
     let job: Option<JobRef> = turn.job.or_else(|| progress::job_of_own_send(&mut claim));
     if turn.moved || job.is_some() {
         // The next turn of the wait finds the job again.
@@ -280,7 +291,9 @@ pub fn progress(rank: &Rank) {
     let turn = progress::turn(&mut claim);
     let job = turn.job.or_else(|| progress::job_of_own_send(&mut claim));
     drop(claim);
-    if let Some(job) = job {
+    if let Some(opened) = turn.opened {
+        opened.work();
+    } else if let Some(job) = job {
         job.work(CHUNKS_PER_PROGRESS);
     } else if !turn.moved {
         fruitless(rank);

@@ -11,6 +11,7 @@ use cohort_base::Peer;
 pub struct Group {
     members: Arc<[Peer]>,
     me: Option<u32>,
+    session: u32,
 }
 
 /// A triplet of `MPI_Group_range_incl`: first, last, stride.
@@ -24,7 +25,20 @@ impl Group {
         Self {
             members: members.into(),
             me: me.map(|index| index as u32),
+            session: 0,
         }
+    }
+
+    /// The same group, derived from the session with this neutral handle (0: from none).
+    #[must_use]
+    pub fn with_session(self, session: u32) -> Self {
+        Self { session, ..self }
+    }
+
+    /// Neutral handle of the session that the group is derived from; 0 in the world model.
+    #[must_use]
+    pub fn session(&self) -> u32 {
+        self.session
     }
 
     /// The members, by rank in the group.
@@ -50,7 +64,7 @@ impl Group {
     }
 
     fn derived(&self, caller: Peer, members: impl Iterator<Item = Peer>) -> Self {
-        Self::new(members.collect(), caller)
+        Self::new(members.collect(), caller).with_session(self.session)
     }
 
     /// `MPI_Group_incl`.

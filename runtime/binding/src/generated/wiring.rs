@@ -416,14 +416,14 @@ pub const fn table<A: Abi>() -> Table<A> {
         Pack_external_size_c: crate::pack::pack_external_size::<A, i64>,
         Pack_size: crate::pack::pack_size::<A, core::ffi::c_int>,
         Pack_size_c: crate::pack::pack_size::<A, i64>,
-        Parrived: unsupported::Parrived::<A>,
+        Parrived: crate::request::parrived::<A>,
         Pcontrol: crate::environment::pcontrol::<A>,
-        Pready: unsupported::Pready::<A>,
-        Pready_list: unsupported::Pready_list::<A>,
-        Pready_range: unsupported::Pready_range::<A>,
-        Precv_init: unsupported::Precv_init::<A>,
+        Pready: crate::request::pready::<A>,
+        Pready_list: crate::request::pready_list::<A>,
+        Pready_range: crate::request::pready_range::<A>,
+        Precv_init: crate::request::precv_init::<A>,
         Probe: crate::probe::probe::<A>,
-        Psend_init: unsupported::Psend_init::<A>,
+        Psend_init: crate::request::psend_init::<A>,
         Publish_name: unsupported::Publish_name::<A>,
         Put: unsupported::Put::<A>,
         Put_c: unsupported::Put_c::<A>,
@@ -492,23 +492,23 @@ pub const fn table<A: Abi>() -> Table<A> {
         Sendrecv_c: crate::p2p::sendrecv::<A, i64>,
         Sendrecv_replace: crate::p2p::sendrecv_replace::<A, core::ffi::c_int>,
         Sendrecv_replace_c: crate::p2p::sendrecv_replace::<A, i64>,
-        Session_attach_buffer: unsupported::Session_attach_buffer::<A>,
-        Session_attach_buffer_c: unsupported::Session_attach_buffer_c::<A>,
+        Session_attach_buffer: crate::p2p::session_attach::<A, core::ffi::c_int>,
+        Session_attach_buffer_c: crate::p2p::session_attach::<A, i64>,
         Session_c2f: cohort_abi::integer::from_session::<A>,
         Session_call_errhandler: crate::session::call_errhandler::<A>,
         Session_create_errhandler: crate::session::create_errhandler::<A>,
-        Session_detach_buffer: unsupported::Session_detach_buffer::<A>,
-        Session_detach_buffer_c: unsupported::Session_detach_buffer_c::<A>,
+        Session_detach_buffer: crate::p2p::session_detach::<A, core::ffi::c_int>,
+        Session_detach_buffer_c: crate::p2p::session_detach::<A, i64>,
         Session_f2c: cohort_abi::integer::to_session::<A>,
         Session_finalize: crate::session::finalize::<A>,
-        Session_flush_buffer: unsupported::Session_flush_buffer::<A>,
+        Session_flush_buffer: crate::p2p::session_flush::<A>,
         Session_fromint: cohort_abi::integer::to_session::<A>,
         Session_get_errhandler: crate::session::get_errhandler::<A>,
         Session_get_info: crate::session::get_info::<A>,
         Session_get_nth_pset: crate::session::get_nth_pset::<A>,
         Session_get_num_psets: crate::session::get_num_psets::<A>,
         Session_get_pset_info: crate::session::get_pset_info::<A>,
-        Session_iflush_buffer: unsupported::Session_iflush_buffer::<A>,
+        Session_iflush_buffer: crate::p2p::session_iflush::<A>,
         Session_init: crate::session::init::<A>,
         Session_set_errhandler: crate::session::set_errhandler::<A>,
         Session_toint: cohort_abi::integer::from_session::<A>,
@@ -3124,77 +3124,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Open_port") }
     }
 
-    pub unsafe extern "C" fn Parrived<A: Abi>(
-        caller: *const c_void,
-        _request: <A as Abi>::Request,
-        _partition: c_int,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Parrived") }
-    }
-
-    pub unsafe extern "C" fn Pready<A: Abi>(
-        caller: *const c_void,
-        _partition: c_int,
-        _request: <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Pready") }
-    }
-
-    pub unsafe extern "C" fn Pready_list<A: Abi>(
-        caller: *const c_void,
-        _length: c_int,
-        _array_of_partitions: *const c_int,
-        _request: <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Pready_list") }
-    }
-
-    pub unsafe extern "C" fn Pready_range<A: Abi>(
-        caller: *const c_void,
-        _partition_low: c_int,
-        _partition_high: c_int,
-        _request: <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Pready_range") }
-    }
-
-    pub unsafe extern "C" fn Precv_init<A: Abi>(
-        caller: *const c_void,
-        _buf: *mut c_void,
-        _partitions: c_int,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _source: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Precv_init") }
-    }
-
-    pub unsafe extern "C" fn Psend_init<A: Abi>(
-        caller: *const c_void,
-        _buf: *const c_void,
-        _partitions: c_int,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _dest: c_int,
-        _tag: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Psend_init") }
-    }
-
     pub unsafe extern "C" fn Publish_name<A: Abi>(
         caller: *const c_void,
         _service_name: *const c_char,
@@ -3587,63 +3516,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Scatterv_init_c") }
-    }
-
-    pub unsafe extern "C" fn Session_attach_buffer<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _buffer: *mut c_void,
-        _size: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_attach_buffer") }
-    }
-
-    pub unsafe extern "C" fn Session_attach_buffer_c<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _buffer: *mut c_void,
-        _size: i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_attach_buffer_c") }
-    }
-
-    pub unsafe extern "C" fn Session_detach_buffer<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _buffer_addr: *mut c_void,
-        _size: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_detach_buffer") }
-    }
-
-    pub unsafe extern "C" fn Session_detach_buffer_c<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _buffer_addr: *mut c_void,
-        _size: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_detach_buffer_c") }
-    }
-
-    pub unsafe extern "C" fn Session_flush_buffer<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_flush_buffer") }
-    }
-
-    pub unsafe extern "C" fn Session_iflush_buffer<A: Abi>(
-        caller: *const c_void,
-        _session: <A as Abi>::Session,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Session_iflush_buffer") }
     }
 
     pub unsafe extern "C" fn T_category_get_categories<A: Abi>(

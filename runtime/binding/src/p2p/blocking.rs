@@ -1,6 +1,6 @@
 //! `MPI_Send` in its modes, and `MPI_Recv`.
 
-use super::buffered::post_buffered;
+use super::buffered::{Owners, post_buffered};
 use super::message::{FROM_NOBODY, Incoming, Outgoing};
 use crate::arguments::{engine_error, ignored, on_comm};
 use crate::status::neutral_status;
@@ -72,7 +72,8 @@ pub unsafe extern "C" fn bsend<A: Abi, C: Count>(
         on_comm::<A>(caller, "MPI_Bsend", comm, |call, communicator| {
             let message = Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
             let claim = &mut call.rank().enter();
-            post_buffered(call.pending(), claim, comm.neutral(), &message)
+            let owners = Owners::of(comm.neutral(), communicator);
+            post_buffered(call.pending(), claim, owners, &message)
         })
     }
 }

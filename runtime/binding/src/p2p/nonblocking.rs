@@ -1,6 +1,6 @@
 //! `MPI_Isend` in its modes, and `MPI_Irecv`.
 
-use super::buffered::post_buffered;
+use super::buffered::{Owners, post_buffered};
 use super::message::{Incoming, Outgoing};
 use crate::arguments::{Call, Outcome, engine_error, on_comm, output};
 use crate::request::{Operation, State};
@@ -101,7 +101,8 @@ pub unsafe extern "C" fn ibsend<A: Abi, C: Count>(
             output(request)?;
             let message = Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
             let claim = &mut call.rank().enter();
-            post_buffered(call.pending(), claim, comm.neutral(), &message)?;
+            let owners = Owners::of(comm.neutral(), communicator);
+            post_buffered(call.pending(), claim, owners, &message)?;
             // The copy is the runtime's, so the program's operation is already complete.
             let done = RequestRef::completed(claim, Status::EMPTY).ok_or(neutral::ERR_NO_MEM)?;
             publish(call, claim, done, comm, request)

@@ -1,10 +1,13 @@
 //! What a request handle stands for, and how its operation ends.
 
 use super::generalized::Generalized;
+use super::partitioned::Partitioned;
 use super::persistent::Persistent;
 use crate::arguments::{Call, Outcome};
+use crate::p2p::{Departure, forget_departure};
 use crate::status::neutral_status;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
 use cohort_engine::{Claim, RequestRef};
 
@@ -33,6 +36,15 @@ pub enum State {
     },
     /// A persistent operation.
     Persistent(Box<Persistent>),
+    /// A partitioned operation.
+    Partitioned(Box<Partitioned>),
+    /// Messages in an attached buffer (`MPI_Buffer_iflush`).
+    Flush {
+        /// Those that had not left.
+        departures: Vec<Departure>,
+        /// As in [`Operation`].
+        comm: u32,
+    },
     /// An operation of the application's own (`MPI_Grequest_start`).
     Generalized(Box<Generalized>),
 }
@@ -158,7 +170,11 @@ impl<'a> Live<'a> {
     pub fn is_active(&self) -> bool {
         match self.state {
             State::Persistent(operation) => operation.active().is_some(),
-            State::Once(_) | State::Exchange { .. } | State::Generalized(_) => true,
+            State::Partitioned(operation) => operation.is_active(),
+            State::Once(_)
+            | State::Exchange { .. }
+            | State::Flush { .. }
+            | State::Generalized(_) => true,
         }
     }
 
@@ -169,6 +185,8 @@ impl<'a> Live<'a> {
             State::Once(operation) => operation.request.is_complete(),
             State::Exchange { receive, send, .. } => receive.is_complete() && send.is_complete(),
             State::Persistent(operation) => operation.active().is_none_or(RequestRef::is_complete),
+            State::Partitioned(operation) => operation.is_complete(),
+            State::Flush { departures, .. } => departures.iter().all(|it| it.is_complete()),
             State::Generalized(operation) => operation.is_complete(),
         }
     }
@@ -183,6 +201,8 @@ impl<'a> Live<'a> {
                 Some(request) => neutral_status(&request.status()),
                 None => Status::EMPTY,
             },
+            State::Partitioned(operation) => operation.status(),
+            State::Flush { .. } => Status::EMPTY,
             State::Generalized(operation) => operation.query(),
         }
     }
@@ -220,6 +240,23 @@ impl<'a> Live<'a> {
                     comm: operation.comm,
                 }
             }
+            State::Partitioned(operation) => {
+                operation.deactivate();
+                Finished {
+                    status,
+                    freed: false,
+                    comm: operation.comm,
+                }
+            }
+            State::Flush { comm, .. } => {
+                let comm = *comm;
+                self.forget(call, &mut call.rank().enter());
+                Finished {
+                    status,
+                    freed: true,
+                    comm,
+                }
+            }
             State::Generalized(operation) => {
                 let freed = operation.free();
                 if status.error == neutral::SUCCESS {
@@ -253,6 +290,12 @@ impl<'a> Live<'a> {
 
     /// Gives the slot back, and with it what the state owns.
     pub fn forget<A: Abi>(self, call: &Call<'_, A>, claim: &mut Claim<'_>) {
-        drop(call.pending().requests.remove(claim, self.index));
+        match call.pending().requests.remove(claim, self.index) {
+            Some(State::Partitioned(operation)) => operation.release(claim),
+            Some(State::Flush { departures, .. }) => departures
+                .into_iter()
+                .for_each(|departure| forget_departure(departure, claim)),
+            _ => {}
+        }
     }
 }

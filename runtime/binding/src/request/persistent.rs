@@ -1,8 +1,8 @@
 //! Persistent point-to-point operations (MPI-4.1 section 3.9).
 
 use super::completion::{State, live};
-use crate::arguments::{Call, Outcome, engine_error, length, on_comm, on_process, output};
-use crate::p2p::{Incoming, Outgoing, post_buffered};
+use crate::arguments::{Call, Comm, Outcome, engine_error, length, on_comm, on_process, output};
+use crate::p2p::{Incoming, Outgoing, Owners, post_buffered};
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
 use cohort_engine::{Claim, RequestRef, SendMode, Status};
@@ -25,6 +25,8 @@ pub struct Persistent {
     active: Cell<Option<RequestRef>>,
     /// Neutral handle of the communicator.
     pub comm: u32,
+    /// Whose buffers a buffered send uses.
+    owners: Owners,
 }
 
 impl Persistent {
@@ -57,7 +59,7 @@ impl Persistent {
         let request = unsafe {
             match &self.plan {
                 Plan::Send(message, SendMode::Buffered) => {
-                    post_buffered(call.pending(), claim, self.comm, message)?;
+                    post_buffered(call.pending(), claim, self.owners, message)?;
                     RequestRef::completed(claim, Status::EMPTY).ok_or(neutral::ERR_NO_MEM)?
                 }
                 Plan::Send(message, mode) => message.start(claim, *mode).map_err(engine_error)?,
@@ -77,12 +79,14 @@ unsafe fn publish<A: Abi>(
     call: &Call<'_, A>,
     plan: Plan,
     comm: A::Comm,
+    communicator: &Comm,
     target: *mut A::Request,
 ) -> Outcome<()> {
     let operation = Persistent {
         plan,
         active: Cell::new(None),
         comm: comm.neutral(),
+        owners: Owners::of(comm.neutral(), communicator),
     };
     let state = State::Persistent(Box::new(operation));
     let index = call
@@ -118,7 +122,7 @@ macro_rules! sends {
                     output(request)?;
                     let message =
                         Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
-                    publish(call, Plan::Send(message, SendMode::$mode), comm, request)
+                    publish(call, Plan::Send(message, SendMode::$mode), comm, communicator, request)
                 })
             }
         }
@@ -157,7 +161,7 @@ pub unsafe extern "C" fn recv_init<A: Abi, C: Count>(
             output(request)?;
             let message =
                 Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
-            publish(call, Plan::Receive(message), comm, request)
+            publish(call, Plan::Receive(message), comm, communicator, request)
         })
     }
 }
@@ -171,6 +175,7 @@ unsafe fn start_one<A: Abi>(call: &Call<'_, A>, handle: A::Request) -> Outcome<(
     unsafe {
         match live(call, handle)?.map(|request| request.state()) {
             Some(State::Persistent(operation)) => operation.start(call),
+            Some(State::Partitioned(operation)) => operation.start(),
             _ => Err(neutral::ERR_REQUEST),
         }
     }

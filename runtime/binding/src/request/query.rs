@@ -39,6 +39,8 @@ fn release<'r>(
             send.release(claim);
         }
         State::Persistent(persistent) => persistent.deactivate(&mut enter()),
+        // Their parts go with the handle.
+        State::Partitioned(_) | State::Flush { .. } => {}
         State::Generalized(generalized) => match generalized.free() {
             neutral::SUCCESS => {}
             code => return Err(code),
@@ -61,6 +63,14 @@ pub unsafe extern "C" fn cancel<A: Abi>(caller: *const c_void, request: *mut A::
                 State::Once(once) => once.request,
                 State::Exchange { receive, .. } => *receive,
                 State::Persistent(persistent) => persistent.active().ok_or(neutral::ERR_REQUEST)?,
+                State::Partitioned(_) => {
+                    let what = format_args!("a partitioned operation cannot be cancelled");
+                    return Err(call.blame(neutral::ERR_REQUEST, what));
+                }
+                State::Flush { .. } => {
+                    let what = format_args!("a flush of a buffer cannot be cancelled");
+                    return Err(call.blame(neutral::ERR_REQUEST, what));
+                }
                 State::Generalized(generalized) => return generalized.cancel(),
             };
             cohort_engine::cancel(&mut call.rank().enter(), request);

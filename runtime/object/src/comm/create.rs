@@ -212,7 +212,7 @@ impl Comm {
         }
         let chosen = |from: &Group, these: &[usize]| {
             let members = these.iter().map(|&index| from.members()[index]).collect();
-            Group::new(members, self.rank.peer())
+            Group::new(members, self.rank.peer()).with_session(self.group.session())
         };
         let group = chosen(&self.group, &mates);
         let [number, local] = numbers[mates[0]];
