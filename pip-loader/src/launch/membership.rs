@@ -9,6 +9,10 @@ use cohort_manager::server::Server;
 use cohort_manager::{Failure, Manager, Place};
 use std::ffi::c_void;
 use std::path::Path;
+use std::time::Duration;
+
+/// What a manager gets to pass on the reason of a failure before it is told to end the job.
+const OUTPUT_TIME: Duration = Duration::from_millis(500);
 
 /// A node of a job; the only one when no manager started it.
 pub struct Membership {
@@ -125,7 +129,9 @@ impl Membership {
         let Some(mut manager) = self.manager.take() else {
             return;
         };
-        if status != 0 {
+        if status != 0 && manager.place().count > 1 {
+            // Managers that are told to abort do not forward what is still in their pipes.
+            std::thread::sleep(OUTPUT_TIME);
             manager.abort(status, &format!("pip-exec ended with status {status}"));
         } else if let Err(failure) = manager.finalize() {
             say(format_args!("{failure}"));

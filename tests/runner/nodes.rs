@@ -1,0 +1,11 @@
+//! Jobs of several nodes: process managers, programs and suites across nodes, and the network's faults.
+
+mod hosts;
+mod managers;
+
+use libtest_mimic::Trial;
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    managers::trials()
+}

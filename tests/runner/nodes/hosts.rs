@@ -1,0 +1,273 @@
+//! Several hosts on one machine: network namespaces joined by a bridge, and MPICH's Hydra as their
+//! process manager. Where namespaces are forbidden, the hosts are addresses of the loopback
+//! interface, which share everything; trials that need more say so and pass.
+
+use crate::command::Program;
+use crate::place;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// First letters of the names of our namespaces; the runner's process id follows.
+const PREFIX: &str = "cohort";
+
+/// Hosts, removed with the value: processes first, then namespaces.
+#[derive(Debug)]
+pub struct Hosts {
+    /// Name of the group; namespaces are called `NAME-0`, ... and `NAME-s`, where the bridge is.
+    name: String,
+    count: u32,
+    launcher: PathBuf,
+}
+
+/// Whether this machine lets us make network namespaces; says so once if not.
+pub fn namespaces_work() -> bool {
+    static WORK: OnceLock<bool> = OnceLock::new();
+    *WORK.get_or_init(|| {
+        remove_stale();
+        let name = format!("{PREFIX}{}-try", std::process::id());
+        let made = ip(&["netns", "add", &name]).and_then(|()| {
+            ip(&["-n", &name, "link", "add", "br0", "type", "bridge"])?;
+            let pair = ["type", "veth", "peer", "name", "port1"];
+            ip(&[&["-n", &name, "link", "add", "port0"][..], &pair].concat())
+        });
+        let _ = ip(&["netns", "del", &name]);
+        if let Err(reason) = &made {
+            eprintln!(
+                "nodes: no network namespaces here ({reason}): nodes are 127.0.0.1, 127.0.0.2, ..."
+            );
+        }
+        made.is_ok()
+    })
+}
+
+impl Hosts {
+    /// Makes hosts that reach each other.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn new(count: u32) -> Result<Self, String> {
+        static GROUPS: AtomicU32 = AtomicU32::new(0);
+        let group = GROUPS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}-{group}", std::process::id());
+        let this = Self {
+            launcher: place::scratch()?.join(format!("{name}.sh")),
+            name,
+            count,
+        };
+        if namespaces_work() {
+            this.make_namespaces()?;
+        }
+        this.write_launcher()?;
+        Ok(this)
+    }
+
+    fn make_namespaces(&self) -> Result<(), String> {
+        let bridge = self.namespace("s");
+        ip(&["netns", "add", &bridge])?;
+        ip(&["-n", &bridge, "link", "add", "br0", "type", "bridge"])?;
+        ip(&["-n", &bridge, "link", "set", "br0", "up"])?;
+        for host in 0..self.count {
+            let (own, port) = (self.namespace(&host.to_string()), format!("port{host}"));
+            ip(&["netns", "add", &own])?;
+            ip(&[
+                "link", "add", "eth0", "netns", &own, "type", "veth", "peer", "name", &port,
+                "netns", &bridge,
+            ])?;
+            ip(&["-n", &bridge, "link", "set", &port, "master", "br0", "up"])?;
+            let address = format!("{}/24", self.address(host));
+            ip(&["-n", &own, "address", "add", &address, "dev", "eth0"])?;
+            ip(&["-n", &own, "link", "set", "lo", "up"])?;
+            ip(&["-n", &own, "link", "set", "eth0", "up"])?;
+        }
+        Ok(())
+    }
+
+    /// What Hydra takes for `ssh`: enters the host's namespace.
+    fn write_launcher(&self) -> Result<(), String> {
+        let enter = match namespaces_work() {
+            true => format!(
+                "nsenter --net=/run/netns/{}-$((${{host##*.}} - 1)) ",
+                self.name
+            ),
+            false => String::new(),
+        };
+        let script = format!(
+            "#!/bin/sh\nwhile case $1 in -*) true ;; *) false ;; esac; do shift; done\nhost=$1\n\
+             shift\nexec {enter}sh -c \"$*\"\n"
+        );
+        // A child process writes it, so that no other trial's child inherits a descriptor that is open
+        // for writing: executing the file would fail.
+        let path = self.launcher.display();
+        let command = format!("cat >'{path}' && chmod 755 '{path}'");
+        let mut child = Command::new("sh")
+            .args(["-c", &command])
+            .stdin(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let input = child.stdin.take();
+        let written =
+            input.map(|mut input| std::io::Write::write_all(&mut input, script.as_bytes()));
+        let status = child.wait().map_err(|error| error.to_string())?;
+        match (written, status.success()) {
+            (Some(Ok(())), true) => Ok(()),
+            _ => Err(format!("cannot write {path}")),
+        }
+    }
+
+    fn namespace(&self, suffix: &str) -> String {
+        format!("{}-{suffix}", self.name)
+    }
+
+    /// Address of a host.
+    pub fn address(&self, host: u32) -> String {
+        match namespaces_work() {
+            true => format!("10.77.0.{}", host + 1),
+            false => format!("127.0.0.{}", host + 1),
+        }
+    }
+
+    /// A command on a host.
+    pub fn program(&self, host: u32, path: impl AsRef<std::ffi::OsStr>) -> Program {
+        match namespaces_work() {
+            true => Program::new("nsenter")
+                .arg(format!(
+                    "--net=/run/netns/{}",
+                    self.namespace(&host.to_string())
+                ))
+                .arg(path),
+            false => Program::new(path),
+        }
+    }
+
+    /// Hydra's `mpiexec` on the first host, with the options that start one process on each. What it shall
+    /// start is still to be added.
+    ///
+    /// # Errors
+    /// It has not been fetched.
+    pub fn mpiexec(&self) -> Result<Program, String> {
+        let addresses: Vec<String> = (0..self.count).map(|host| self.address(host)).collect();
+        let count = self.count.to_string();
+        let mpiexec = place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?;
+        let interface = match namespaces_work() {
+            true => "eth0",
+            false => "lo",
+        };
+        Ok(self
+            .program(0, mpiexec)
+            .args(["-iface", interface, "-launcher", "ssh", "-launcher-exec"])
+            .arg(&self.launcher)
+            .args(["-hosts", &addresses.join(","), "-ppn", "1", "-n", &count]))
+    }
+
+    /// [`Hosts::mpiexec`] with one `pip-exec` on each host; `ranks` is what its `-n` takes.
+    ///
+    /// # Errors
+    /// Something has not been built or fetched.
+    pub fn pip_exec(&self, ranks: &str) -> Result<Program, String> {
+        let pip_exec = place::built_file("pip-exec")?;
+        Ok(self.mpiexec()?.arg(pip_exec).args(["-n", ranks]))
+    }
+
+    /// Switches the network interface of a host.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn set_link(&self, host: u32, state: &str) -> Result<(), String> {
+        let own = self.namespace(&host.to_string());
+        ip(&["-n", &own, "link", "set", "eth0", state])
+    }
+
+    /// Lets what a host sends be late or lost, in the words of `tc`'s netem.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn disturb(&self, host: u32, how: &[&str]) -> Result<(), String> {
+        let own = self.namespace(&host.to_string());
+        let words = ["-n", &own, "qdisc", "add", "dev", "eth0", "root", "netem"];
+        command("tc", words.iter().chain(how))
+    }
+
+    /// Processes of a host.
+    pub fn processes(&self, host: u32) -> Vec<i32> {
+        pids(&self.namespace(&host.to_string()))
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        if namespaces_work() {
+            remove(&self.name);
+        }
+        let _ = std::fs::remove_file(&self.launcher);
+    }
+}
+
+/// Kills what runs in the namespaces of a group and removes them.
+fn remove(group: &str) {
+    for name in names() {
+        if name
+            .strip_prefix(group)
+            .is_some_and(|rest| rest.starts_with('-'))
+        {
+            for pid in pids(&name) {
+                if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                }
+            }
+            let _ = ip(&["netns", "del", &name]);
+        }
+    }
+}
+
+/// Removes what runners that were killed have left.
+fn remove_stale() {
+    for name in names() {
+        let Some((pid, rest)) = name
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.split_once('-'))
+        else {
+            continue;
+        };
+        let dead = pid.parse::<u32>().is_ok() && !PathBuf::from(format!("/proc/{pid}")).exists();
+        if dead && let Some((group, _)) = rest.split_once('-') {
+            remove(&format!("{PREFIX}{pid}-{group}"));
+        }
+    }
+}
+
+/// All network namespaces with a name.
+fn names() -> Vec<String> {
+    let entries = std::fs::read_dir("/run/netns")
+        .into_iter()
+        .flatten()
+        .flatten();
+    entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+fn pids(namespace: &str) -> Vec<i32> {
+    let output = Command::new("ip")
+        .args(["netns", "pids", namespace])
+        .output();
+    let text = output.map_or_else(|_| Vec::new(), |output| output.stdout);
+    String::from_utf8_lossy(&text)
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
+fn ip(words: &[&str]) -> Result<(), String> {
+    command("ip", words.iter())
+}
+
+fn command<'a>(program: &str, words: impl Iterator<Item = &'a &'a str>) -> Result<(), String> {
+    let output = Command::new(program).args(words).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    }
+}

