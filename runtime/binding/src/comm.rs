@@ -12,6 +12,10 @@ use cohort_object::Info;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use neutral::handle::{COMM_NULL, COMM_SELF, COMM_WORLD};
 
+mod split_type;
+
+pub use split_type::split_type;
+
 /// Gives the program a handle of a new communicator, `MPI_COMM_NULL` for none.
 ///
 /// # Safety
@@ -290,47 +294,6 @@ pub unsafe extern "C" fn split<A: Abi>(
             if color < 0 && color != neutral::UNDEFINED {
                 return Err(neutral::ERR_ARG);
             }
-            publish(call, comm.split(color, key)?, target)
-        })
-    }
-}
-
-/// `MPI_Comm_split_type`: the ranks of a node share memory.
-///
-/// # Safety
-/// MPI's: `target` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn split_type<A: Abi>(
-    caller: *const c_void,
-    comm: A::Comm,
-    split_type: c_int,
-    key: c_int,
-    info: A::Info,
-    target: *mut A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Comm_split_type", comm, |call, comm| {
-            output(target)?;
-            let shared = || -> Outcome<bool> {
-                let hints = crate::info::given(call, info)?;
-                let wanted = hints.get("mpi_hw_resource_type");
-                Ok(wanted.as_deref() == Some("mpi_shared_memory"))
-            };
-            let included = match A::split_type_in(split_type) {
-                neutral::COMM_TYPE_SHARED => true,
-                _ if split_type == neutral::UNDEFINED => false,
-                // The one resource that is known here is the node's memory; other resources
-                // give MPI_COMM_NULL.
-                neutral::COMM_TYPE_HW_GUIDED | neutral::COMM_TYPE_RESOURCE_GUIDED => shared()?,
-                neutral::COMM_TYPE_HW_UNGUIDED => false,
-                _ => return Err(neutral::ERR_ARG),
-            };
-            let node = call.rank().node().boot().node;
-            let color = if included {
-                node as i32
-            } else {
-                neutral::UNDEFINED
-            };
             publish(call, comm.split(color, key)?, target)
         })
     }

@@ -3,7 +3,7 @@
 use crate::attribute::Predefined;
 use crate::environment::Lifetime;
 use crate::pending::Pending;
-use crate::tool::Openings;
+use crate::tool::Tool;
 use alloc::boxed::Box;
 use alloc::string::String;
 use cohort_abi::{Abi, neutral};
@@ -26,7 +26,7 @@ pub struct Process {
     /// Initialised, finalised, thread level.
     pub lifetime: Lifetime,
     /// The tool information interface.
-    pub tool: Openings,
+    pub tool: Tool,
     /// What is wrong with an argument of the call that fails now, and the error class that
     /// this explains. Written and read by failing calls only.
     detail: Mutex<Option<(i32, Detail)>>,
@@ -63,7 +63,7 @@ pub fn attach(rank: &'static Rank) -> *const c_void {
             pending: Pending::default(),
             attributes: Predefined::default(),
             lifetime: Lifetime::new(),
-            tool: Openings::default(),
+            tool: Tool::default(),
             detail: Mutex::new(None),
         };
         rank.set_local(Box::into_raw(Box::new(process)).cast());

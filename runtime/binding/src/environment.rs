@@ -10,10 +10,14 @@ use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use spin::Mutex;
 
+mod fortran;
 mod memory;
 mod time;
 mod version;
 
+pub use fortran::{
+    abi_get_fortran_booleans, abi_get_fortran_info, abi_set_fortran_booleans, abi_set_fortran_info,
+};
 pub use memory::{alloc_mem, free_mem};
 pub use time::{wtick, wtime};
 pub use version::{

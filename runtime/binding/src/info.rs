@@ -22,6 +22,19 @@ pub(crate) fn given<A: Abi>(call: &Call<'_, A>, handle: A::Info) -> Outcome<Info
     }
 }
 
+/// Sets a key of the info argument of a call, unless that is `MPI_INFO_NULL`.
+pub(crate) fn tell<A: Abi>(
+    call: &Call<'_, A>,
+    handle: A::Info,
+    key: &str,
+    value: &str,
+) -> Outcome<()> {
+    match handle.neutral() {
+        neutral::handle::INFO_NULL | neutral::handle::INFO_ENV => Ok(()),
+        handle => call.objects().info(handle)?.set(key, value),
+    }
+}
+
 /// Gives the program a handle of a new info object.
 ///
 /// # Safety

@@ -7,7 +7,7 @@ use crate::peers::Peers;
 use crate::rank::{Parts, Rank};
 use crate::ring::Ring;
 use cohort_base::boot::{CpuPlace, NodeBoot};
-use cohort_base::settings::{Settings, WaitMode};
+use cohort_base::settings::{Row, Settings, WaitMode};
 use cohort_base::sync::Barriers;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use cohort_base::{LocalRank, Peer, WorldRank};
@@ -15,6 +15,7 @@ use cohort_fabric::Transport;
 use cohort_steal::idle::IdleSet;
 use cohort_steal::policy::{ProgressPolicy, Worker, policy};
 use cohort_steal::stats::Counters;
+use core::ffi::CStr;
 use core::fmt;
 use core::ptr::{NonNull, null_mut};
 
@@ -113,6 +114,26 @@ impl Node {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The value of a setting in force, as one would type it.
+    #[must_use]
+    pub fn setting(&self, row: &Row) -> &'static str {
+        let mut value = row.default;
+        let mut next = self.boot.environment;
+        // SAFETY: NULL or a list of strings that ends with NULL, which the loader keeps.
+        unsafe {
+            while let Some(&entry) = next.as_ref().filter(|entry| !entry.is_null()) {
+                let entry = CStr::from_ptr(entry).to_str().unwrap_or_default();
+                if let Some((name, given)) = entry.split_once('=')
+                    && name == row.name
+                {
+                    value = given;
+                }
+                next = next.add(1);
+            }
+        }
+        value
     }
 
     /// What the loader said about this node.

@@ -17,6 +17,7 @@ use cohort_steal::claim::ClaimWord;
 use cohort_steal::park::ParkSlot;
 use cohort_steal::policy::Worker;
 use cohort_steal::stats::Counters;
+pub use cohort_steal::stats::Snapshot as StealCounts;
 use cohort_steal::victim;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -221,6 +222,12 @@ impl Rank {
 
     pub(crate) fn park(&self) -> &ParkSlot {
         &self.park
+    }
+
+    /// What this rank did for others until now.
+    #[must_use]
+    pub fn steal_counts(&self) -> StealCounts {
+        self.counters.snapshot()
     }
 
     pub(crate) fn counters(&self) -> &Counters<'static> {

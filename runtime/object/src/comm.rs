@@ -28,7 +28,7 @@ mod inter;
 mod topology;
 
 pub use inter::Bridge;
-pub use topology::Edge;
+pub use topology::{Edge, SiteWish};
 
 /// Number of `MPI_COMM_WORLD`; the node gives out the others.
 pub const WORLD_NUMBER: u32 = 0;

@@ -58,6 +58,39 @@ static void node_and_self(void) {
     CHECK_EQ(sum, rank);
 }
 
+// Hardware that nobody knows gives no communicator; a narrower part is a true part.
+static void by_hardware(void) {
+    MPI_Comm part;
+    MPI_Info info;
+    char type[MPI_MAX_INFO_VAL + 1];
+    int members, flag;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpi_hw_resource_type", "mpi_shared_memory");
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, rank, info, &part);
+    MPI_Comm_size(part, &members);
+    CHECK_EQ(members, size);
+    MPI_Comm_free(&part);
+    MPI_Info_set(info, "mpi_hw_resource_type", "hwloc://Unheard");
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, rank, info, &part);
+    CHECK(part == MPI_COMM_NULL);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_UNGUIDED, rank, info, &part);
+    if (part != MPI_COMM_NULL) {
+        MPI_Comm_size(part, &members);
+        CHECK(members < size);
+        MPI_Info_get(info, "mpi_hw_resource_type", MPI_MAX_INFO_VAL, type, &flag);
+        CHECK(flag && strcmp(type, "hwloc://Unheard") != 0);
+        MPI_Comm_free(&part);
+    }
+    MPI_Info_set(info, "mpi_pset_name", "mpi://SELF");
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, rank, info, &part);
+    MPI_Comm_size(part, &members);
+    CHECK_EQ(members, 1);
+    MPI_Comm_free(&part);
+    MPI_Info_free(&info);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_UNDEFINED, rank, MPI_INFO_NULL, &part);
+    CHECK(part == MPI_COMM_NULL);
+}
+
 int main(int argc, char **argv) {
     char name[MPI_MAX_OBJECT_NAME];
     int length;
@@ -68,5 +101,6 @@ int main(int argc, char **argv) {
     split_by_parity();
     many_rounds();
     node_and_self();
+    by_hardware();
     return finish();
 }

@@ -19,6 +19,17 @@ pub struct Edge {
     pub weight: i32,
 }
 
+/// What hardware a caller of [`Comm::split_by_site`] wants to share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SiteWish {
+    /// It wants no communicator.
+    Nothing,
+    /// A part of the machine of this level.
+    Level(usize),
+    /// The widest part that is narrower than the communicator.
+    Narrower,
+}
+
 impl Edge {
     /// Integers that tell another member of an edge.
     const WORDS: usize = 3;
@@ -123,6 +134,52 @@ impl Comm {
             graph.destination_weights.clear();
         }
         self.placed(&assigned, Topology::Distributed(graph))
+    }
+
+    /// The part of the communicator that shares hardware with the caller; collective. `level` counts the
+    /// parts of a [`Site`] that must be equal: 1 for a node, 2 for a NUMA node, 3 for a last-level cache, 4
+    /// for a core; `None` takes the widest that cuts the communicator. `None` for callers that ask for
+    /// nothing, or do not know where they run in such detail. Also says which level it was.
+    ///
+    /// # Errors
+    /// Of the collectives inside.
+    pub fn split_by_site(&self, wish: SiteWish, key: i32) -> Outcome<Option<(Self, usize)>> {
+        let mine = site(self.rank);
+        let detail = self.rank.place().map_or(1, |_| mine.len());
+        let words = mine.map(|part| part as i32);
+        let wished = match wish {
+            SiteWish::Nothing => 0,
+            SiteWish::Level(level) => level as i32,
+            SiteWish::Narrower => -1,
+        };
+        let all = self.allgather([
+            wished,
+            detail as i32,
+            words[0],
+            words[1],
+            words[2],
+            words[3],
+        ])?;
+        let sites: Vec<&[i32]> = all.iter().map(|words| &words[2..]).collect();
+        let level = match wish {
+            SiteWish::Nothing => None,
+            SiteWish::Level(level) => Some(level),
+            SiteWish::Narrower => (1..=mine.len()).find(|&level| {
+                let differs = |site: &&[i32]| site[..level] != sites[0][..level];
+                all.iter().all(|words| words[1] >= level as i32) && sites.iter().any(differs)
+            }),
+        };
+        let level = level.filter(|&level| level <= detail);
+        let color = level.and_then(|level| {
+            let together = |words: &[i32; 6]| {
+                words[0] == wished
+                    && words[1] >= level as i32
+                    && words[2..2 + level] == sites[self.me as usize][..level]
+            };
+            all.iter().position(together)
+        });
+        let made = self.split(color.map_or(neutral::UNDEFINED, |it| it as i32), key)?;
+        Ok(made.zip(level))
     }
 
     /// Where all members run, if all want to be reordered and there is a difference. Collective.

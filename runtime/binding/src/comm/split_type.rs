@@ -1,0 +1,106 @@
+//! `MPI_Comm_split_type` (MPI-4.1 section 7.4.2): communicators of processes that share hardware.
+
+use super::publish;
+use crate::arguments::{Call, Comm, Outcome, on_comm, output};
+use crate::info;
+use cohort_abi::{Abi, neutral};
+use cohort_object::Info;
+use cohort_object::comm::SiteWish;
+use cohort_object::session::PROCESS_SETS;
+use core::ffi::{c_int, c_void};
+
+/// Info key that names a kind of hardware.
+const RESOURCE_KEY: &str = "mpi_hw_resource_type";
+
+/// Info key that names a process set, for `MPI_COMM_TYPE_RESOURCE_GUIDED`.
+const SET_KEY: &str = "mpi_pset_name";
+
+/// Kinds of hardware, from the widest to the narrowest, with all their names; the first is the one
+/// that unguided splits report.
+const RESOURCES: [&[&str]; 4] = [
+    &["mpi_shared_memory", "hwloc://Machine", "hwloc://System"],
+    &["hwloc://NUMANode"],
+    &["hwloc://L3Cache", "hwloc://Cache"],
+    &["hwloc://Core"],
+];
+
+/// How a split is asked for.
+enum Split {
+    /// By hardware.
+    Site(SiteWish),
+    /// By the process set with this number.
+    Set(usize),
+}
+
+/// The split that hints guide to; hardware and sets that are not known give no communicator.
+fn guided(hints: &Info, sets: bool) -> Split {
+    let set = hints.get(SET_KEY).filter(|_| sets);
+    let set = set.and_then(|name| PROCESS_SETS.iter().position(|&known| known == name));
+    if let Some(set) = set {
+        return Split::Set(set);
+    }
+    let name = hints.get(RESOURCE_KEY);
+    let level = name.and_then(|name| {
+        let knows = |names: &&[&str]| names.iter().any(|&known| known == name);
+        RESOURCES.iter().position(knows)
+    });
+    Split::Site(level.map_or(SiteWish::Nothing, |level| SiteWish::Level(level + 1)))
+}
+
+/// What the caller asks for.
+fn asked<A: Abi>(call: &Call<'_, A>, split_type: c_int, hints: &Info) -> Outcome<Split> {
+    match A::split_type_in(split_type) {
+        _ if split_type == neutral::UNDEFINED => Ok(Split::Site(SiteWish::Nothing)),
+        neutral::COMM_TYPE_SHARED => Ok(Split::Site(SiteWish::Level(1))),
+        neutral::COMM_TYPE_HW_GUIDED => Ok(guided(hints, false)),
+        neutral::COMM_TYPE_RESOURCE_GUIDED => Ok(guided(hints, true)),
+        neutral::COMM_TYPE_HW_UNGUIDED => Ok(Split::Site(SiteWish::Narrower)),
+        _ => {
+            let what = format_args!("the split type is {split_type}");
+            Err(call.blame(neutral::ERR_ARG, what))
+        }
+    }
+}
+
+fn split<A: Abi>(
+    call: &Call<'_, A>,
+    comm: &Comm,
+    split: &Split,
+    key: c_int,
+    hints: A::Info,
+) -> Outcome<Option<Comm>> {
+    let wish = match *split {
+        Split::Set(0) => return comm.split(0, key),
+        Split::Set(_) => return comm.split(comm.me() as i32, key),
+        Split::Site(wish) => wish,
+    };
+    let Some((made, level)) = comm.split_by_site(wish, key)? else {
+        return Ok(None);
+    };
+    if wish == SiteWish::Narrower {
+        info::tell(call, hints, RESOURCE_KEY, RESOURCES[level - 1][0])?;
+    }
+    Ok(Some(made))
+}
+
+/// `MPI_Comm_split_type`.
+///
+/// # Safety
+/// MPI's: `target` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn split_type<A: Abi>(
+    caller: *const c_void,
+    comm: A::Comm,
+    split_type: c_int,
+    key: c_int,
+    hints: A::Info,
+    target: *mut A::Comm,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_comm::<A>(caller, "MPI_Comm_split_type", comm, |call, comm| {
+            output(target)?;
+            let wanted = asked(call, split_type, &info::given(call, hints)?)?;
+            publish(call, split(call, comm, &wanted, key, hints)?, target)
+        })
+    }
+}
