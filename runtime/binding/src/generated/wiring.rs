@@ -7,12 +7,12 @@ use cohort_abi::{Abi, Table};
 #[must_use]
 pub const fn table<A: Abi>() -> Table<A> {
     Table {
-        Abi_get_fortran_booleans: unsupported::Abi_get_fortran_booleans::<A>,
-        Abi_get_fortran_info: unsupported::Abi_get_fortran_info::<A>,
+        Abi_get_fortran_booleans: crate::environment::abi_get_fortran_booleans::<A>,
+        Abi_get_fortran_info: crate::environment::abi_get_fortran_info::<A>,
         Abi_get_info: crate::info::abi::<A>,
         Abi_get_version: crate::environment::abi_get_version::<A>,
-        Abi_set_fortran_booleans: unsupported::Abi_set_fortran_booleans::<A>,
-        Abi_set_fortran_info: unsupported::Abi_set_fortran_info::<A>,
+        Abi_set_fortran_booleans: crate::environment::abi_set_fortran_booleans::<A>,
+        Abi_set_fortran_info: crate::environment::abi_set_fortran_info::<A>,
         Abort: crate::environment::abort::<A>,
         Accumulate: unsupported::Accumulate::<A>,
         Accumulate_c: unsupported::Accumulate_c::<A>,
@@ -535,56 +535,56 @@ pub const fn table<A: Abi>() -> Table<A> {
         Status_set_source: crate::status::set_source::<A>,
         Status_set_tag: crate::status::set_tag::<A>,
         T_category_changed: crate::tool::category_changed::<A>,
-        T_category_get_categories: unsupported::T_category_get_categories::<A>,
-        T_category_get_cvars: unsupported::T_category_get_cvars::<A>,
-        T_category_get_events: unsupported::T_category_get_events::<A>,
+        T_category_get_categories: crate::tool::category_get_categories::<A>,
+        T_category_get_cvars: crate::tool::category_get_cvars::<A>,
+        T_category_get_events: crate::tool::category_get_events::<A>,
         T_category_get_index: crate::tool::category_get_index::<A>,
-        T_category_get_info: unsupported::T_category_get_info::<A>,
+        T_category_get_info: crate::tool::category_get_info::<A>,
         T_category_get_num: crate::tool::category_get_num::<A>,
-        T_category_get_num_events: unsupported::T_category_get_num_events::<A>,
-        T_category_get_pvars: unsupported::T_category_get_pvars::<A>,
+        T_category_get_num_events: crate::tool::category_get_num_events::<A>,
+        T_category_get_pvars: crate::tool::category_get_pvars::<A>,
         T_cvar_get_index: crate::tool::cvar_get_index::<A>,
-        T_cvar_get_info: unsupported::T_cvar_get_info::<A>,
+        T_cvar_get_info: crate::tool::cvar_get_info::<A>,
         T_cvar_get_num: crate::tool::cvar_get_num::<A>,
-        T_cvar_handle_alloc: unsupported::T_cvar_handle_alloc::<A>,
-        T_cvar_handle_free: unsupported::T_cvar_handle_free::<A>,
-        T_cvar_read: unsupported::T_cvar_read::<A>,
-        T_cvar_write: unsupported::T_cvar_write::<A>,
-        T_enum_get_info: unsupported::T_enum_get_info::<A>,
-        T_enum_get_item: unsupported::T_enum_get_item::<A>,
-        T_event_callback_get_info: unsupported::T_event_callback_get_info::<A>,
-        T_event_callback_set_info: unsupported::T_event_callback_set_info::<A>,
-        T_event_copy: unsupported::T_event_copy::<A>,
+        T_cvar_handle_alloc: crate::tool::cvar_handle_alloc::<A>,
+        T_cvar_handle_free: crate::tool::cvar_handle_free::<A>,
+        T_cvar_read: crate::tool::cvar_read::<A>,
+        T_cvar_write: crate::tool::cvar_write::<A>,
+        T_enum_get_info: crate::tool::enum_get_info::<A>,
+        T_enum_get_item: crate::tool::enum_get_item::<A>,
+        T_event_callback_get_info: crate::tool::event_callback_get_info::<A>,
+        T_event_callback_set_info: crate::tool::event_callback_set_info::<A>,
+        T_event_copy: crate::tool::event_copy::<A>,
         T_event_get_index: crate::tool::event_get_index::<A>,
-        T_event_get_info: unsupported::T_event_get_info::<A>,
+        T_event_get_info: crate::tool::event_get_info::<A>,
         T_event_get_num: crate::tool::event_get_num::<A>,
-        T_event_get_source: unsupported::T_event_get_source::<A>,
-        T_event_get_timestamp: unsupported::T_event_get_timestamp::<A>,
-        T_event_handle_alloc: unsupported::T_event_handle_alloc::<A>,
-        T_event_handle_free: unsupported::T_event_handle_free::<A>,
-        T_event_handle_get_info: unsupported::T_event_handle_get_info::<A>,
-        T_event_handle_set_info: unsupported::T_event_handle_set_info::<A>,
-        T_event_read: unsupported::T_event_read::<A>,
-        T_event_register_callback: unsupported::T_event_register_callback::<A>,
-        T_event_set_dropped_handler: unsupported::T_event_set_dropped_handler::<A>,
+        T_event_get_source: crate::tool::event_get_source::<A>,
+        T_event_get_timestamp: crate::tool::event_get_timestamp::<A>,
+        T_event_handle_alloc: crate::tool::event_handle_alloc::<A>,
+        T_event_handle_free: crate::tool::event_handle_free::<A>,
+        T_event_handle_get_info: crate::tool::event_handle_get_info::<A>,
+        T_event_handle_set_info: crate::tool::event_handle_set_info::<A>,
+        T_event_read: crate::tool::event_read::<A>,
+        T_event_register_callback: crate::tool::event_register_callback::<A>,
+        T_event_set_dropped_handler: crate::tool::event_set_dropped_handler::<A>,
         T_finalize: crate::tool::finalize::<A>,
         T_init_thread: crate::tool::init_thread::<A>,
         T_pvar_get_index: crate::tool::pvar_get_index::<A>,
-        T_pvar_get_info: unsupported::T_pvar_get_info::<A>,
+        T_pvar_get_info: crate::tool::pvar_get_info::<A>,
         T_pvar_get_num: crate::tool::pvar_get_num::<A>,
-        T_pvar_handle_alloc: unsupported::T_pvar_handle_alloc::<A>,
-        T_pvar_handle_free: unsupported::T_pvar_handle_free::<A>,
-        T_pvar_read: unsupported::T_pvar_read::<A>,
-        T_pvar_readreset: unsupported::T_pvar_readreset::<A>,
-        T_pvar_reset: unsupported::T_pvar_reset::<A>,
-        T_pvar_session_create: unsupported::T_pvar_session_create::<A>,
-        T_pvar_session_free: unsupported::T_pvar_session_free::<A>,
-        T_pvar_start: unsupported::T_pvar_start::<A>,
-        T_pvar_stop: unsupported::T_pvar_stop::<A>,
-        T_pvar_write: unsupported::T_pvar_write::<A>,
-        T_source_get_info: unsupported::T_source_get_info::<A>,
+        T_pvar_handle_alloc: crate::tool::pvar_handle_alloc::<A>,
+        T_pvar_handle_free: crate::tool::pvar_handle_free::<A>,
+        T_pvar_read: crate::tool::pvar_read::<A>,
+        T_pvar_readreset: crate::tool::pvar_readreset::<A>,
+        T_pvar_reset: crate::tool::pvar_reset::<A>,
+        T_pvar_session_create: crate::tool::pvar_session_create::<A>,
+        T_pvar_session_free: crate::tool::pvar_session_free::<A>,
+        T_pvar_start: crate::tool::pvar_start::<A>,
+        T_pvar_stop: crate::tool::pvar_stop::<A>,
+        T_pvar_write: crate::tool::pvar_write::<A>,
+        T_source_get_info: crate::tool::source_get_info::<A>,
         T_source_get_num: crate::tool::source_get_num::<A>,
-        T_source_get_timestamp: unsupported::T_source_get_timestamp::<A>,
+        T_source_get_timestamp: crate::tool::source_get_timestamp::<A>,
         Test: crate::request::test::<A>,
         Test_cancelled: crate::status::test_cancelled::<A>,
         Testall: crate::request::testall::<A>,
@@ -715,43 +715,6 @@ pub const fn table<A: Abi>() -> Table<A> {
 mod unsupported {
     use cohort_abi::{Abi, callback};
     use core::ffi::{c_char, c_int, c_void};
-
-    pub unsafe extern "C" fn Abi_get_fortran_booleans<A: Abi>(
-        caller: *const c_void,
-        _logical_size: c_int,
-        _logical_true: *mut c_void,
-        _logical_false: *mut c_void,
-        _is_set: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Abi_get_fortran_booleans") }
-    }
-
-    pub unsafe extern "C" fn Abi_get_fortran_info<A: Abi>(
-        caller: *const c_void,
-        _info: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Abi_get_fortran_info") }
-    }
-
-    pub unsafe extern "C" fn Abi_set_fortran_booleans<A: Abi>(
-        caller: *const c_void,
-        _logical_size: c_int,
-        _logical_true: *mut c_void,
-        _logical_false: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Abi_set_fortran_booleans") }
-    }
-
-    pub unsafe extern "C" fn Abi_set_fortran_info<A: Abi>(
-        caller: *const c_void,
-        _info: <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Abi_set_fortran_info") }
-    }
 
     pub unsafe extern "C" fn Accumulate<A: Abi>(
         caller: *const c_void,
@@ -3516,422 +3479,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Scatterv_init_c") }
-    }
-
-    pub unsafe extern "C" fn T_category_get_categories<A: Abi>(
-        caller: *const c_void,
-        _cat_index: c_int,
-        _len: c_int,
-        _indices: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_category_get_categories") }
-    }
-
-    pub unsafe extern "C" fn T_category_get_cvars<A: Abi>(
-        caller: *const c_void,
-        _cat_index: c_int,
-        _len: c_int,
-        _indices: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_category_get_cvars") }
-    }
-
-    pub unsafe extern "C" fn T_category_get_events<A: Abi>(
-        caller: *const c_void,
-        _cat_index: c_int,
-        _len: c_int,
-        _indices: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_category_get_events") }
-    }
-
-    pub unsafe extern "C" fn T_category_get_info<A: Abi>(
-        caller: *const c_void,
-        _cat_index: c_int,
-        _name: *mut c_char,
-        _name_len: *mut c_int,
-        _desc: *mut c_char,
-        _desc_len: *mut c_int,
-        _num_cvars: *mut c_int,
-        _num_pvars: *mut c_int,
-        _num_categories: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_category_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_category_get_num_events<A: Abi>(
-        caller: *const c_void,
-        _cat_index: c_int,
-        _num_events: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_category_get_num_events") }
-    }
-
-    pub unsafe extern "C" fn T_category_get_pvars<A: Abi>(
-        caller: *const c_void,
-        _cat_index: c_int,
-        _len: c_int,
-        _indices: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_category_get_pvars") }
-    }
-
-    pub unsafe extern "C" fn T_cvar_get_info<A: Abi>(
-        caller: *const c_void,
-        _cvar_index: c_int,
-        _name: *mut c_char,
-        _name_len: *mut c_int,
-        _verbosity: *mut c_int,
-        _datatype: *mut <A as Abi>::Datatype,
-        _enumtype: *mut *mut c_void,
-        _desc: *mut c_char,
-        _desc_len: *mut c_int,
-        _bind: *mut c_int,
-        _scope: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_cvar_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_cvar_handle_alloc<A: Abi>(
-        caller: *const c_void,
-        _cvar_index: c_int,
-        _obj_handle: *mut c_void,
-        _handle: *mut *mut c_void,
-        _count: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_cvar_handle_alloc") }
-    }
-
-    pub unsafe extern "C" fn T_cvar_handle_free<A: Abi>(
-        caller: *const c_void,
-        _handle: *mut *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_cvar_handle_free") }
-    }
-
-    pub unsafe extern "C" fn T_cvar_read<A: Abi>(
-        caller: *const c_void,
-        _handle: *mut c_void,
-        _buf: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_cvar_read") }
-    }
-
-    pub unsafe extern "C" fn T_cvar_write<A: Abi>(
-        caller: *const c_void,
-        _handle: *mut c_void,
-        _buf: *const c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_cvar_write") }
-    }
-
-    pub unsafe extern "C" fn T_enum_get_info<A: Abi>(
-        caller: *const c_void,
-        _enumtype: *mut c_void,
-        _num: *mut c_int,
-        _name: *mut c_char,
-        _name_len: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_enum_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_enum_get_item<A: Abi>(
-        caller: *const c_void,
-        _enumtype: *mut c_void,
-        _index: c_int,
-        _value: *mut c_int,
-        _name: *mut c_char,
-        _name_len: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_enum_get_item") }
-    }
-
-    pub unsafe extern "C" fn T_event_callback_get_info<A: Abi>(
-        caller: *const c_void,
-        _event_registration: *mut c_void,
-        _cb_safety: c_int,
-        _info_used: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_callback_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_event_callback_set_info<A: Abi>(
-        caller: *const c_void,
-        _event_registration: *mut c_void,
-        _cb_safety: c_int,
-        _info: <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_callback_set_info") }
-    }
-
-    pub unsafe extern "C" fn T_event_copy<A: Abi>(
-        caller: *const c_void,
-        _event_instance: *mut c_void,
-        _buffer: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_copy") }
-    }
-
-    pub unsafe extern "C" fn T_event_get_info<A: Abi>(
-        caller: *const c_void,
-        _event_index: c_int,
-        _name: *mut c_char,
-        _name_len: *mut c_int,
-        _verbosity: *mut c_int,
-        _array_of_datatypes: *mut <A as Abi>::Datatype,
-        _array_of_displacements: *mut isize,
-        _num_elements: *mut c_int,
-        _enumtype: *mut *mut c_void,
-        _info: *mut <A as Abi>::Info,
-        _desc: *mut c_char,
-        _desc_len: *mut c_int,
-        _bind: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_event_get_source<A: Abi>(
-        caller: *const c_void,
-        _event_instance: *mut c_void,
-        _source_index: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_get_source") }
-    }
-
-    pub unsafe extern "C" fn T_event_get_timestamp<A: Abi>(
-        caller: *const c_void,
-        _event_instance: *mut c_void,
-        _event_timestamp: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_get_timestamp") }
-    }
-
-    pub unsafe extern "C" fn T_event_handle_alloc<A: Abi>(
-        caller: *const c_void,
-        _event_index: c_int,
-        _obj_handle: *mut c_void,
-        _info: <A as Abi>::Info,
-        _event_registration: *mut *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_handle_alloc") }
-    }
-
-    pub unsafe extern "C" fn T_event_handle_free<A: Abi>(
-        caller: *const c_void,
-        _event_registration: *mut c_void,
-        _user_data: *mut c_void,
-        _free_cb_function: Option<callback::TEventFreeCbFunction>,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_handle_free") }
-    }
-
-    pub unsafe extern "C" fn T_event_handle_get_info<A: Abi>(
-        caller: *const c_void,
-        _event_registration: *mut c_void,
-        _info_used: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_handle_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_event_handle_set_info<A: Abi>(
-        caller: *const c_void,
-        _event_registration: *mut c_void,
-        _info: <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_handle_set_info") }
-    }
-
-    pub unsafe extern "C" fn T_event_read<A: Abi>(
-        caller: *const c_void,
-        _event_instance: *mut c_void,
-        _element_index: c_int,
-        _buffer: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_read") }
-    }
-
-    pub unsafe extern "C" fn T_event_register_callback<A: Abi>(
-        caller: *const c_void,
-        _event_registration: *mut c_void,
-        _cb_safety: c_int,
-        _info: <A as Abi>::Info,
-        _user_data: *mut c_void,
-        _event_cb_function: Option<callback::TEventCbFunction>,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_register_callback") }
-    }
-
-    pub unsafe extern "C" fn T_event_set_dropped_handler<A: Abi>(
-        caller: *const c_void,
-        _event_registration: *mut c_void,
-        _dropped_cb_function: Option<callback::TEventDroppedCbFunction>,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_event_set_dropped_handler") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_get_info<A: Abi>(
-        caller: *const c_void,
-        _pvar_index: c_int,
-        _name: *mut c_char,
-        _name_len: *mut c_int,
-        _verbosity: *mut c_int,
-        _var_class: *mut c_int,
-        _datatype: *mut <A as Abi>::Datatype,
-        _enumtype: *mut *mut c_void,
-        _desc: *mut c_char,
-        _desc_len: *mut c_int,
-        _bind: *mut c_int,
-        _readonly: *mut c_int,
-        _continuous: *mut c_int,
-        _atomic: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_handle_alloc<A: Abi>(
-        caller: *const c_void,
-        _pe_session: *mut c_void,
-        _pvar_index: c_int,
-        _obj_handle: *mut c_void,
-        _handle: *mut *mut c_void,
-        _count: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_handle_alloc") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_handle_free<A: Abi>(
-        caller: *const c_void,
-        _pe_session: *mut c_void,
-        _handle: *mut *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_handle_free") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_read<A: Abi>(
-        caller: *const c_void,
-        _pe_session: *mut c_void,
-        _handle: *mut c_void,
-        _buf: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_read") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_readreset<A: Abi>(
-        caller: *const c_void,
-        _pe_session: *mut c_void,
-        _handle: *mut c_void,
-        _buf: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_readreset") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_reset<A: Abi>(
-        caller: *const c_void,
-        _pe_session: *mut c_void,
-        _handle: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_reset") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_session_create<A: Abi>(
-        caller: *const c_void,
-        _pe_session: *mut *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_session_create") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_session_free<A: Abi>(
-        caller: *const c_void,
-        _pe_session: *mut *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_session_free") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_start<A: Abi>(
-        caller: *const c_void,
-        _pe_session: *mut c_void,
-        _handle: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_start") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_stop<A: Abi>(
-        caller: *const c_void,
-        _pe_session: *mut c_void,
-        _handle: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_stop") }
-    }
-
-    pub unsafe extern "C" fn T_pvar_write<A: Abi>(
-        caller: *const c_void,
-        _pe_session: *mut c_void,
-        _handle: *mut c_void,
-        _buf: *const c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_pvar_write") }
-    }
-
-    pub unsafe extern "C" fn T_source_get_info<A: Abi>(
-        caller: *const c_void,
-        _source_index: c_int,
-        _name: *mut c_char,
-        _name_len: *mut c_int,
-        _desc: *mut c_char,
-        _desc_len: *mut c_int,
-        _ordering: *mut c_int,
-        _ticks_per_second: *mut i64,
-        _max_ticks: *mut i64,
-        _info: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_source_get_info") }
-    }
-
-    pub unsafe extern "C" fn T_source_get_timestamp<A: Abi>(
-        caller: *const c_void,
-        _source_index: c_int,
-        _timestamp: *mut i64,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_T_source_get_timestamp") }
     }
 
     pub unsafe extern "C" fn Unpublish_name<A: Abi>(
