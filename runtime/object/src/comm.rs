@@ -63,7 +63,7 @@ impl Comm {
     #[must_use]
     pub fn new(rank: &'static Rank, number: u32, group: Group, errhandler: Errhandler) -> Self {
         let me = group.me().expect("only members make a communicator");
-        let shared = rank.node().comm_shared(number * 2 + 1, group.size());
+        let shared = rank.node().comm_shared(number * 2 + 1, group.members());
         Self {
             rank,
             number,

@@ -4,6 +4,7 @@
 
 use super::blocks::copy_whole;
 use super::round::{Finish, Round};
+use super::wide;
 use super::{Blocks, Group};
 use crate::EngineError;
 use crate::datatype::Layout;
@@ -31,6 +32,10 @@ pub unsafe fn allgather(
         return result;
     }
     let send = send.unwrap_or(own);
+    if group.shared.spread().is_some() {
+        // SAFETY: the caller's conditions; the own block is in place.
+        return result.and(unsafe { wide::allgather(group, send, receive) });
+    }
     let round = Round::begin(group);
     // SAFETY: the caller's buffer; it stays until `finish`.
     let exposed = unsafe { round.post_layout(&send) };

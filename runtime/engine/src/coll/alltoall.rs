@@ -8,6 +8,7 @@ use super::blocks::{copy_whole, unpack_inline};
 use super::fold::reserve;
 use super::gather::post_blocks;
 use super::round::{Finish, Posted, Round};
+use super::wide;
 use super::{Blocks, Group};
 use crate::EngineError;
 use crate::datatype::{TypeRef, pack, predefined};
@@ -55,6 +56,10 @@ unsafe fn exchange(
     let mut result = unsafe { copy_whole(receive.block(me), send.block(me)) };
     if size == 1 {
         return result;
+    }
+    if group.shared.spread().is_some() {
+        // SAFETY: the caller's conditions; the own block is in place.
+        return result.and(unsafe { wide::alltoall(group, send, receive) });
     }
     let round = Round::begin(group);
     // SAFETY: the caller's buffers; they stay until `finish`.

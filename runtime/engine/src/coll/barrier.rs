@@ -8,6 +8,7 @@
 
 use super::Group;
 use super::round::{Finish, Round};
+use super::wide;
 use crate::EngineError;
 
 /// Largest group whose members look at each other instead of at a counter.
@@ -18,6 +19,9 @@ const PAIRWISE_MAX: usize = 64;
 /// # Errors
 /// None today; the type is that of the other collectives.
 pub fn barrier(group: &Group<'_>) -> Result<(), EngineError> {
+    if let Some(spread) = group.shared.spread() {
+        return wide::barrier(group, spread);
+    }
     if group.size() > 1 {
         let round = Round::begin(group);
         if group.size() <= PAIRWISE_MAX {

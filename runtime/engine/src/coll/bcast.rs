@@ -6,6 +6,7 @@
 
 use super::Group;
 use super::round::{Finish, Round};
+use super::wide;
 use crate::EngineError;
 use crate::datatype::Layout;
 
@@ -19,6 +20,10 @@ use crate::datatype::Layout;
 pub unsafe fn bcast(group: &Group<'_>, buffer: Layout<'_>, root: u32) -> Result<(), EngineError> {
     if group.size() == 1 {
         return Ok(());
+    }
+    if let Some(spread) = group.shared.spread() {
+        // SAFETY: the caller's conditions.
+        return unsafe { wide::bcast(group, spread, buffer, root) };
     }
     let round = Round::begin(group);
     if group.me == root {

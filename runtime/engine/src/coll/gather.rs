@@ -9,6 +9,7 @@
 use super::blocks::{copy_whole, unpack_inline};
 use super::round::{Finish, Posted, Round};
 use super::shared::INLINE;
+use super::wide;
 use super::{Blocks, Group};
 use crate::EngineError;
 use crate::datatype::{Layout, pack};
@@ -29,6 +30,10 @@ pub unsafe fn gather(
     root: u32,
 ) -> Result<(), EngineError> {
     let (me, root) = (group.me(), root as usize);
+    if group.shared.spread().is_some() {
+        // SAFETY: the caller's conditions.
+        return unsafe { wide::gather(group, send, receive, root) };
+    }
     let Some(receive) = receive.filter(|_| me == root) else {
         let Some(send) = send else { return Ok(()) };
         let round = Round::begin(group);
@@ -77,6 +82,10 @@ pub unsafe fn scatter(
     root: u32,
 ) -> Result<(), EngineError> {
     let (me, root) = (group.me(), root as usize);
+    if group.shared.spread().is_some() {
+        // SAFETY: the caller's conditions.
+        return unsafe { wide::scatter(group, send, receive, root) };
+    }
     let Some(send) = send.filter(|_| me == root) else {
         let Some(receive) = receive else {
             return Ok(());

@@ -48,6 +48,7 @@ mod scan;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 pub use allgather::allgather;
 pub use alltoall::alltoall;

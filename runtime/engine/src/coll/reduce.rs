@@ -11,6 +11,7 @@
 use super::Group;
 use super::fold::{Addresses, Folder, Reduction, Scratch, exchange_addresses, share};
 use super::round::{Finish, Round};
+use super::wide;
 use crate::EngineError;
 use core::ops::Range;
 
@@ -28,6 +29,9 @@ pub unsafe fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), E
         if group.size() == 1 {
             copy_alone(&folder, call);
             return Ok(());
+        }
+        if let Some(spread) = group.shared.spread() {
+            return wide::allreduce(group, spread, &folder, call);
         }
         if !folder.is_small(call.count) {
             let scratch = Scratch::new(&folder, folder.block())?;
@@ -61,6 +65,9 @@ pub unsafe fn reduce(
         if group.size() == 1 {
             copy_alone(&folder, call);
             return Ok(());
+        }
+        if let Some(spread) = group.shared.spread() {
+            return wide::reduce(group, spread, &folder, call, root as usize);
         }
         if !folder.is_small(call.count) {
             let scratch = Scratch::new(&folder, folder.block())?;
@@ -159,6 +166,9 @@ pub unsafe fn reduce_scatter(
                 },
             );
             return Ok(());
+        }
+        if group.shared.spread().is_some() {
+            return wide::reduce_scatter(group, &folder, call, counts);
         }
         if !folder.is_small(total) {
             return scatter_large(group, &folder, call, range);

@@ -9,6 +9,7 @@
 use super::Group;
 use super::fold::{Addresses, Folder, Reduction, Scratch, exchange_addresses, share};
 use super::round::{Finish, Round};
+use super::wide;
 use crate::EngineError;
 
 /// Whether a member's own operand is part of its result.
@@ -36,6 +37,9 @@ pub unsafe fn scan(group: &Group<'_>, call: &Reduction<'_>, kind: Scan) -> Resul
                 folder.copy(input, call.output, call.count);
             }
             return Ok(());
+        }
+        if group.shared.spread().is_some() {
+            return wide::scan(group, &folder, call, kind);
         }
         if !folder.is_small(call.count) {
             return scan_by_shares(group, &folder, call, kind);

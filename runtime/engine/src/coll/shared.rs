@@ -12,10 +12,12 @@
 //! * An owner overwrites the entry of round *m* only when every member has completed *m*.
 //! * `completed` and each entry's `round` only grow.
 
+use super::wide::Spread;
 use crate::node::Node;
 use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use cohort_base::Peer;
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core::alloc::Layout;
@@ -69,6 +71,8 @@ pub struct CommShared {
     slots: NonNull<Slot>,
     size: u32,
     left: AtomicU32,
+    /// Where the members live, if not all on this node. The slots are then those of `Spread::inner`.
+    spread: Option<Spread>,
     /// Members that wait for completions.
     pub(super) watchers: CacheLine<AtomicU32>,
     /// Arrivals at the barriers of large groups, all of them together.
@@ -84,7 +88,17 @@ unsafe impl Send for CommShared {}
 unsafe impl Sync for CommShared {}
 
 impl CommShared {
-    fn new(node: &'static Node, context: u32, size: u32) -> Self {
+    fn new(node: &'static Node, context: u32, members: &[Peer]) -> Self {
+        let spread = Spread::of(node, context, members);
+        let here = spread.as_ref().map(Spread::members_here);
+        let size = here.unwrap_or(members.len()) as u32;
+        let mut shared = Self::within_node(node, context, size);
+        shared.spread = spread;
+        shared
+    }
+
+    /// What `size` members of one node share.
+    pub(super) fn within_node(node: &'static Node, context: u32, size: u32) -> Self {
         let layout = Self::layout(size);
         // SAFETY: the layout is not empty: a communicator has a member.
         let slots = unsafe { alloc_zeroed(layout) }.cast::<Slot>();
@@ -98,6 +112,7 @@ impl CommShared {
             slots,
             size,
             left: AtomicU32::new(0),
+            spread: None,
             watchers: CacheLine(AtomicU32::new(0)),
             arrivals: CacheLine(AtomicU64::new(0)),
             barriers: CacheLine(AtomicU64::new(0)),
@@ -123,7 +138,13 @@ impl CommShared {
         });
     }
 
-    /// Number of members.
+    /// Where the members live, if not all on one node.
+    #[inline]
+    pub(super) fn spread(&self) -> Option<&Spread> {
+        self.spread.as_ref()
+    }
+
+    /// Number of members on this node.
     #[must_use]
     pub fn size(&self) -> u32 {
         self.size
@@ -144,10 +165,10 @@ impl Drop for CommShared {
 
 impl Node {
     /// The shared part of the communicator with this (collective) context number; the first
-    /// member that asks makes it. Each of the `size` members asks once and later calls
+    /// member that asks makes it. Each of the `members` on this node asks once and later calls
     /// [`CommShared::leave`] once. Owner-only.
     #[must_use]
-    pub fn comm_shared(&'static self, context: u32, size: u32) -> &'static CommShared {
+    pub fn comm_shared(&'static self, context: u32, members: &[Peer]) -> &'static CommShared {
         TABLE.with(|list| {
             let found = list.iter().copied().find(|shared| {
                 // SAFETY: members of the list live until their last `leave` removes them.
@@ -155,7 +176,7 @@ impl Node {
                 shared.context == context && core::ptr::eq(shared.node, self)
             });
             let shared = found.unwrap_or_else(|| {
-                let shared = Box::new(CommShared::new(self, context, size));
+                let shared = Box::new(CommShared::new(self, context, members));
                 let shared = NonNull::from(Box::leak(shared));
                 list.push(shared);
                 shared

@@ -199,6 +199,15 @@ impl TypeRef {
         Self(Reference::Counted(Arc::new(datatype)))
     }
 
+    /// A reference that does not count.
+    ///
+    /// # Safety
+    /// The type outlives the reference and its clones.
+    pub(crate) unsafe fn borrowed(datatype: &Type) -> Self {
+        // SAFETY: the caller's promise.
+        Self::of_static(unsafe { &*core::ptr::from_ref(datatype) })
+    }
+
     /// Whether both refer to the same type object.
     #[must_use]
     pub fn same(&self, other: &Self) -> bool {

@@ -1,9 +1,10 @@
 //! Collectives that move data: bcast, gather, scatter, allgather, alltoall.
 
 use super::data::{Buffer, Random, int_layouts};
-use super::on_ranks;
+use super::{on_node, on_ranks};
 use crate::coll::{Blocks, allgather, alltoall, bcast, gather, scatter};
 use crate::datatype::TypeRef;
+use crate::node::Node;
 use crate::{EngineError, coll::barrier};
 use std::vec;
 use std::vec::Vec;
@@ -304,7 +305,7 @@ fn typed_blocks() {
 
 #[test]
 fn a_longer_message_is_cut_and_reported() {
-    on_ranks(3, |group| {
+    on_node(Node::for_test(3), |group| {
         for count in [4, 400] {
             let datatype = &int_layouts(1)[0];
             let sent = message(0, 0, count as usize, 0);

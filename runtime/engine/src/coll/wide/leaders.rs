@@ -1,0 +1,132 @@
+//! Collectives in which one member of each node speaks for all of them.
+//!
+//! The members of a node share memory, so what they have to say to each other goes the way of
+//! collectives within a node; only the leaders send messages.
+
+use super::moving::{meet, pass_on};
+use super::reducing;
+use super::script::{Line, Script};
+use super::{Group, Spread};
+use crate::EngineError;
+use crate::coll::fold::{Folder, Scratch};
+use crate::coll::{self, Reduction};
+use crate::datatype::Layout;
+use crate::op::Op;
+
+/// Barrier: the node's members, then the leaders, then the node's members again.
+pub(in crate::coll) fn barrier(group: &Group<'_>, spread: &Spread) -> Result<(), EngineError> {
+    let inner = spread.inner(group);
+    let leaders = spread.leaders(0);
+    coll::barrier(&inner)?;
+    if leaders[spread.here()] == group.me() {
+        meet(group, Line::of(&leaders, spread.here()))?;
+    }
+    coll::barrier(&inner)
+}
+
+/// Broadcast: to the leaders, and from each within its node.
+///
+/// # Safety
+/// As [`bcast`](crate::coll::bcast).
+pub(in crate::coll) unsafe fn bcast(
+    group: &Group<'_>,
+    spread: &Spread,
+    buffer: Layout<'_>,
+    root: u32,
+) -> Result<(), EngineError> {
+    let leaders = spread.leaders(root as usize);
+    let leader = leaders[spread.here()];
+    let mut outcome = Ok(());
+    if leader == group.me() {
+        let mut script = Script::new(group, None);
+        let line = Line::of(&leaders, spread.here());
+        pass_on(&mut script, line, buffer, spread.home(root as usize));
+        // SAFETY: the caller's promise.
+        outcome = unsafe { script.run() };
+    }
+    let inner = spread.inner(group);
+    // SAFETY: the caller's promise.
+    outcome.and(unsafe { coll::bcast(&inner, buffer, spread.place_here(leader)) })
+}
+
+/// Whether nodes may be folded one after the other: the order of operands does not matter, or is kept.
+fn folds_by_node(op: Op<'_>, spread: &Spread) -> bool {
+    op.commutative() || spread.is_in_order()
+}
+
+/// Allreduce: within the node, among the leaders, and back.
+///
+/// # Safety
+/// As [`allreduce`](crate::coll::allreduce).
+pub(in crate::coll) unsafe fn allreduce(
+    group: &Group<'_>,
+    spread: &Spread,
+    folder: &Folder<'_>,
+    call: &Reduction<'_>,
+) -> Result<(), EngineError> {
+    if !folds_by_node(call.op, spread) {
+        // SAFETY: the caller's promise.
+        return unsafe { reducing::allreduce(group, Line::all(group), folder, call) };
+    }
+    let inner = spread.inner(group);
+    let leaders = spread.leaders(0);
+    // SAFETY: the caller's promise; the leader's output is its operand in the second step.
+    unsafe {
+        coll::reduce(&inner, call, 0)?;
+        let mut outcome = Ok(());
+        if leaders[spread.here()] == group.me() {
+            let line = Line::of(&leaders, spread.here());
+            let in_place = Reduction {
+                input: None,
+                ..*call
+            };
+            outcome = reducing::allreduce(group, line, folder, &in_place);
+        }
+        outcome.and(coll::bcast(
+            &inner,
+            folder.layout(call.output, call.count),
+            0,
+        ))
+    }
+}
+
+/// Reduce: within the node, and among the leaders to the root's.
+///
+/// # Safety
+/// As [`reduce`](crate::coll::reduce).
+pub(in crate::coll) unsafe fn reduce(
+    group: &Group<'_>,
+    spread: &Spread,
+    folder: &Folder<'_>,
+    call: &Reduction<'_>,
+    root: usize,
+) -> Result<(), EngineError> {
+    if !folds_by_node(call.op, spread) {
+        let line = Line::all(group);
+        // SAFETY: the caller's promise.
+        return unsafe { reducing::reduce(group, line, folder, call, root) };
+    }
+    let leaders = spread.leaders(root);
+    let leader = leaders[spread.here()];
+    let (is_leader, is_root) = (group.me() == leader, group.me() == root);
+    // Only the root has an output.
+    let scratch = match is_leader && !is_root {
+        true => Some(Scratch::new(folder, call.count)?),
+        false => None,
+    };
+    let output = scratch.as_ref().map_or(call.output, |it| it.base);
+    // SAFETY: the caller's promise; the leader's output is its operand in the second step.
+    unsafe {
+        let here = Reduction { output, ..*call };
+        coll::reduce(&spread.inner(group), &here, spread.place_here(leader))?;
+        if !is_leader {
+            return Ok(());
+        }
+        let in_place = Reduction {
+            input: None,
+            ..here
+        };
+        let line = Line::of(&leaders, spread.here());
+        reducing::reduce(group, line, folder, &in_place, spread.home(root))
+    }
+}

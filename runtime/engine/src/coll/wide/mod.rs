@@ -1,0 +1,25 @@
+//! Collectives of communicators whose members live on several nodes.
+//!
+//! An algorithm is a [`Script`]: messages to and from other members, copies and folds, in stages. A
+//! script can be run by a member that waits for it, step by step.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `spread` | which members live where |
+//! | `script` | stages and who runs them |
+//! | `moving`, `reducing` | scripts in which members speak for themselves |
+//! | `leaders` | one member of each node speaks for all of them |
+
+mod leaders;
+mod moving;
+mod reducing;
+mod script;
+mod spread;
+
+pub(super) use leaders::{allreduce, barrier, bcast, reduce};
+pub(super) use moving::{allgather, alltoall, gather, scatter};
+pub(super) use reducing::{reduce_scatter, scan};
+pub(super) use spread::Spread;
+
+use super::Group;
+use script::Script;

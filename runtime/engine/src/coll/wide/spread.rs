@@ -1,0 +1,108 @@
+//! Which members of a communicator live where.
+
+use crate::coll::{CommShared, Group};
+use crate::node::Node;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use cohort_base::Peer;
+
+/// Where the members of a communicator live that spans nodes, as one of these nodes sees it. Nodes
+/// are numbered in the order of their first members, so all nodes number them alike.
+pub(in crate::coll) struct Spread {
+    /// The members of each node, in ascending order.
+    nodes: Vec<Vec<u32>>,
+    /// The node of each member.
+    homes: Vec<u32>,
+    /// This node.
+    here: u32,
+    /// This node's members.
+    local: Vec<Peer>,
+    /// What this node's members share.
+    inner: Box<CommShared>,
+}
+
+impl Spread {
+    /// Where `members` live; `None` if all live on `node`.
+    pub(in crate::coll) fn of(node: &'static Node, context: u32, members: &[Peer]) -> Option<Self> {
+        if members.iter().all(|&member| node.local(member).is_some()) {
+            return None;
+        }
+        let mut numbers: Vec<(u32, u32)> = Vec::new();
+        let mut nodes: Vec<Vec<u32>> = Vec::new();
+        let mut homes = vec![0; members.len()];
+        for (member, &peer) in members.iter().enumerate() {
+            let home = node.home_node(peer);
+            // Consecutive members tend to share a node: look at the newest first.
+            let known = numbers.iter().rev().find(|&&(id, _)| id == home);
+            let number = known.map_or(nodes.len() as u32, |&(_, number)| number);
+            if number as usize == nodes.len() {
+                numbers.push((home, number));
+                nodes.push(Vec::new());
+            }
+            nodes[number as usize].push(member as u32);
+            homes[member] = number;
+        }
+        let is_here = |place: &&(u32, u32)| place.0 == node.boot().node;
+        let here = numbers
+            .iter()
+            .find(is_here)
+            .map_or(0, |&(_, number)| number);
+        let local: Vec<Peer> = nodes[here as usize]
+            .iter()
+            .map(|&member| members[member as usize])
+            .collect();
+        let inner = CommShared::within_node(node, context, local.len() as u32);
+        Some(Self {
+            nodes,
+            homes,
+            here,
+            local,
+            inner: Box::new(inner),
+        })
+    }
+
+    /// Members on this node.
+    pub(in crate::coll) fn members_here(&self) -> usize {
+        self.local.len()
+    }
+
+    /// The member that speaks for each node: the first, but `root` for its own.
+    pub(super) fn leaders(&self, root: usize) -> Vec<usize> {
+        let first = |members: &Vec<u32>| members[0] as usize;
+        let mut leaders: Vec<usize> = self.nodes.iter().map(first).collect();
+        leaders[self.homes[root] as usize] = root;
+        leaders
+    }
+
+    /// The place of a member's node among the leaders.
+    pub(super) fn home(&self, member: usize) -> usize {
+        self.homes[member] as usize
+    }
+
+    /// This node's place among the leaders.
+    pub(super) fn here(&self) -> usize {
+        self.here as usize
+    }
+
+    /// The place of a member of this node in the group of its members.
+    pub(super) fn place_here(&self, member: usize) -> u32 {
+        let place = self.nodes[self.here()].binary_search(&(member as u32));
+        place.expect("the member lives here") as u32
+    }
+
+    /// Whether every node has consecutive members.
+    pub(super) fn is_in_order(&self) -> bool {
+        self.nodes.concat().is_sorted()
+    }
+
+    /// The group of this node's members, as the caller sees it.
+    pub(super) fn inner<'a>(&'a self, group: &Group<'a>) -> Group<'a> {
+        Group {
+            me: self.place_here(group.me()),
+            world: &self.local,
+            shared: &self.inner,
+            ..*group
+        }
+    }
+}
