@@ -9,6 +9,7 @@
 //! | `c/`        | `tests/programs/c/*.c` by their `//#` directives             | [`programs`]  |
 //! | `faults/`   | killed and aborting ranks                                    | [`faults`]    |
 //! | `binaries/` | unmodified third-party binaries                              | [`binaries`]  |
+//! | `tools/`    | profiling tools between a program and MPI                    | [`profiling`] |
 //! | `nodes/`    | jobs of several nodes, in network namespaces                 | [`nodes`]     |
 //! | `mpi4py/`   | mpi4py's own suite, as `tests/suites/mpi4py.toml` lays it out | [`mpi4py`]    |
 
@@ -19,6 +20,7 @@ mod faults;
 mod mpi4py;
 mod nodes;
 mod place;
+mod profiling;
 mod programs;
 mod tidy;
 
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
     trials.extend(programs::trials());
     trials.extend(faults::trials());
     trials.extend(binaries::trials());
+    trials.extend(profiling::trials());
     trials.extend(nodes::trials());
     trials.extend(mpi4py::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
