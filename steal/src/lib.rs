@@ -12,7 +12,7 @@
 //! | [`park`] | how a waiting rank sleeps without losing a wake-up |
 //! | [`idle`] | which ranks sleep, so that a sender can wake one of them |
 //! | [`victim`] | in which order a worker tries the others, from measured locality |
-//! | [`policy`] | who progresses whom: `steal`, `none`, `thread` |
+//! | [`policy`] | who progresses whom: one file per answer |
 //! | [`stats`] | the counters behind `COHORT_STATS` |
 //!
 //! **Stealable**: `no_std`, no thread-local data, no libc call, no allocation.

@@ -4,9 +4,11 @@
 //! policies run in the same binary. To a policy, the engine is a set of [`Victims`].
 
 mod none;
+mod signal;
 mod steal;
 mod thread;
 
+pub use signal::Pace;
 pub use steal::{Worker, steal_round, steal_step};
 
 use crate::TaskKind;
@@ -40,26 +42,42 @@ pub trait Victims {
     fn try_progress(&self, rank: LocalRank, kind: TaskKind) -> Outcome;
 }
 
-/// The answers of one `COHORT_PROGRESS` setting. Stateless; stealable.
+/// The answers of one `COHORT_PROGRESS` setting. Stateless; stealable. What a policy does not
+/// answer is a no.
 pub trait ProgressPolicy: Sync {
     /// The setting's value.
     fn name(&self) -> &'static str;
 
     /// Whether a waiting rank progresses others.
-    fn may_steal(&self) -> bool;
+    fn may_steal(&self) -> bool {
+        false
+    }
 
     /// Whether a sender that posts a rendezvous to a busy owner wakes a sleeping worker.
-    fn wakes_worker_on_rendezvous(&self) -> bool;
+    fn wakes_worker_on_rendezvous(&self) -> bool {
+        false
+    }
 
     /// Whether each rank has a thread that polls its progress.
-    fn has_progress_thread(&self) -> bool;
+    fn has_progress_thread(&self) -> bool {
+        false
+    }
+
+    /// Whether a timer signal interrupts a thread that computes while a long receive waits.
+    fn interrupts_receiver(&self) -> bool {
+        false
+    }
 
     /// What a waiting rank does for others between two looks at its own work.
-    fn step(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome;
+    fn step(&self, _worker: &Worker<'_>, _victims: &dyn Victims) -> Outcome {
+        Outcome::Idle
+    }
 
     /// The last look before a waiting rank sleeps: all victims, near and remote. It may sleep
     /// without a time limit only after [`Outcome::Idle`].
-    fn last_look(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome;
+    fn last_look(&self, _worker: &Worker<'_>, _victims: &dyn Victims) -> Outcome {
+        Outcome::Idle
+    }
 }
 
 /// The policy of a setting.
@@ -69,6 +87,7 @@ pub fn policy(progress: Progress) -> &'static dyn ProgressPolicy {
         Progress::Steal => &steal::Steal,
         Progress::None => &none::None,
         Progress::Thread => &thread::Thread,
+        Progress::Signal => &signal::Signal,
     }
 }
 

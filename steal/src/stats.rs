@@ -26,6 +26,8 @@ pub struct Counters<'a> {
     kinds: [KindCounters; TaskKind::COUNT],
     parks: AtomicU64,
     wakes: AtomicU64,
+    own_turns: AtomicU64,
+    own_hits: AtomicU64,
     victims: &'a [AtomicU64],
 }
 
@@ -55,6 +57,10 @@ pub struct Snapshot {
     pub parks: u64,
     /// How often this rank woke another one.
     pub wakes: u64,
+    /// Turns that a signal or a thread of this rank took while the rank computed.
+    pub own_turns: u64,
+    /// Those of them that moved something.
+    pub own_hits: u64,
 }
 
 impl<'a> Counters<'a> {
@@ -95,6 +101,12 @@ impl<'a> Counters<'a> {
         add(&self.wakes, 1);
     }
 
+    /// Counts one turn of a signal or thread of this rank.
+    pub fn count_own_turn(&self, hit: bool) {
+        add(&self.own_turns, 1);
+        add(&self.own_hits, u64::from(hit));
+    }
+
     /// Hits on one victim.
     #[must_use]
     pub fn hits_on(&self, victim: LocalRank) -> u64 {
@@ -116,6 +128,8 @@ impl<'a> Counters<'a> {
             shm,
             parks: get(&self.parks),
             wakes: get(&self.wakes),
+            own_turns: get(&self.own_turns),
+            own_hits: get(&self.own_hits),
         }
     }
 }

@@ -16,6 +16,8 @@ pub enum Progress {
     None,
     /// One polling thread per rank.
     Thread,
+    /// A timer signal interrupts the application thread while a long receive waits (PEF).
+    Signal,
 }
 
 /// How far from itself a worker looks for victims (`COHORT_STEAL_LOCALITY`).
@@ -60,6 +62,19 @@ pub enum NetNotify {
     Defer,
 }
 
+/// When the `signal` policy interrupts a computing thread (PEF, section III-B).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalPace {
+    /// `COHORT_SIGNAL_PHASE_US`: from the receive to the first turn.
+    pub phase_us: u32,
+    /// `COHORT_SIGNAL_PERIOD_US`: from the first turn to the second.
+    pub period_us: u32,
+    /// `COHORT_SIGNAL_DECAY`: each further interval is so many times as long.
+    pub decay: u32,
+    /// `COHORT_SIGNAL_MAX_TURNS`: turns after the latest receive; 0 is no limit.
+    pub max_turns: u32,
+}
+
 /// The values of all settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -77,6 +92,8 @@ pub struct Settings {
     pub eager_max: usize,
     /// `COHORT_NET_NOTIFY`.
     pub net_notify: NetNotify,
+    /// `COHORT_SIGNAL_*`: the turns of the `signal` policy.
+    pub signal: SignalPace,
     /// `COHORT_STACKSIZE`, bytes; 0 means RLIMIT_STACK.
     pub stack_size: usize,
     /// `COHORT_STATS`: print the counters when the job ends.
@@ -93,6 +110,12 @@ impl Settings {
         wait: WaitMode::Auto,
         eager_max: 16 << 10,
         net_notify: NetNotify::Mirror,
+        signal: SignalPace {
+            phase_us: 2,
+            period_us: 10,
+            decay: 2,
+            max_turns: 64,
+        },
         stack_size: 0,
         stats: false,
     };
@@ -173,17 +196,46 @@ pub static TABLE: &[Row] = &[
     },
     Row {
         name: "COHORT_PROGRESS",
-        values: "steal, none, thread",
+        values: "steal, none, thread, signal",
         default: "steal",
-        help: "who progresses a rank that computes: waiting ranks, nobody, a thread per rank",
+        help: "who progresses a rank that computes: waiting ranks, nobody, a thread per rank, a timer signal",
         set: |s, v| {
             let choices = [
                 ("steal", Progress::Steal),
                 ("none", Progress::None),
                 ("thread", Progress::Thread),
+                ("signal", Progress::Signal),
             ];
             choose(v, &choices).map(|x| s.progress = x)
         },
+    },
+    Row {
+        name: "COHORT_SIGNAL_DECAY",
+        values: "a factor, 1 to 100",
+        default: "2",
+        help: "signal policy: how much longer each further interval between two turns is",
+        set: |s, v| number(v, 1, 100).map(|n| s.signal.decay = n),
+    },
+    Row {
+        name: "COHORT_SIGNAL_MAX_TURNS",
+        values: "a count, 0 to 1000000",
+        default: "64",
+        help: "signal policy: turns for one receive; 0 is no limit",
+        set: |s, v| number(v, 0, 1000000).map(|n| s.signal.max_turns = n),
+    },
+    Row {
+        name: "COHORT_SIGNAL_PERIOD_US",
+        values: "microseconds, 1 to 1000000",
+        default: "10",
+        help: "signal policy: from the first turn to the second",
+        set: |s, v| number(v, 1, 1000000).map(|n| s.signal.period_us = n),
+    },
+    Row {
+        name: "COHORT_SIGNAL_PHASE_US",
+        values: "microseconds, 1 to 1000000",
+        default: "2",
+        help: "signal policy: from a receive to the first turn",
+        set: |s, v| number(v, 1, 1000000).map(|n| s.signal.phase_us = n),
     },
     Row {
         name: "COHORT_STACKSIZE",
@@ -344,6 +396,11 @@ fn choose<T: Copy>(value: &str, choices: &[(&str, T)]) -> Option<T> {
         .iter()
         .find(|(name, _)| *name == value)
         .map(|&(_, choice)| choice)
+}
+
+/// A number between two bounds, both included.
+fn number(value: &str, least: u32, most: u32) -> Option<u32> {
+    value.parse().ok().filter(|n| (least..=most).contains(n))
 }
 
 /// Whether a text may be the name of a provider, an interface or an address.

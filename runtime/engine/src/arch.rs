@@ -2,12 +2,22 @@
 
 use core::arch::asm;
 use core::ffi::c_void;
+use core::ptr::null;
 
 /// System call numbers.
+const SYS_RT_SIGACTION: u64 = 13;
 const SYS_RT_SIGPROCMASK: u64 = 14;
+const SYS_RT_SIGRETURN: u64 = 15;
+const SYS_PPOLL: u64 = 271;
 const SYS_CLONE: u64 = 56;
 const SYS_EXIT: u64 = 60;
+const SYS_TIMER_CREATE: u64 = 222;
+const SYS_TIMER_SETTIME: u64 = 223;
+const SYS_TIMER_DELETE: u64 = 226;
 const SYS_EXIT_GROUP: u64 = 231;
+
+/// A clock that does not jump.
+const CLOCK_MONOTONIC: u64 = 1;
 
 /// How `rt_sigprocmask` changes the mask.
 const SIG_SETMASK: u64 = 2;
@@ -121,4 +131,134 @@ fn change_signals(mask: u64) -> u64 {
         );
     }
     before
+}
+
+/// Flags of [`SignalAction`].
+const SA_SIGINFO: u64 = 0x4;
+const SA_RESTORER: u64 = 0x0400_0000;
+const SA_RESTART: u64 = 0x1000_0000;
+
+/// The kernel's record of what a signal does.
+#[repr(C)]
+pub(crate) struct SignalAction {
+    handler: *const c_void,
+    flags: u64,
+    restorer: *const c_void,
+    blocked: u64,
+}
+
+impl SignalAction {
+    /// A handler with three arguments, on the stack of the interrupted thread, that blocks all signals and
+    /// restarts system calls.
+    pub(crate) fn new(handler: *const c_void) -> Self {
+        Self {
+            handler,
+            flags: SA_SIGINFO | SA_RESTORER | SA_RESTART,
+            restorer: return_from_signal as *const c_void,
+            blocked: !0,
+        }
+    }
+
+    /// Whether nobody handles or ignores the signal.
+    pub(crate) fn is_default(&self) -> bool {
+        self.handler.is_null()
+    }
+}
+
+/// Where a handler returns to. Debuggers know these very instructions.
+#[unsafe(naked)]
+unsafe extern "C" fn return_from_signal() {
+    core::arch::naked_asm!("mov rax, {number}", "syscall", number = const SYS_RT_SIGRETURN)
+}
+
+/// Sets what `signal` does in the calling process, if `action` is given, and returns what it did before;
+/// `None` if the kernel refuses.
+pub(crate) fn signal_action(signal: u32, action: Option<&SignalAction>) -> Option<SignalAction> {
+    let mut before = SignalAction {
+        handler: null(),
+        flags: 0,
+        restorer: null(),
+        blocked: 0,
+    };
+    let action = action.map_or(null(), core::ptr::from_ref);
+    let arguments = [
+        u64::from(signal),
+        action.addr() as u64,
+        (&raw mut before).addr() as u64,
+        size_of::<u64>() as u64,
+    ];
+    // SAFETY: both records are valid for the call.
+    let result = unsafe { system_call(SYS_RT_SIGACTION, arguments) };
+    (result == 0).then_some(before)
+}
+
+/// Makes a timer of the monotonic clock that notifies as the `sigevent` says, and returns its number.
+pub(crate) fn timer_create(event: *const c_void) -> Option<i32> {
+    let mut timer = 0_i32;
+    let arguments = [
+        CLOCK_MONOTONIC,
+        event.addr() as u64,
+        (&raw mut timer).addr() as u64,
+        0,
+    ];
+    // SAFETY: both records are valid for the call.
+    let result = unsafe { system_call(SYS_TIMER_CREATE, arguments) };
+    (result == 0).then_some(timer)
+}
+
+/// Lets a timer end once after so many nanoseconds; 0 stops it. One that does not exist is passed over.
+pub(crate) fn timer_set(timer: i32, nanoseconds: u64) {
+    const SECOND: u64 = 1_000_000_000;
+    let times = [0, 0, nanoseconds / SECOND, nanoseconds % SECOND];
+    // SAFETY: the times are valid for the call; a timer that is gone only gives an error.
+    unsafe {
+        system_call(
+            SYS_TIMER_SETTIME,
+            [timer as u64, 0, (&raw const times).addr() as u64, 0],
+        )
+    };
+}
+
+/// Deletes a timer. One that does not exist is passed over.
+pub(crate) fn timer_delete(timer: i32) {
+    // SAFETY: no memory is involved.
+    unsafe { system_call(SYS_TIMER_DELETE, [timer as u64, 0, 0, 0]) };
+}
+
+/// Waits for descriptors with the signals of `blocked` blocked, at most for `time` (null: without end), where
+/// the kernel leaves what is left. Returns as `ppoll`, errors as negative numbers.
+///
+/// # Safety
+/// `descriptors` is the address of `count` records of `poll`; `time` is valid or null.
+pub(crate) unsafe fn poll<T>(descriptors: u64, count: u64, time: *mut T, blocked: u64) -> i64 {
+    let arguments = [
+        descriptors,
+        count,
+        time.addr() as u64,
+        (&raw const blocked).addr() as u64,
+    ];
+    // SAFETY: the caller's promise. The fifth argument, the size of the mask, is that of all calls.
+    unsafe { system_call(SYS_PPOLL, arguments) }
+}
+
+/// # Safety
+/// The arguments are what the system call expects; a fifth one is the size of a mask of signals.
+unsafe fn system_call(number: u64, arguments: [u64; 4]) -> i64 {
+    let result: i64;
+    // SAFETY: the caller's promise; the kernel changes rax, rcx and r11 only.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") size_of::<u64>(),
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack)
+        );
+    }
+    result
 }

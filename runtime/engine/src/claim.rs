@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(crate) receivers_waited_for: u32,
     /// Where the next poll of all rings begins.
     pub(crate) first_ring: u32,
+    /// Posted receives that the program left behind and the policy watches for.
+    pub(crate) watched: u32,
     /// What is under way with remote peers.
     pub(crate) net: NetState,
     /// Why this rank expects progress, by kind: posted receives (counted once), receivers waited for,
@@ -59,6 +61,7 @@ impl State {
             awaiting: List::EMPTY,
             receivers_waited_for: 0,
             first_ring: 0,
+            watched: 0,
             net: NetState::new(links),
             reasons: [0; TaskKind::COUNT],
             outboxes,
@@ -191,7 +194,13 @@ impl<'rank> Claim<'rank> {
     #[inline]
     pub(crate) unsafe fn unpost_receive(&mut self, request: *mut Request) {
         // SAFETY: the caller's promise.
-        unsafe { self.state().posted.remove(request) };
+        unsafe {
+            self.state().posted.remove(request);
+            if (*request).watched {
+                (*request).watched = false;
+                self.state().watched -= 1;
+            }
+        }
         if self.state().posted.is_empty() {
             self.expect_less(TaskKind::Shm);
         }

@@ -72,6 +72,8 @@ mod ring;
 mod rounds;
 mod shares;
 #[cfg(not(loom))]
+pub mod signal;
+#[cfg(not(loom))]
 pub mod wait;
 
 #[cfg(not(loom))]

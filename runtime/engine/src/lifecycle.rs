@@ -12,8 +12,12 @@ use cohort_base::text::say;
 /// simply progresses inside its own calls.
 pub fn begin(rank: &'static Rank) {
     net::open(rank);
-    if rank.node().policy().has_progress_thread() {
+    let policy = rank.node().policy();
+    if policy.has_progress_thread() {
         rank.poller().start(rank);
+    }
+    if policy.interrupts_receiver() {
+        rank.parasite().install();
     }
 }
 
@@ -22,6 +26,7 @@ pub fn begin(rank: &'static Rank) {
 pub fn end(rank: &'static Rank) {
     net::close(rank);
     rank.poller().stop(rank);
+    rank.parasite().remove();
 }
 
 /// Ends the calling rank, and with it the job, with this exit code (`MPI_Abort`); `text` goes

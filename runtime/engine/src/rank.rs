@@ -7,6 +7,7 @@ use crate::node::Node;
 use crate::outbox::Outbox;
 use crate::poller::Poller;
 use crate::request::{Request, RequestRef};
+use crate::signal::Parasite;
 use cohort_alloc::Heap;
 use cohort_base::boot::{CpuPlace, RankBoot};
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
@@ -48,6 +49,7 @@ pub struct Rank {
     last_fruitless: AtomicU64,
     inbox: Inbox,
     poller: Poller,
+    parasite: Parasite,
     heap: Heap,
     /// The request of every eager send.
     sent: UnsafeCell<Request>,
@@ -96,6 +98,7 @@ impl Rank {
             last_fruitless: AtomicU64::new(0),
             inbox: parts.inbox,
             poller: Poller::new(),
+            parasite: Parasite::new(),
             heap: Heap::new(),
             sent: UnsafeCell::new(Request::sent()),
             state: UnsafeCell::new(State::new(parts.outboxes, parts.links)),
@@ -241,6 +244,15 @@ impl Rank {
 
     pub(crate) fn poller(&self) -> &Poller {
         &self.poller
+    }
+
+    pub(crate) fn parasite(&self) -> &Parasite {
+        &self.parasite
+    }
+
+    /// The same rank: ranks are never unmade.
+    pub(crate) fn forever(&self) -> &'static Self {
+        self.node.rank(self.id)
     }
 
     /// Whether some task progresses this rank, or its owner is about to.

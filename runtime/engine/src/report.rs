@@ -48,6 +48,18 @@ fn report_rank(rank: &Rank, fd: i32) {
     if counts.net.attempts > 0 {
         report_kind(rank, fd, "net", &counts.net, 0, 0);
     }
+    if counts.own_turns > 0 {
+        say(
+            fd,
+            format_args!(
+                "{:>5}  own {:>12} {:>10} {:>12}\n",
+                rank.id(),
+                counts.own_turns,
+                counts.own_hits,
+                counts.own_turns - counts.own_hits,
+            ),
+        );
+    }
     if counts.shm.attempts + counts.parks + counts.wakes > 0 {
         report_kind(rank, fd, "shm", &counts.shm, counts.parks, counts.wakes);
     }

@@ -72,6 +72,8 @@ pub struct Request {
     state: AtomicU32,
     pub(crate) queue: Queue,
     pub(crate) owned: Owned,
+    /// Whether the policy watches for this receive's message; it is posted then.
+    pub(crate) watched: bool,
     status: UnsafeCell<Status>,
     /// The copy job of a matched rendezvous send: the sender's reference to it.
     pub(crate) job: AtomicPtr<Job>,
@@ -130,6 +132,7 @@ impl Request {
             state: AtomicU32::new(PENDING),
             queue: Queue::No,
             owned: Owned::No,
+            watched: false,
             status: UnsafeCell::new(Status::EMPTY),
             job: AtomicPtr::new(null_mut()),
             owner: claim.rank(),
@@ -164,6 +167,7 @@ impl Request {
             state: AtomicU32::new(COMPLETE),
             queue: Queue::No,
             owned: Owned::Permanent,
+            watched: false,
             status: UnsafeCell::new(Status::EMPTY),
             job: AtomicPtr::new(null_mut()),
             owner: core::ptr::null(),

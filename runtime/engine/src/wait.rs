@@ -82,6 +82,18 @@ pub fn until_with(rank: &Rank, kind: WaitKind, done: impl FnMut(&mut Claim<'_>) 
 pub(crate) fn until_claimed<'rank>(
     claim: Claim<'rank>,
     _kind: WaitKind,
+    done: impl FnMut(&mut Claim<'_>) -> bool,
+) -> Claim<'rank> {
+    let parasite = claim.rank().parasite();
+    parasite.suspend();
+    let mut claim = take_turns(claim, done);
+    parasite.resume(&mut claim);
+    claim
+}
+
+/// [`until_claimed`] without a thought of the policy's timers.
+fn take_turns<'rank>(
+    claim: Claim<'rank>,
     mut done: impl FnMut(&mut Claim<'_>) -> bool,
 ) -> Claim<'rank> {
     let rank = claim.rank();

@@ -38,10 +38,6 @@ impl ProgressPolicy for Steal {
         true
     }
 
-    fn has_progress_thread(&self) -> bool {
-        false
-    }
-
     fn step(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
         steal_step(worker, victims)
     }

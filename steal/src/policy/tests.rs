@@ -209,19 +209,27 @@ fn counters_add_up() {
 
 #[test]
 fn each_setting_has_its_policy() {
-    let facts = [Progress::Steal, Progress::None, Progress::Thread].map(|progress| {
+    let all = [
+        Progress::Steal,
+        Progress::None,
+        Progress::Thread,
+        Progress::Signal,
+    ];
+    let facts = all.map(|progress| {
         let policy = policy(progress);
         (
             policy.name(),
             policy.may_steal(),
             policy.wakes_worker_on_rendezvous(),
             policy.has_progress_thread(),
+            policy.interrupts_receiver(),
         )
     });
     let expected = [
-        ("steal", true, true, false),
-        ("none", false, false, false),
-        ("thread", false, false, true),
+        ("steal", true, true, false, false),
+        ("none", false, false, false, false),
+        ("thread", false, false, true, false),
+        ("signal", false, false, false, true),
     ];
     assert_eq!(facts, expected);
 }
@@ -231,7 +239,7 @@ fn policies_that_do_not_steal_try_nobody() {
     let (mut storage, counters) = (Vec::new(), Counters::default());
     let worker = Worker::new(order(2, 2, &mut storage), &counters, &Settings::DEFAULT);
     let node = Node::quiet(2).with(1, TaskKind::Shm, HIT);
-    for progress in [Progress::None, Progress::Thread] {
+    for progress in [Progress::None, Progress::Thread, Progress::Signal] {
         assert_eq!(policy(progress).step(&worker, &node), Outcome::Idle);
     }
     assert_eq!(node.tried(), []);

@@ -1,7 +1,7 @@
 //! `thread`: one thread per rank polls that rank's progress, as in MPICH and MVAPICH with
 //! asynchronous progress. The thread itself is the engine's; waiting ranks help nobody.
 
-use super::{Outcome, ProgressPolicy, Victims, Worker};
+use super::ProgressPolicy;
 
 /// `COHORT_PROGRESS=thread`.
 #[derive(Debug)]
@@ -12,23 +12,7 @@ impl ProgressPolicy for Thread {
         "thread"
     }
 
-    fn may_steal(&self) -> bool {
-        false
-    }
-
-    fn wakes_worker_on_rendezvous(&self) -> bool {
-        false
-    }
-
     fn has_progress_thread(&self) -> bool {
         true
-    }
-
-    fn step(&self, _worker: &Worker<'_>, _victims: &dyn Victims) -> Outcome {
-        Outcome::Idle
-    }
-
-    fn last_look(&self, _worker: &Worker<'_>, _victims: &dyn Victims) -> Outcome {
-        Outcome::Idle
     }
 }

@@ -1,6 +1,6 @@
 // MPI_Abort in one rank ends the ranks that wait, with its code.
 //# ranks: 1 2 4
-//# progress: steal, none, thread
+//# progress: steal, none, thread, signal
 //# wait: auto, park
 //# exit: 42
 //# timeout: 10

@@ -2,7 +2,7 @@
 // from nothing to more than any eager limit and for every root.
 //# ranks: 1 2 3 4 8
 //# abi: mpich, mpi5, mpi5-wheel
-//# progress: steal, none, thread
+//# progress: steal, none, thread, signal
 #include "check.h"
 static int *out, *in;
 

@@ -10,7 +10,7 @@
 // so that in each stage some wait for others.
 // Arguments: stages (24), side of a rank's tile in cells (1024).
 //# ranks: 1 2 4
-//# progress: steal, none, thread
+//# progress: steal, none, thread, signal
 //# args: 6 256
 //# stdout: communication hidden
 #include "check.h"

@@ -5,6 +5,7 @@ use super::message::{Incoming, Outgoing};
 use crate::arguments::{Call, Outcome, engine_error, on_comm, output};
 use crate::request::{Operation, State};
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
+use cohort_engine::signal::leave_behind;
 use cohort_engine::{Claim, RequestRef, SendMode, Status};
 use core::ffi::{c_int, c_void};
 
@@ -133,6 +134,7 @@ pub unsafe extern "C" fn irecv<A: Abi, C: Count>(
                 Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
             let claim = &mut call.rank().enter();
             let started = message.start(claim).map_err(engine_error)?;
+            leave_behind(claim, started);
             publish(call, claim, started, comm, request)
         })
     }

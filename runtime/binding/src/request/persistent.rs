@@ -5,6 +5,7 @@ use crate::arguments::{Call, Comm, Outcome, engine_error, length, on_comm, on_pr
 use crate::p2p::{Incoming, Outgoing, Owners, post_buffered};
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
+use cohort_engine::signal::leave_behind;
 use cohort_engine::{Claim, RequestRef, SendMode, Status};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
@@ -63,7 +64,11 @@ impl Persistent {
                     RequestRef::completed(claim, Status::EMPTY).ok_or(neutral::ERR_NO_MEM)?
                 }
                 Plan::Send(message, mode) => message.start(claim, *mode).map_err(engine_error)?,
-                Plan::Receive(message) => message.start(claim).map_err(engine_error)?,
+                Plan::Receive(message) => {
+                    let started = message.start(claim).map_err(engine_error)?;
+                    leave_behind(claim, started);
+                    started
+                }
             }
         };
         self.active.set(Some(request));

@@ -18,6 +18,7 @@ use crate::list::{Linked, Links};
 use crate::message::Status;
 use crate::protocol::Offer;
 use crate::protocol::rendezvous::copy_range;
+use crate::rank::Rank;
 use crate::request::Request;
 use crate::shares::Shares;
 use cohort_alloc::Heap;
@@ -43,6 +44,7 @@ pub(crate) const IN_JOBS: u8 = 0;
 pub(crate) struct Job {
     shares: Shares,
     offer: Offer,
+    sender: &'static Rank,
     receive: *mut Request,
     status: Status,
     links: Links<Self>,
@@ -81,14 +83,15 @@ impl Job {
         // SAFETY: the block is fresh; the offer's request is pending, so that it and its
         // owner are valid, until the job's last chunk is finished.
         unsafe {
+            let sender = (*offer.request).owner().forever();
             job.write(Self {
                 shares: Shares::new(bytes, chunk, 2),
                 offer,
+                sender,
                 receive,
                 status,
                 links: Links::NONE,
             });
-            let sender = (*offer.request).owner();
             claim.state().jobs.push(job);
             claim.expect_more(TaskKind::Shm);
             // Release pairs with the Acquire in `of_offer`.
@@ -148,6 +151,12 @@ impl Job {
 }
 
 impl JobRef {
+    /// Whether the sender is in a call, where it copies too: a hint that may be stale.
+    pub(crate) fn sender_is_in_call(&self) -> bool {
+        // SAFETY: we have a reference.
+        unsafe { self.0.as_ref() }.sender.is_claimed()
+    }
+
     /// Copies up to `chunks` chunks, and completes the message after the last. Returns the
     /// bytes copied. For any task, outside of any claim.
     pub(crate) fn work(&self, chunks: u32) -> u64 {

@@ -1,0 +1,232 @@
+//! The parasite of a computing thread (`COHORT_PROGRESS=signal`, PEF).
+//!
+//! When a program leaves a long receive behind whose message has not come, a timer of the calling
+//! thread is armed. Its signal interrupts the thread, takes one turn of the rank's progress under a
+//! claim that it only tries for, and arms the timer again, later each time
+//! ([`cohort_steal::policy::Pace`]). No timer runs in blocking calls, nor for receives that found their message.
+//!
+//! # One sequence per rank
+//! `active` names the timer of the running sequence; 0 is none. A wait ends the sequence, since a
+//! rank that waits progresses itself, and begins it anew when it leaves while long receives still wait.
+//! A signal that comes although `active` is 0 does nothing, and never arms the timer.
+//!
+//! # What the handler may meet
+//! * *The interrupted thread is in the engine.* Then its rank is claimed, and the handler only
+//!   sets the next turn. It never waits, so it cannot wait for the thread below it.
+//! * *The application's own handlers.* All signals are blocked while ours runs, so that none of them can
+//!   leave it by `longjmp` with the claim held. Ours may interrupt theirs.
+//! * *A sleep or a poll.* The kernel ends it with our signal; [`resume`] goes on with it.
+//! * *A small alternative stack.* Ours runs on the stack of the moment; a thread that is on its
+//!   alternative stack is left alone until the next turn.
+//! * *Forks and executed programs* have no timers of their parent, and ranks no thread of them.
+
+mod resume;
+mod timer;
+
+use crate::claim::Claim;
+use crate::progress;
+use crate::rank::Rank;
+use crate::request::{Queue, RequestRef};
+use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_steal::policy::Pace;
+use timer::{Context, Information, Timers};
+
+/// Chunks of a long message that one turn copies when the sender computes too.
+const CHUNKS_PER_TURN: u32 = 4;
+
+/// The parasite of one rank.
+#[derive(Debug)]
+pub(crate) struct Parasite {
+    /// Our signal's number; 0: the policy does not interrupt, or there was no free signal.
+    signal: AtomicU32,
+    /// The timer of the running sequence, plus one; 0 is none.
+    active: AtomicU32,
+    pace: Pace,
+    timers: Timers,
+}
+
+impl Parasite {
+    pub(crate) fn new() -> Self {
+        Self {
+            signal: AtomicU32::new(0),
+            active: AtomicU32::new(0),
+            pace: Pace::new(),
+            timers: Timers::new(),
+        }
+    }
+
+    /// Takes a signal of its own and installs the handler. By a task of the rank. Without
+    /// a free signal the rank progresses in its own calls only.
+    pub(crate) fn install(&self) {
+        if self.signal.load(Ordering::Relaxed) == 0 {
+            let signal = timer::install_handler(handle).unwrap_or(0);
+            self.signal.store(signal, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the sequence and the timers. The handler stays, for a signal that is already on its way.
+    pub(crate) fn remove(&self) {
+        self.suspend();
+        self.signal.store(0, Ordering::Relaxed);
+        self.timers.delete_all();
+    }
+
+    /// Begins a sequence of turns in the calling thread.
+    fn begin(&self, rank: &'static Rank) {
+        let signal = self.signal.load(Ordering::Relaxed);
+        if signal == 0 {
+            return;
+        }
+        let Some(timer) = self.timers.of_this_thread(signal, rank) else {
+            return;
+        };
+        let before = self.active.swap(timer + 1, Ordering::Relaxed);
+        if before != 0 && before != timer + 1 {
+            self.timers.disarm(before - 1);
+        }
+        let phase = self.pace.begin(&rank.node().settings().signal);
+        self.timers.arm(timer, phase);
+    }
+
+    /// Ends the sequence; one load when none runs. A wait progresses the rank better.
+    #[inline]
+    pub(crate) fn suspend(&self) {
+        if self.active.load(Ordering::Relaxed) != 0 {
+            self.stop();
+        }
+    }
+
+    #[cold]
+    fn stop(&self) {
+        let timer = self.active.swap(0, Ordering::Relaxed);
+        if timer != 0 {
+            self.timers.disarm(timer - 1);
+        }
+    }
+
+    /// A wait has ended: begins a sequence if receives that the policy watches still wait.
+    #[inline]
+    pub(crate) fn resume(&self, claim: &mut Claim<'_>) {
+        if claim.state().watched != 0 {
+            self.begin(claim.rank().forever());
+        }
+    }
+
+    /// One turn, in the handler. Returns the nanoseconds until the next; `None`: the sequence is over.
+    fn turn(&self, rank: &Rank) -> Option<u64> {
+        if self.active.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let pace = &rank.node().settings().signal;
+        let next = match step(rank) {
+            Found::Busy | Found::Nothing => self.pace.next(pace),
+            Found::Something => Some(self.pace.soon(pace)),
+            Found::End => None,
+        };
+        if next.is_none() {
+            self.active.store(0, Ordering::Relaxed);
+        }
+        next
+    }
+
+    /// Leaves the thread alone now, and comes again later.
+    fn postpone(&self, rank: &Rank) {
+        if let Some(wait) = self.pace.next(&rank.node().settings().signal) {
+            self.arm(wait);
+        }
+    }
+
+    /// Arms the timer of the running sequence. Another thread of the rank may have ended it.
+    fn arm(&self, wait: u64) {
+        let timer = self.active.load(Ordering::Relaxed);
+        if timer != 0 {
+            self.timers.arm(timer - 1, wait);
+        }
+    }
+}
+
+/// What one turn found.
+enum Found {
+    /// Another task progresses the rank.
+    Busy,
+    Nothing,
+    Something,
+    /// Nothing is left to wait for.
+    End,
+}
+
+/// One bounded step of the rank's progress.
+fn step(rank: &Rank) -> Found {
+    let Some(mut claim) = rank.try_steal() else {
+        return Found::Busy;
+    };
+    let turn = progress::turn(&mut claim);
+    let watched = claim.state().watched;
+    drop(claim);
+    // The sender was woken when the copy began; if it waits, it copies while we compute.
+    let job = turn
+        .job
+        .filter(|job| turn.moved || !job.sender_is_in_call());
+    let copied = match &job {
+        Some(job) if !turn.moved => job.work(CHUNKS_PER_TURN),
+        _ => 0,
+    };
+    let moved = turn.moved || copied > 0;
+    rank.counters().count_own_turn(moved);
+    match (moved, watched == 0 && job.is_none()) {
+        (_, true) => Found::End,
+        (true, false) => Found::Something,
+        (false, false) => Found::Nothing,
+    }
+}
+
+/// The signal's handler: turns for the rank that the timer names.
+///
+/// # Safety
+/// The kernel calls it, for a timer of [`Timers`].
+unsafe extern "C" fn handle(_: i32, information: *const Information, context: *mut Context) {
+    // SAFETY: the kernel's records are valid in a handler, and our timers carry ranks.
+    unsafe {
+        let Some(rank) = (*information).rank() else {
+            return;
+        };
+        let parasite = rank.parasite();
+        if (*context).is_on_alternative_stack() {
+            return parasite.postpone(rank);
+        }
+        let next = parasite.turn(rank);
+        if let Some(wait) = resume::finish(context, next, || parasite.turn(rank)) {
+            parasite.arm(wait);
+        }
+    }
+}
+
+/// The program goes on and leaves this receive behind: if it is long and its message has not
+/// come, the policy watches for it. Other requests are passed over. Called with the claim under which it
+/// was started.
+#[inline]
+pub fn leave_behind(claim: &mut Claim<'_>, request: RequestRef) {
+    if claim.rank().node().policy().interrupts_receiver() {
+        watch(claim, request);
+    }
+}
+
+#[cold]
+fn watch(claim: &mut Claim<'_>, request: RequestRef) {
+    let rank = claim.rank().forever();
+    let request = request.as_ptr();
+    // SAFETY: a request of the claimed rank that is not released.
+    unsafe {
+        let longest = (*request).layout().map_or(0, |layout| layout.bytes());
+        let is_eager = longest <= rank.node().settings().eager_max as u64;
+        if (*request).queue == Queue::No || (*request).watched || is_eager {
+            return;
+        }
+        (*request).watched = true;
+    }
+    claim.state().watched += 1;
+    rank.parasite().begin(rank);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! `signal`: a timer signal lends a computing thread to its own progress for a moment (PEF,
+//! "scenario-conscious asynchronous rendezvous").
+//!
+//! Only a receive that the program left behind without its message needs help (scenario 3 of the
+//! paper); blocking receives and those that find their message need none, and no timer runs
+//! for them. The timer and the handler are the engine's; this file says when the turns come.
+//!
+//! A sequence of turns begins anew with each such receive: the first turn after the *phase*, the
+//! second a *period* later, and every further interval is *decay* times as long, so that a very late
+//! sender costs little. It ends with the last awaited message, after a number of turns, or in a wait.
+
+use super::ProgressPolicy;
+use cohort_base::settings::SignalPace;
+use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const NS_PER_US: u64 = 1000;
+
+/// Longest interval between two turns.
+const INTERVAL_NS_MAX: u64 = 1_000_000_000;
+
+/// `COHORT_PROGRESS=signal`.
+#[derive(Debug)]
+pub(super) struct Signal;
+
+impl ProgressPolicy for Signal {
+    fn name(&self) -> &'static str {
+        "signal"
+    }
+
+    fn interrupts_receiver(&self) -> bool {
+        true
+    }
+}
+
+/// Where a rank is in its sequence of turns.
+///
+/// Relaxed everywhere: the thread whose handler takes the turns is also the one that restarts the
+/// sequence, and threads of one rank that race only come to a turn more or less.
+#[derive(Debug)]
+pub struct Pace {
+    interval_ns: AtomicU64,
+    turns: AtomicU32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Pace {
+    /// No sequence has begun.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            interval_ns: AtomicU64::new(0),
+            turns: AtomicU32::new(0),
+        }
+    }
+
+    /// Begins a sequence. Returns the nanoseconds until its first turn.
+    pub fn begin(&self, pace: &SignalPace) -> u64 {
+        self.turns.store(0, Ordering::Relaxed);
+        self.soon(pace);
+        u64::from(pace.phase_us) * NS_PER_US
+    }
+
+    /// The next turn comes a period from now, since the last one found something. The turns taken
+    /// so far count on. Returns the nanoseconds until the next turn.
+    pub fn soon(&self, pace: &SignalPace) -> u64 {
+        let interval = u64::from(pace.period_us) * NS_PER_US;
+        self.interval_ns.store(interval, Ordering::Relaxed);
+        interval
+    }
+
+    /// A turn found nothing. Returns the nanoseconds until the next one; `None`: the sequence has
+    /// had its turns.
+    pub fn next(&self, pace: &SignalPace) -> Option<u64> {
+        let turns = self.turns.load(Ordering::Relaxed) + 1;
+        self.turns.store(turns, Ordering::Relaxed);
+        if pace.max_turns != 0 && turns >= pace.max_turns {
+            return None;
+        }
+        let interval = self.interval_ns.load(Ordering::Relaxed);
+        let longer = (interval * u64::from(pace.decay)).min(INTERVAL_NS_MAX);
+        self.interval_ns.store(longer, Ordering::Relaxed);
+        Some(interval)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    extern crate std;
+    use super::*;
+    use cohort_base::settings::Settings;
+    use std::vec::Vec;
+
+    fn intervals_us(pace: &SignalPace) -> Vec<u64> {
+        let sequence = Pace::new();
+        let first = sequence.begin(pace);
+        let rest = (0..200).map_while(|_| sequence.next(pace));
+        core::iter::once(first)
+            .chain(rest)
+            .map(|ns| ns / 1000)
+            .collect()
+    }
+
+    #[test]
+    fn intervals_are_those_of_the_paper() {
+        let all = intervals_us(&Settings::DEFAULT.signal);
+        assert_eq!(all[..6], [2, 10, 20, 40, 80, 160]);
+        assert_eq!(all.len(), 64);
+        assert_eq!(all[63], INTERVAL_NS_MAX / 1000);
+    }
+
+    #[test]
+    fn a_limit_ends_the_sequence_and_zero_is_none() {
+        let mut pace = Settings::DEFAULT.signal;
+        (pace.decay, pace.max_turns) = (1, 3);
+        assert_eq!(intervals_us(&pace), [2, 10, 10]);
+        pace.max_turns = 0;
+        assert_eq!(intervals_us(&pace).len(), 201);
+    }
+
+    #[test]
+    fn a_new_receive_begins_the_sequence_anew() {
+        let pace = Settings::DEFAULT.signal;
+        let sequence = Pace::new();
+        sequence.begin(&pace);
+        for _ in 0..10 {
+            sequence.next(&pace);
+        }
+        assert_eq!(sequence.begin(&pace), 2000);
+        assert_eq!(sequence.next(&pace), Some(10_000));
+    }
+}
