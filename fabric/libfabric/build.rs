@@ -4,5 +4,9 @@
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libcohort_libfabric.so");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete,-z,now");
+    // The tests play the executable that loads the library.
+    let list = concat!(env!("CARGO_MANIFEST_DIR"), "/../interpose/exported.list");
+    println!("cargo::rustc-link-arg-tests=-Wl,--dynamic-list={list}");
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={list}");
 }

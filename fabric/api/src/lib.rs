@@ -18,12 +18,13 @@
 //!   is the owner's to do ([`Refused::Busy`], no event, [`Transport::owes`]).
 //!
 //! # Parts
-//! [`record`] carries a transport across the border between two libraries; [`boot`] is how
+//! [`interpose`] is how the real one hears of descriptors. [`record`] carries a transport across the border between two libraries; [`boot`] is how
 //! a loader opens the library that holds the real one. The crate `cohort-fabric-fake` joins several
 //! nodes within one process, for tests.
 #![no_std]
 
 pub mod boot;
+pub mod interpose;
 pub mod record;
 
 pub use cohort_base::{LocalRank, WorldRank};
@@ -211,7 +212,7 @@ pub unsafe trait Transport: Sync {
     /// `limit` is over. May return early. One task at a time; made without a claim.
     fn watch(&self, caller: LocalRank, limit: Option<Duration>);
 
-    /// Ends the sleep of the task in [`Transport::watch`], or of the next one. Costs a load when nobody
-    /// is there. Made without a claim.
+    /// Ends the sleep of the task in [`Transport::watch`], or of the next one. Costs one atomic
+    /// operation when nobody is there. Made without a claim.
     fn interrupt(&self, caller: LocalRank);
 }

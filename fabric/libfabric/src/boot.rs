@@ -1,16 +1,19 @@
 //! The exported function and what it returns; see [`cohort_fabric::boot`].
 
 use crate::address::{self, LENGTH_MAX, NodeAddresses};
+use crate::descriptors::Descriptors;
+use crate::descriptors::hooks::{self, listen};
+use crate::descriptors::shelf::Shelf;
 use crate::endpoint::Endpoint;
 use crate::job::Job;
 use crate::library::Library;
-use crate::network::Network;
+use crate::network::{Inner, Network};
 use crate::packet::PREFIX;
 use crate::provider::Provider;
 use crate::seat::Seats;
 use crate::watch::Watch;
 use cohort_base::boot::Home;
-use cohort_fabric::boot::{Addresses, Api, MAGIC, Problem, Request, VERSION};
+use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSION};
 use cohort_fabric::{Limits, WorldRank, record};
 use libc::{c_char, c_void};
 use std::ffi::{CStr, CString};
@@ -87,31 +90,42 @@ unsafe fn open(request: &Request) -> Result<Open, String> {
     let library = Library::load()?;
     let provider = Provider::choose(&library, wanted.as_deref(), interface.as_deref())?;
     let job = Arc::new(Job::new(request.node, request.job, homes));
-    let endpoints: Result<Vec<Endpoint>, String> = own_ranks
-        .iter()
-        .map(|&rank| Endpoint::open(&library, &provider, Arc::clone(&job), rank))
-        .collect();
-    let endpoints = endpoints.map_err(|problem| {
-        format!(
-            "the network {} on {} is not usable: {problem}; COHORT_NET_PROVIDER and \
-             COHORT_NET_INTERFACE choose another",
-            provider.name, provider.interface
-        )
-    })?;
+    let shared = request.shared_address_space != 0;
+    let descriptors = shared.then(|| share(request)).transpose()?;
+    let mut inner = Vec::with_capacity(own_ranks.len());
+    for rank in own_ranks {
+        let opened = with_shelf(descriptors.as_ref(), || {
+            Endpoint::open(&library, &provider, Arc::clone(&job), rank)
+        });
+        let (endpoint, shelf) = opened.map_err(|problem| {
+            format!(
+                "the network {} on {} is not usable: {problem}; COHORT_NET_PROVIDER and \
+                 COHORT_NET_INTERFACE choose another",
+                provider.name, provider.interface
+            )
+        })?;
+        inner.push(Inner { endpoint, shelf });
+    }
     let format = provider.information.get().addr_format;
+    let name = |inner: &Inner| inner.endpoint.name().to_vec();
     let own = NodeAddresses {
         format,
         provider: provider.name.clone(),
-        each: endpoints.iter().map(|end| end.name().to_vec()).collect(),
+        each: inner.iter().map(name).collect(),
     };
-    let queues: Vec<Option<i32>> = endpoints.iter().map(Endpoint::wait_descriptor).collect();
+    let queue = |inner: &Inner| inner.endpoint.wait_descriptor();
+    let queues: Vec<Option<i32>> = inner.iter().map(queue).collect();
     let system = |error| format!("the network cannot be opened: {error}");
-    let watch = Watch::open(&queues).map_err(system)?;
-    let seats = match request.shared_address_space {
-        0 => 0,
-        _ => request.node_ranks.min(SEATS_MAX),
+    let watch = with_shelf(descriptors.as_ref(), || Watch::open(&queues)).map_err(system)?;
+    if let Some(descriptors) = &descriptors {
+        descriptors.set_sample(watch.0.descriptor());
+    }
+    let seats = if shared {
+        request.node_ranks.min(SEATS_MAX)
+    } else {
+        0
     };
-    let seats = Seats::park(seats as usize, || ()).map_err(system)?;
+    let seats = Seats::park(seats as usize, hooks::settle).map_err(system)?;
     let limits = Limits {
         packet: provider.packet - PREFIX,
         transfer: provider.transfer,
@@ -121,6 +135,7 @@ unsafe fn open(request: &Request) -> Result<Open, String> {
         "{} on {} (libfabric {major}.{minor})",
         provider.name, provider.interface
     );
+    let network = Network::new(limits, inner, watch, descriptors, seats);
     Ok(Open {
         bytes: own.bytes(request.node),
         own,
@@ -128,8 +143,30 @@ unsafe fn open(request: &Request) -> Result<Open, String> {
         description: CString::new(description).unwrap_or_default(),
         listens: address::is_socket(format) && provider.listens(),
         record: None,
-        network: Box::new(Network::new(limits, endpoints, seats, watch, None)),
+        network: Box::new(network),
     })
+}
+
+/// What ranks with descriptors of their own need.
+fn share(request: &Request) -> Result<Descriptors, String> {
+    hooks::register().map_err(|problem| {
+        format!("ranks cannot share the network's descriptors: {problem}; use the files of one installation")
+    })?;
+    let defer = request.notify == Notify::Defer as u32;
+    Ok(Descriptors::new(request.node_ranks as usize, defer))
+}
+
+/// Makes something whose descriptors go to a shelf of its own, if descriptors are shared.
+fn with_shelf<T, E>(
+    descriptors: Option<&Descriptors>,
+    make: impl FnOnce() -> Result<T, E>,
+) -> Result<(T, Shelf), E> {
+    let Some(descriptors) = descriptors else {
+        return make().map(|made| (made, Shelf::new(0)));
+    };
+    let mut shelf = Shelf::new(descriptors.root() + 1);
+    let made = listen(descriptors, &mut shelf, descriptors.root(), false, make);
+    made.map(|made| (made, shelf))
 }
 
 /// World ranks of this node, in the order of their local ranks.
@@ -250,12 +287,9 @@ unsafe extern "C" fn network(handle: *mut c_void) -> *const record::Network {
         .get_or_insert_with(|| Box::new(record::Network::of(network)))
 }
 
-unsafe extern "C" fn descriptors(_handle: *mut c_void, first: *mut i32, last: *mut i32) {
-    // SAFETY: places for the results.
-    unsafe {
-        *first = 1;
-        *last = 0;
-    }
+unsafe extern "C" fn descriptors(handle: *mut c_void, first: *mut i32, last: *mut i32) {
+    // SAFETY: the contract of `Api`, and places for the results.
+    unsafe { (*first, *last) = opened(handle).network.descriptors().unwrap_or((1, 0)) };
 }
 
 unsafe extern "C" fn description(handle: *mut c_void) -> *const c_char {

@@ -9,6 +9,7 @@
 
 use crate::address;
 use crate::job::Job;
+use crate::seat::{block_signals, restore_signals};
 use crate::watch::Bell;
 use cohort_fabric::WorldRank;
 use std::collections::BTreeMap;
@@ -49,14 +50,16 @@ impl Guard {
         }
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
+        // Signals are for the process's own threads.
+        let mask = block_signals();
         let thread = std::thread::Builder::new()
             .name("cohort-guard".into())
             .stack_size(128 << 10)
-            .spawn(move || patrol(&job, &bell, nodes, &seen))
-            .ok()?;
+            .spawn(move || patrol(&job, &bell, nodes, &seen));
+        restore_signals(mask);
         Some(Self {
             stop,
-            thread: Some(thread),
+            thread: Some(thread.ok()?),
         })
     }
 }
@@ -106,7 +109,7 @@ fn patrol(job: &Job, bell: &Bell, mut nodes: Vec<Node>, stop: &AtomicBool) {
                 continue;
             };
             node.ranks.iter().for_each(|&rank| job.bury(rank, code));
-            bell.ring();
+            bell.alarm();
         }
     }
 }

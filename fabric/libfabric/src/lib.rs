@@ -12,12 +12,14 @@
 //! | `endpoint`, `operations`, `regions` | one rank's end of the network |
 //! | `packet`, `address` | what travels, and its checks |
 //! | `seat` | how a task with another C library calls this one |
+//! | `descriptors` | descriptors that tasks with tables of their own share |
 //! | `network` | the transport: takes a seat, then calls the endpoint |
 //! | `watch` | the sleep of a node that waits for the network |
 //! | `guard` | notices dead nodes |
 
 mod address;
 pub mod boot;
+mod descriptors;
 mod endpoint;
 mod guard;
 mod job;

@@ -1,5 +1,8 @@
 //! The transport of a node: takes a seat and the endpoint's lock, then calls the endpoint.
 
+use crate::descriptors::Descriptors;
+use crate::descriptors::hooks::listen;
+use crate::descriptors::shelf::Shelf;
 use crate::endpoint::{Endpoint, Transfer};
 use crate::guard::Guard;
 use crate::job::Job;
@@ -9,26 +12,37 @@ use cohort_fabric::{
     Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transport, WorldRank,
 };
 use std::cell::UnsafeCell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// One endpoint and its lock. The claim of its rank keeps callers apart; the lock keeps the
-/// watcher out, who has no claim.
+/// One endpoint, its lock, and its descriptors.
 #[derive(Debug)]
 struct End {
+    /// The claim of its rank keeps callers apart; the lock keeps the watcher out, who has no claim.
     locked: AtomicBool,
-    endpoint: UnsafeCell<Endpoint>,
+    inner: UnsafeCell<Inner>,
+    /// A thief's call was withheld, and the owner has not polled since.
+    owes: AtomicBool,
 }
 
-// SAFETY: the endpoint is reached through `Locked` only, which one task has at a time.
+/// What is behind the lock.
+#[derive(Debug)]
+pub struct Inner {
+    /// The endpoint.
+    pub endpoint: Endpoint,
+    /// Its descriptors, if ranks are tasks with tables of their own.
+    pub shelf: Shelf,
+}
+
+// SAFETY: the inner part is reached through `Locked` only, which one task has at a time.
 unsafe impl Sync for End {}
 
 /// The right to use an endpoint.
 struct Locked<'a>(&'a End);
 
 impl End {
-    /// Waits for the lock, which nobody holds for longer than a call.
+    /// Waits for the lock, which nobody holds for longer than a call. From a seat only.
     fn lock(&self) -> Locked<'_> {
         // Acquire pairs with the Release of `Locked::drop`.
         while self.locked.swap(true, Ordering::Acquire) {
@@ -42,9 +56,9 @@ impl End {
 }
 
 impl Locked<'_> {
-    fn get(&mut self) -> &mut Endpoint {
+    fn get(&mut self) -> &mut Inner {
         // SAFETY: there is one `Locked` of an end at a time.
-        unsafe { &mut *self.0.endpoint.get() }
+        unsafe { &mut *self.0.inner.get() }
     }
 }
 
@@ -60,8 +74,11 @@ pub struct Network {
     limits: Limits,
     ends: Vec<End>,
     watch: Watch,
-    /// Stopped before anything that it looks at is dropped.
-    _guard: Option<Guard>,
+    /// The bell's descriptor.
+    bell: Mutex<Shelf>,
+    guard: Option<Guard>,
+    /// None if the process is the one rank of its node.
+    descriptors: Option<Descriptors>,
     seats: Seats,
 }
 
@@ -70,38 +87,112 @@ impl Network {
     #[must_use]
     pub fn new(
         limits: Limits,
-        endpoints: Vec<Endpoint>,
+        inner: Vec<Inner>,
+        (watch, bell): (Watch, Shelf),
+        descriptors: Option<Descriptors>,
         seats: Seats,
-        watch: Watch,
-        guard: Option<Guard>,
     ) -> Self {
-        let end = |endpoint| End {
+        let end = |inner| End {
             locked: AtomicBool::new(false),
-            endpoint: UnsafeCell::new(endpoint),
+            inner: UnsafeCell::new(inner),
+            owes: AtomicBool::new(false),
         };
         Self {
             limits,
-            ends: endpoints.into_iter().map(end).collect(),
+            ends: inner.into_iter().map(end).collect(),
             watch,
-            _guard: guard,
+            bell: Mutex::new(bell),
+            guard: None,
+            descriptors,
             seats,
         }
     }
 
     /// Starts to look for dead nodes.
     pub fn guard(&mut self, job: &Arc<Job>) {
-        self._guard = Guard::start(Arc::clone(job), self.watch.bell());
+        self.guard = Guard::start(Arc::clone(job), self.watch.bell());
     }
 
-    /// Calls an endpoint from a seat.
+    /// The numbers of the descriptors, if they are shared.
+    #[must_use]
+    pub fn descriptors(&self) -> Option<(i32, i32)> {
+        let shared = self.descriptors.as_ref()?;
+        Some(shared.numbers().range())
+    }
+
+    /// Calls an endpoint from a seat, or returns `denied` if the caller has not all of its descriptors.
     fn enter<R>(
         &self,
         endpoint: LocalRank,
         caller: LocalRank,
+        denied: R,
         call: impl FnOnce(&mut Endpoint) -> R,
     ) -> R {
         let _seat = self.seats.borrow(caller as usize);
-        call(self.ends[endpoint as usize].lock().get())
+        let end = &self.ends[endpoint as usize];
+        let mut locked = end.lock();
+        let inner = locked.get();
+        let Some(descriptors) = &self.descriptors else {
+            return call(&mut inner.endpoint);
+        };
+        let process = caller as usize;
+        if !inner.shelf.sync(descriptors, process) {
+            return denied;
+        }
+        let defers = descriptors.defers(endpoint as usize, process);
+        let result = listen(descriptors, &mut inner.shelf, process, defers, || {
+            call(&mut inner.endpoint)
+        });
+        if inner.shelf.take_withheld() {
+            // Release pairs with the Acquire of `owes`.
+            end.owes.store(true, Ordering::Release);
+        }
+        result
+    }
+
+    /// Whether an end has no completions, so that one may sleep on its descriptor; none if it should be left
+    /// alone, as it waits for its owner.
+    fn may_sleep(&self, end: &End, caller: usize) -> Option<bool> {
+        let mut locked = end.lock();
+        let inner = locked.get();
+        if let Some(descriptors) = &self.descriptors
+            && !inner.shelf.sync(descriptors, caller)
+        {
+            return None;
+        }
+        let is_own = std::ptr::eq(end, &raw const self.ends[caller]);
+        if end.owes.load(Ordering::Acquire) {
+            // A socket that is full for thieves only would end every sleep at once.
+            return if is_own { Some(false) } else { None };
+        }
+        Some(inner.endpoint.may_sleep())
+    }
+
+    /// Whether the calling process holds the bell's descriptor.
+    fn hears_bell(&self, caller: usize) -> bool {
+        let Some(descriptors) = &self.descriptors else {
+            return true;
+        };
+        let mut bell = self.bell.lock().unwrap_or_else(PoisonError::into_inner);
+        bell.sync(descriptors, caller)
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.guard = None;
+        for end in self.ends.drain(..) {
+            let Inner {
+                endpoint,
+                mut shelf,
+            } = end.inner.into_inner();
+            if let Some(descriptors) = &self.descriptors {
+                let root = descriptors.root();
+                // Connections of ranks that have ended are gone, which closing takes.
+                let _complete = shelf.sync(descriptors, root);
+                listen(descriptors, &mut shelf, root, false, || drop(endpoint));
+            }
+        }
     }
 }
 
@@ -120,7 +211,7 @@ unsafe impl Transport for Network {
         token: Token,
     ) -> Result<Sent, Refused> {
         // SAFETY: the caller keeps the contract, which is the same.
-        self.enter(endpoint, caller, |end| unsafe {
+        self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
             end.send(to, packet, token)
         })
     }
@@ -133,11 +224,13 @@ unsafe impl Transport for Network {
         length: usize,
     ) -> Result<Region, Refused> {
         // SAFETY: the caller keeps the contract, which is the same.
-        self.enter(endpoint, caller, |end| unsafe { end.expose(start, length) })
+        self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
+            end.expose(start, length)
+        })
     }
 
     fn withdraw(&self, endpoint: LocalRank, caller: LocalRank, region: Region) {
-        self.enter(endpoint, caller, |end| end.withdraw(region));
+        self.enter(endpoint, caller, (), |end| end.withdraw(region));
     }
 
     unsafe fn read(
@@ -161,7 +254,9 @@ unsafe impl Transport for Network {
             token,
         };
         // SAFETY: the caller keeps the contract, which is the same.
-        self.enter(endpoint, caller, |end| unsafe { end.transfer(transfer) })
+        self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
+            end.transfer(transfer)
+        })
     }
 
     unsafe fn write(
@@ -185,7 +280,9 @@ unsafe impl Transport for Network {
             token,
         };
         // SAFETY: the caller keeps the contract, which is the same.
-        self.enter(endpoint, caller, |end| unsafe { end.transfer(transfer) })
+        self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
+            end.transfer(transfer)
+        })
     }
 
     fn poll(
@@ -195,21 +292,41 @@ unsafe impl Transport for Network {
         budget: u32,
         sink: &mut dyn FnMut(Event<'_>),
     ) -> u32 {
-        self.enter(endpoint, caller, |end| end.poll(budget, sink))
+        if endpoint == caller {
+            // Release: a call that is withheld after this is one of a later thief.
+            self.ends[endpoint as usize]
+                .owes
+                .store(false, Ordering::Release);
+        }
+        self.enter(endpoint, caller, 0, |end| end.poll(budget, sink))
     }
 
-    fn owes(&self, _endpoint: LocalRank) -> bool {
-        false
+    fn owes(&self, endpoint: LocalRank) -> bool {
+        self.ends[endpoint as usize].owes.load(Ordering::Acquire)
     }
 
     fn watch(&self, caller: LocalRank, limit: Option<Duration>) {
-        self.watch.sleep(limit, || {
-            let _seat = self.seats.borrow(caller as usize);
-            self.ends.iter().all(|end| end.lock().get().may_sleep())
+        let process = caller as usize;
+        self.watch.sleep(limit, |list| {
+            let _seat = self.seats.borrow(process);
+            list.hear_bell(self.hears_bell(process));
+            for (index, end) in self.ends.iter().enumerate() {
+                match self.may_sleep(end, process) {
+                    Some(true) => list.watch(index, true),
+                    None => list.watch(index, false),
+                    Some(false) => return false,
+                }
+            }
+            true
         });
     }
 
-    fn interrupt(&self, _caller: LocalRank) {
-        self.watch.interrupt();
+    fn interrupt(&self, caller: LocalRank) {
+        if self.watch.call() {
+            let _seat = self.seats.borrow(caller as usize);
+            if self.hears_bell(caller as usize) {
+                self.watch.ring();
+            }
+        }
     }
 }

@@ -232,7 +232,7 @@ impl Drop for Borrowed<'_> {
 }
 
 /// Blocks all signals of the calling thread; returns the former mask.
-fn block_signals() -> u64 {
+pub fn block_signals() -> u64 {
     let all = u64::MAX;
     let mut former = 0_u64;
     // SAFETY: two masks of the size that is passed. No handler sees the difference.
@@ -248,7 +248,8 @@ fn block_signals() -> u64 {
     former
 }
 
-fn restore_signals(mask: u64) {
+/// Sets the signal mask of the calling thread.
+pub fn restore_signals(mask: u64) {
     // SAFETY: a mask of the size that is passed; the former one is not asked for.
     unsafe {
         system_call(
@@ -267,7 +268,7 @@ fn instructions_allowed() -> bool {
 ///
 /// # Safety
 /// As the call demands.
-unsafe fn system_call(number: u64, arguments: [u64; 4]) -> i64 {
+pub unsafe fn system_call(number: u64, arguments: [u64; 4]) -> i64 {
     let result: i64;
     // SAFETY: the kernel changes rax, rcx and r11 only; the rest is the caller's promise.
     unsafe {

@@ -9,16 +9,22 @@
 //! No call is lost: it finds `ASLEEP`, and the bell ends a `poll` even if it is rung before that begins; or
 //! `AWAY`, and the next sleep finds `CALLED`. A bell that nobody heard ends the next sleep early.
 
+use crate::seat::system_call;
+use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 const AWAY: u32 = 0;
 const ASLEEP: u32 = 1;
 const CALLED: u32 = 2;
 
-/// How long to sleep where the provider has no descriptor to sleep on.
-const BLIND_SLEEP: Duration = Duration::from_micros(200);
+/// How long to sleep where there is an endpoint without a descriptor to sleep on, nanoseconds.
+const BLIND_SLEEP: i64 = 200_000;
+
+const READ: u64 = 0;
+const WRITE: u64 = 1;
+const PPOLL: u64 = 271;
 
 /// Where one rings to end the sleep.
 #[derive(Debug)]
@@ -28,21 +34,57 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// Ends the sleep, or the next one.
-    pub fn ring(&self) {
+    /// Ends the next sleep, or says that there is a sleeper for whom one must [`Bell::ring`].
+    #[must_use]
+    fn call(&self) -> bool {
         // AcqRel: what the caller did before is seen by who finds `CALLED`, and the other way round.
-        if self.word.swap(CALLED, Ordering::AcqRel) == ASLEEP {
-            let one = 1_u64;
-            // SAFETY: an event descriptor takes eight bytes. It cannot be full.
-            unsafe { libc::write(self.descriptor, (&raw const one).cast(), 8) };
+        self.word.swap(CALLED, Ordering::AcqRel) == ASLEEP
+    }
+
+    /// Ends the sleep. Only by a process that holds the descriptor.
+    fn ring(&self) {
+        let one = 1_u64;
+        // SAFETY: an event descriptor takes eight bytes. It cannot be full.
+        unsafe {
+            let arguments = [self.descriptor as u64, (&raw const one) as u64, 8, 0];
+            system_call(WRITE, arguments);
+        }
+    }
+
+    /// Ends the sleep, or the next one, from a thread of the process that opened the bell.
+    pub fn alarm(&self) {
+        if self.call() {
+            self.ring();
         }
     }
 }
 
-impl Drop for Bell {
-    fn drop(&mut self) {
-        // SAFETY: opened by `Watch::open` and used by nobody else.
-        unsafe { libc::close(self.descriptor) };
+/// What a sleeper listens to: the bell, and one queue for each endpoint.
+#[derive(Debug)]
+pub struct List {
+    entries: Vec<libc::pollfd>,
+    numbers: Vec<i32>,
+}
+
+impl List {
+    /// Whether the bell is heard; without, sleep is short.
+    pub fn hear_bell(&mut self, hears: bool) {
+        self.set(0, hears);
+    }
+
+    /// Whether an endpoint's queue is listened to.
+    pub fn watch(&mut self, endpoint: usize, watched: bool) {
+        self.set(endpoint + 1, watched);
+    }
+
+    fn set(&mut self, index: usize, watched: bool) {
+        // The system passes over negative numbers.
+        self.entries[index].fd = if watched { self.numbers[index] } else { -1 };
+    }
+
+    /// Whether something is not heard that should be.
+    fn is_blind(&self) -> bool {
+        self.entries[0].fd < 0 || self.numbers.iter().any(|&number| number < 0)
     }
 }
 
@@ -50,11 +92,14 @@ impl Drop for Bell {
 #[derive(Debug)]
 pub struct Watch {
     bell: Arc<Bell>,
-    /// The descriptors of the completion queues; fewer than endpoints if some have none.
-    queues: Vec<i32>,
-    /// Whether every endpoint has a descriptor.
-    complete: bool,
+    /// Somebody is in `sleep`.
+    occupied: AtomicBool,
+    /// Used by who has made `occupied` true.
+    list: UnsafeCell<List>,
 }
+
+// SAFETY: the list has one user at a time, see there.
+unsafe impl Sync for Watch {}
 
 impl Watch {
     /// A watch over endpoints, of which each has a descriptor or none.
@@ -63,17 +108,27 @@ impl Watch {
     /// There are no more descriptors.
     pub fn open(queues: &[Option<i32>]) -> std::io::Result<Self> {
         // SAFETY: no condition.
-        let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if descriptor < 0 {
+        let bell = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if bell < 0 {
             return Err(std::io::Error::last_os_error());
         }
+        let queues = queues.iter().map(|queue| queue.unwrap_or(-1));
+        let numbers: Vec<i32> = std::iter::once(bell).chain(queues).collect();
+        let entry = |&fd: &i32| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
         Ok(Self {
             bell: Arc::new(Bell {
                 word: AtomicU32::new(AWAY),
-                descriptor,
+                descriptor: bell,
             }),
-            queues: queues.iter().flatten().copied().collect(),
-            complete: queues.iter().all(Option::is_some),
+            occupied: AtomicBool::new(false),
+            list: UnsafeCell::new(List {
+                entries: numbers.iter().map(entry).collect(),
+                numbers,
+            }),
         })
     }
 
@@ -83,49 +138,83 @@ impl Watch {
         Arc::clone(&self.bell)
     }
 
-    /// Ends the sleep, or the next one.
-    pub fn interrupt(&self) {
+    /// The bell's descriptor.
+    #[must_use]
+    pub fn descriptor(&self) -> i32 {
+        self.bell.descriptor
+    }
+
+    /// Ends the next sleep, or says that there is a sleeper for whom one must [`Watch::ring`].
+    #[must_use]
+    pub fn call(&self) -> bool {
+        self.bell.call()
+    }
+
+    /// Ends the sleep. Only by a process that holds the bell's descriptor.
+    pub fn ring(&self) {
         self.bell.ring();
     }
 
-    /// Sleeps until there may be completions, the bell rings or `limit` is over. `may_sleep` is asked once, and says
-    /// whether there are none.
-    pub fn sleep(&self, limit: Option<Duration>, may_sleep: impl FnOnce() -> bool) {
+    /// Sleeps until there may be completions, the bell rings or `limit` is over. `prepare` is called once: it says
+    /// whether there are none, and what the calling process can listen to. Uses no thread-local data.
+    pub fn sleep(&self, limit: Option<Duration>, prepare: impl FnOnce(&mut List) -> bool) {
+        if self.occupied.swap(true, Ordering::Acquire) {
+            return;
+        }
         let word = &self.bell.word;
         let entered = word.compare_exchange(AWAY, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
-        if entered.is_ok() && may_sleep() {
-            self.poll(limit);
+        // SAFETY: nobody else gets here before `occupied` is false again.
+        let list = unsafe { &mut *self.list.get() };
+        if entered.is_ok() && prepare(list) {
+            self.poll(list, limit);
         }
-        word.store(AWAY, Ordering::Release);
+        // Acquire pairs with the Release of `call`: what the caller did before is seen.
+        word.swap(AWAY, Ordering::AcqRel);
+        // Release pairs with the Acquire above.
+        self.occupied.store(false, Ordering::Release);
     }
 
-    fn poll(&self, limit: Option<Duration>) {
-        let limit = if self.complete {
-            limit
-        } else {
-            Some(limit.unwrap_or(BLIND_SLEEP).min(BLIND_SLEEP))
+    fn poll(&self, list: &mut List, limit: Option<Duration>) {
+        let forever = libc::timespec {
+            tv_sec: i64::MAX,
+            tv_nsec: 0,
         };
-        let entry = |&fd: &i32| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let bell = std::iter::once(&self.bell.descriptor);
-        let mut list: Vec<libc::pollfd> = bell.chain(&self.queues).map(entry).collect();
-        let time = limit.map(|limit| libc::timespec {
+        let mut time = limit.map_or(forever, |limit| libc::timespec {
             tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(limit.subsec_nanos()),
         });
-        let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: a list of the length that is passed; NULL leaves the signal mask alone.
-        unsafe {
-            libc::ppoll(list.as_mut_ptr(), list.len() as u64, time, std::ptr::null());
+        if list.is_blind() && (time.tv_sec > 0 || time.tv_nsec > BLIND_SLEEP) {
+            time = libc::timespec {
+                tv_sec: 0,
+                tv_nsec: BLIND_SLEEP,
+            };
         }
-        if list[0].revents != 0 {
+        // SAFETY: a list of the length that is passed, and a place for the time that is left; NULL leaves the
+        // signal mask alone.
+        unsafe {
+            let arguments = [
+                list.entries.as_mut_ptr() as u64,
+                list.entries.len() as u64,
+                (&raw mut time) as u64,
+                0,
+            ];
+            system_call(PPOLL, arguments);
+        }
+        if list.entries[0].revents != 0 {
             let mut count = 0_u64;
             // SAFETY: an event descriptor gives eight bytes.
-            unsafe { libc::read(self.bell.descriptor, (&raw mut count).cast(), 8) };
+            unsafe {
+                let arguments = [self.bell.descriptor as u64, (&raw mut count) as u64, 8, 0];
+                system_call(READ, arguments);
+            }
         }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // SAFETY: opened by `open`; the guard, which shares the bell, has ended.
+        unsafe { libc::close(self.bell.descriptor) };
     }
 }
 
@@ -137,17 +226,17 @@ mod tests {
     #[test]
     fn a_ring_ends_the_sleep_or_the_next_one() {
         let watch = Watch::open(&[]).unwrap();
-        watch.sleep(Some(Duration::from_millis(1)), || true);
-        watch.interrupt();
-        watch.sleep(None, || true);
+        watch.sleep(Some(Duration::from_millis(1)), |_| true);
+        watch.bell().alarm();
+        watch.sleep(None, |_| true);
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
                 for _ in 0..100 {
-                    watch.sleep(None, || true);
+                    watch.sleep(None, |_| true);
                 }
             });
             while !sleeper.is_finished() {
-                watch.interrupt();
+                watch.bell().alarm();
                 std::thread::yield_now();
             }
         });
@@ -156,10 +245,10 @@ mod tests {
     #[test]
     fn no_sleep_where_there_is_work_or_no_descriptor() {
         let watch = Watch::open(&[]).unwrap();
-        watch.sleep(None, || false);
+        watch.sleep(None, |_| false);
         let blind = Watch::open(&[None]).unwrap();
         let start = Instant::now();
-        blind.sleep(Some(Duration::from_secs(3600)), || true);
+        blind.sleep(Some(Duration::from_secs(3600)), |_| true);
         assert!(start.elapsed() < Duration::from_secs(3600));
     }
 }

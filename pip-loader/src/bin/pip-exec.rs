@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // The network library, if it is loaded, hears of descriptors through these.
+    cohort_interpose::keep();
     let status = pip_loader::launch::run(std::env::args_os().skip(1).collect());
     // Statuses beyond a byte do not exist: the kernel keeps the low one.
     ExitCode::from(status as u8)

@@ -15,6 +15,7 @@ const LAYERS: [&[&str]; 9] = [
     ],
     &[
         "cohort-fabric-fake",
+        "cohort-interpose",
         "cohort-libfabric",
         "cohort-engine",
         "cohort-manager",
@@ -31,7 +32,12 @@ const LAYERS: [&[&str]; 9] = [
 const LOADER: &str = "pip-loader";
 
 /// Crates that hold these.
-const BELOW_LOADER: [&str; 3] = ["cohort-base", "cohort-fabric", "cohort-manager"];
+const BELOW_LOADER: [&str; 4] = [
+    "cohort-base",
+    "cohort-fabric",
+    "cohort-interpose",
+    "cohort-manager",
+];
 
 /// Crates whose code may run on any task of the node.
 const STEALABLE: [&str; 5] = [

@@ -5,6 +5,8 @@
 
 mod node;
 mod roles;
+mod task;
+mod tasks;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -101,6 +103,7 @@ fn finish_all(nodes: Vec<Started>) {
 #[test]
 #[ignore = "started by the other tests"]
 fn one_node() {
+    cohort_interpose::keep();
     roles::play(&std::env::var("TEST_ROLE").expect("started by another test"));
 }
 
@@ -127,6 +130,26 @@ fn a_receiver_that_does_not_poll_makes_its_sender_wait() {
 #[test]
 fn a_sleeping_node_wakes_for_packets_and_calls() {
     finish_all(start("sleep", 2, 1));
+}
+
+#[test]
+fn a_thief_runs_the_network_of_a_rank_that_computes() {
+    finish_all(start("thief", 2, 2));
+}
+
+#[test]
+fn every_task_runs_every_endpoint() {
+    finish_all(start("mixed", 2, 3));
+}
+
+#[test]
+fn what_a_thief_withholds_the_owner_sends() {
+    finish_all(start("deferred", 2, 2));
+}
+
+#[test]
+fn signal_handlers_never_see_a_seat() {
+    finish_all(start("storm", 2, 1));
 }
 
 #[test]

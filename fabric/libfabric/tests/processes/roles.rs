@@ -1,6 +1,7 @@
 //! What a node does.
 
 use crate::node::{Node, Seen, Settings, place};
+use crate::tasks;
 use cohort_fabric::{Packet, Refused, Region, Transport};
 use std::time::{Duration, Instant};
 
@@ -14,18 +15,23 @@ pub fn play(role: &str) {
         "sleep" => sleep(),
         "killed" => killed(),
         "stranger" => stranger(),
+        "thief" => tasks::thief(),
+        "mixed" => tasks::mixed(),
+        "deferred" => tasks::deferred(),
+        "storm" => tasks::storm(),
         other => panic!("no role {other}"),
     }
 }
 
-/// Byte `index` of a message with this seed.
-fn pattern(seed: u32, length: usize) -> Vec<u8> {
+/// A message with this seed.
+pub fn pattern(seed: u32, length: usize) -> Vec<u8> {
     (0..length as u32)
         .map(|index| (seed.wrapping_mul(31) ^ index.wrapping_mul(7) ^ (index >> 8)) as u8)
         .collect()
 }
 
-fn packets(seen: &[Seen]) -> impl Iterator<Item = (u32, &[u8])> {
+/// The packets among what was seen, but for farewells.
+pub fn packets(seen: &[Seen]) -> impl Iterator<Item = (u32, &[u8])> {
     seen.iter().filter_map(|seen| match seen {
         Seen::Packet(from, bytes) if bytes != b"bye" => Some((*from, &bytes[..])),
         _ => None,
@@ -113,13 +119,14 @@ fn everybody() {
 
 /// Lets threads share a node: each uses an endpoint of its own.
 #[derive(Clone, Copy)]
-struct Shared<'a>(&'a Node);
+pub struct Shared<'a>(pub &'a Node);
 
 // SAFETY: the handle inside is used by nobody while threads run, and the rest is a transport.
 unsafe impl Send for Shared<'_> {}
 
 impl<'a> Shared<'a> {
-    fn get(self) -> &'a Node {
+    /// The node.
+    pub fn get(self) -> &'a Node {
         self.0
     }
 }

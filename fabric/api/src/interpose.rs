@@ -1,0 +1,58 @@
+//! How the network library hears of descriptors that its C libraries make, use and close.
+//!
+//! The executable that loads it defines `socket`, `accept`, `epoll_create` and the like (crate
+//! `cohort-interpose`), so that C libraries in its namespace call these. They do what the C library's functions do, and
+//! ask the [`Hooks`] that the network library has registered through the executable's [`REGISTER`]. A
+//! thread that is not in a call of the network finds that the hooks leave its descriptors alone.
+
+use core::ffi::c_int;
+
+/// Raised whenever the layout of the record changes.
+pub const VERSION: u32 = 1;
+
+/// Name of the function that the executable exports, a [`Register`].
+pub const REGISTER: &str = "cohort_interpose";
+
+/// What a descriptor is of.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A socket that may lead to another node.
+    Socket = 0,
+    /// An epoll instance.
+    Epoll = 1,
+    /// What threads of this node wake each other with: an event counter, a pipe, a pair of sockets.
+    Signal = 2,
+    /// A device or any other file.
+    File = 3,
+}
+
+/// What a call does with a descriptor.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Hands data to the system: `write`, `writev`, `send`, `sendto`, `sendmsg`.
+    Data = 0,
+    /// Tells a driver something: `ioctl`.
+    Control = 1,
+}
+
+/// What the functions of the executable ask.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Hooks {
+    /// [`VERSION`].
+    pub version: u32,
+    /// A descriptor has been made. Returns the number that it is to be known by: the same, or one that
+    /// it has been moved to.
+    pub opened: extern "C" fn(descriptor: c_int, kind: Kind) -> c_int,
+    /// A descriptor is about to be closed. 1 if the hook has done so.
+    pub closing: extern "C" fn(descriptor: c_int) -> c_int,
+    /// A call is about to be made. 0 to let it; else the `errno` to fail with, which asks for another
+    /// try later.
+    pub withhold: extern "C" fn(descriptor: c_int, action: Action) -> c_int,
+}
+
+/// Type of the executable's function: takes hooks that are never freed, or NULL for none. Returns 0, or -1 if they
+/// are of another version.
+pub type Register = unsafe extern "C" fn(hooks: *const Hooks) -> c_int;

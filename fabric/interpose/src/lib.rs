@@ -1,0 +1,335 @@
+//! `socket`, `close`, `writev` and the like, as C libraries of an executable's namespace call them.
+//!
+//! An executable that links this crate, calls [`keep`] and exports the functions from its dynamic table (its build
+//! script passes `--dynamic-list` with this crate's `exported.list`) takes them over from the C library, for itself
+//! and for everything that it loads. Each makes the system call and asks the registered
+//! [`Hooks`](cohort_fabric::interpose::Hooks); without hooks it is the C library's function.
+//!
+//! Not taken over: what the C library calls inside itself (name look-ups, standard streams).
+
+use cohort_fabric::interpose::{Action, Hooks, Kind, VERSION};
+use libc::{c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, msghdr, size_t, ssize_t};
+use libc::{sockaddr, socklen_t};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Makes sure that the linker takes this crate's functions before the C library's. To be called
+/// once in `main`; it does nothing.
+pub fn keep() {
+    let functions: [*const (); 19] = [
+        cohort_interpose as *const (),
+        socket as *const (),
+        accept as *const (),
+        accept4 as *const (),
+        socketpair as *const (),
+        pipe as *const (),
+        pipe2 as *const (),
+        epoll_create as *const (),
+        epoll_create1 as *const (),
+        eventfd as *const (),
+        open as *const (),
+        open64 as *const (),
+        close as *const (),
+        write as *const (),
+        writev as *const (),
+        send as *const (),
+        sendto as *const (),
+        sendmsg as *const (),
+        ioctl as *const (),
+    ];
+    std::hint::black_box(functions);
+}
+
+/// Registers hooks: a [`Register`](cohort_fabric::interpose::Register).
+///
+/// # Safety
+/// NULL, or hooks that are never freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cohort_interpose(hooks: *const Hooks) -> c_int {
+    // SAFETY: the caller's promise.
+    if unsafe { hooks.as_ref() }.is_some_and(|hooks| hooks.version != VERSION) {
+        return -1;
+    }
+    // Release pairs with the Acquire of `hooks`.
+    HOOKS.store(hooks.cast_mut(), Ordering::Release);
+    0
+}
+
+fn hooks() -> Option<&'static Hooks> {
+    // SAFETY: NULL, or hooks that are never freed.
+    unsafe { HOOKS.load(Ordering::Acquire).as_ref() }
+}
+
+/// The number by which a new descriptor is known; failures pass.
+fn opened(result: c_long, kind: Kind) -> c_int {
+    let descriptor = result as c_int;
+    match hooks() {
+        Some(hooks) if descriptor >= 0 => (hooks.opened)(descriptor, kind),
+        _ => descriptor,
+    }
+}
+
+/// As [`opened`] for the two of a pair.
+///
+/// # Safety
+/// `pair` is where the system stored two numbers, if `result` is 0.
+unsafe fn opened_pair(result: c_long, pair: *mut c_int) -> c_int {
+    if result == 0
+        && let Some(hooks) = hooks()
+    {
+        // SAFETY: the caller's promise.
+        let pair = unsafe { std::slice::from_raw_parts_mut(pair, 2) };
+        for descriptor in pair {
+            *descriptor = (hooks.opened)(*descriptor, Kind::Signal);
+        }
+    }
+    result as c_int
+}
+
+/// Whether a call must be put off; stores `errno` then.
+fn withheld(descriptor: c_int, action: Action) -> bool {
+    let Some(hooks) = hooks() else {
+        return false;
+    };
+    let code = (hooks.withhold)(descriptor, action);
+    if code != 0 {
+        // SAFETY: the calling thread's own.
+        unsafe { *libc::__errno_location() = code };
+    }
+    code != 0
+}
+
+/// `socket(2)`.
+#[unsafe(no_mangle)]
+pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    // SAFETY: no condition.
+    let result = unsafe { libc::syscall(libc::SYS_socket, domain, kind, protocol) };
+    opened(result, Kind::Socket)
+}
+
+/// `accept(2)`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept(
+    descriptor: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { accept4(descriptor, address, length, 0) }
+}
+
+/// `accept4(2)`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept4(
+    descriptor: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let result = unsafe { libc::syscall(libc::SYS_accept4, descriptor, address, length, flags) };
+    opened(result, Kind::Socket)
+}
+
+/// `socketpair(2)`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn socketpair(
+    domain: c_int,
+    kind: c_int,
+    protocol: c_int,
+    pair: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let result = libc::syscall(libc::SYS_socketpair, domain, kind, protocol, pair);
+        opened_pair(result, pair)
+    }
+}
+
+/// `pipe(2)`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pipe(pair: *mut c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { pipe2(pair, 0) }
+}
+
+/// `pipe2(2)`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pipe2(pair: *mut c_int, flags: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { opened_pair(libc::syscall(libc::SYS_pipe2, pair, flags), pair) }
+}
+
+/// `epoll_create(2)`.
+#[unsafe(no_mangle)]
+pub extern "C" fn epoll_create(_size: c_int) -> c_int {
+    epoll_create1(0)
+}
+
+/// `epoll_create1(2)`.
+#[unsafe(no_mangle)]
+pub extern "C" fn epoll_create1(flags: c_int) -> c_int {
+    // SAFETY: no condition.
+    let result = unsafe { libc::syscall(libc::SYS_epoll_create1, flags) };
+    opened(result, Kind::Epoll)
+}
+
+/// `eventfd(2)`.
+#[unsafe(no_mangle)]
+pub extern "C" fn eventfd(count: c_uint, flags: c_int) -> c_int {
+    // SAFETY: no condition.
+    let result = unsafe { libc::syscall(libc::SYS_eventfd2, count, flags) };
+    opened(result, Kind::Signal)
+}
+
+/// `open(2)`. The third argument is read whether it was passed or not, as the C library does.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    // SAFETY: the caller's promise.
+    let result = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, mode) };
+    opened(result, Kind::File)
+}
+
+/// `open64(2)`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { open(path, flags, mode) }
+}
+
+/// `close(2)`.
+#[unsafe(no_mangle)]
+pub extern "C" fn close(descriptor: c_int) -> c_int {
+    if hooks().is_some_and(|hooks| (hooks.closing)(descriptor) == 1) {
+        return 0;
+    }
+    // SAFETY: no condition.
+    unsafe { libc::syscall(libc::SYS_close, descriptor) as c_int }
+}
+
+/// `write(2)`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(descriptor: c_int, bytes: *const c_void, length: size_t) -> ssize_t {
+    if withheld(descriptor, Action::Data) {
+        return -1;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { libc::syscall(libc::SYS_write, descriptor, bytes, length) as ssize_t }
+}
+
+/// `writev(2)`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn writev(descriptor: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
+    if withheld(descriptor, Action::Data) {
+        return -1;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { libc::syscall(libc::SYS_writev, descriptor, pieces, count) as ssize_t }
+}
+
+/// `send(2)`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn send(
+    descriptor: c_int,
+    bytes: *const c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the caller's promise.
+    unsafe { sendto(descriptor, bytes, length, flags, std::ptr::null(), 0) }
+}
+
+/// `sendto(2)`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendto(
+    descriptor: c_int,
+    bytes: *const c_void,
+    length: size_t,
+    flags: c_int,
+    address: *const sockaddr,
+    address_length: socklen_t,
+) -> ssize_t {
+    if withheld(descriptor, Action::Data) {
+        return -1;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        libc::syscall(
+            libc::SYS_sendto,
+            descriptor,
+            bytes,
+            length,
+            flags,
+            address,
+            address_length,
+        ) as ssize_t
+    }
+}
+
+/// `sendmsg(2)`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmsg(
+    descriptor: c_int,
+    message: *const msghdr,
+    flags: c_int,
+) -> ssize_t {
+    if withheld(descriptor, Action::Data) {
+        return -1;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { libc::syscall(libc::SYS_sendmsg, descriptor, message, flags) as ssize_t }
+}
+
+/// `ioctl(2)`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ioctl(
+    descriptor: c_int,
+    request: c_ulong,
+    argument: *mut c_void,
+) -> c_int {
+    if withheld(descriptor, Action::Control) {
+        return -1;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { libc::syscall(libc::SYS_ioctl, descriptor, request, argument) as c_int }
+}

@@ -1,0 +1,335 @@
+//! Descriptors that tasks with tables of their own share.
+//!
+//! Ranks share memory but not descriptors. A thief that runs another rank's network needs the sockets and
+//! epoll sets that whoever ran it before has opened, under the same numbers, for they lie in libfabric's memory:
+//!
+//! * **Numbers of their own.** A descriptor that is made in a call of the network ([`hooks`]) is moved to a number that
+//!   no other descriptor of the node has, above those that the system hands out ([`Numbers`]).
+//! * **A list for each endpoint** ([`shelf::Shelf`]), used by its calls only, so under its lock: which numbers, and which
+//!   process holds them. Endpoints share no libfabric object, so a call uses those of its own list only.
+//! * **Mirroring.** Before a call, the caller takes what it lacks from a process that has it: `pidfd_getfd`, then `dup3` to
+//!   the same number; and closes what others have closed. One comparison if nothing has changed.
+//! * **Closing.** Who closes a descriptor takes it out of the endpoint's epoll sets and shuts a socket down, so
+//!   copies that still exist elsewhere keep nothing alive; its number is used again when all copies are gone.
+//!
+//! # Where `pidfd_getfd` is forbidden
+//! Some sandboxes do. Each process finds out at its first call. One that may not take descriptors
+//! progresses its own endpoint only, with the descriptors that it inherited when it was cloned and those that it makes; its
+//! calls for others are refused as a thief's ([`Refused::Busy`](cohort_fabric::Refused::Busy)): the owner makes them.
+
+pub mod hooks;
+pub mod shelf;
+
+use libc::{c_int, c_long};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+/// Descriptors that the fabric may have at a time on this node.
+const COUNT: usize = 4096;
+
+/// Numbers below are left to programs, whatever their limit is.
+const BASE_MIN: u64 = 1024;
+
+/// Higher numbers cost memory in each process that holds one: the kernel's table has 8 bytes for each number.
+const BASE_MAX: u64 = 16384;
+
+/// Whether a process may take another's descriptors.
+const UNKNOWN: u32 = 0;
+const ABLE: u32 = 1;
+const UNABLE: u32 = 2;
+
+/// The numbers of the fabric's descriptors, unique on the node.
+#[derive(Debug)]
+pub struct Numbers {
+    base: i32,
+    /// A bit for each number in use.
+    words: Vec<AtomicU64>,
+    /// Where to look next: numbers are used again as late as possible.
+    next: AtomicU32,
+}
+
+impl Numbers {
+    /// Numbers above the soft limit of open files, so that the system hands none of them out, if the hard
+    /// limit has room for them; else the highest that it allows.
+    #[must_use]
+    pub fn new(soft: u64, hard: u64) -> Self {
+        let count = COUNT.min((hard / 4) as usize) & !63;
+        let wanted = soft.clamp(BASE_MIN, BASE_MAX);
+        let base = wanted.min(hard.saturating_sub(count as u64));
+        Self {
+            base: base as i32,
+            words: (0..count / 64).map(|_| AtomicU64::new(0)).collect(),
+            next: AtomicU32::new(0),
+        }
+    }
+
+    /// First and last number.
+    #[must_use]
+    pub fn range(&self) -> (i32, i32) {
+        (self.base, self.base + self.words.len() as i32 * 64 - 1)
+    }
+
+    /// Whether a number is one of these.
+    #[must_use]
+    pub fn holds(&self, number: i32) -> bool {
+        let (first, last) = self.range();
+        (first..=last).contains(&number)
+    }
+
+    /// Takes a number; none if all are in use.
+    pub fn take(&self) -> Option<i32> {
+        let count = self.words.len() as u32 * 64;
+        for _ in 0..count {
+            let index = self.next.fetch_add(1, Ordering::Relaxed) % count;
+            let bit = 1 << (index % 64);
+            let before = self.words[index as usize / 64].fetch_or(bit, Ordering::Relaxed);
+            if before & bit == 0 {
+                return Some(self.base + index as i32);
+            }
+        }
+        None
+    }
+
+    /// Gives a number back.
+    pub fn give(&self, number: i32) {
+        let index = (number - self.base) as usize;
+        self.words[index / 64].fetch_and(!(1 << (index % 64)), Ordering::Relaxed);
+    }
+}
+
+/// A process that calls the network.
+#[derive(Debug)]
+struct Process {
+    pid: AtomicI32,
+    able: AtomicU32,
+}
+
+/// What all endpoints of a node share about descriptors.
+#[derive(Debug)]
+pub struct Descriptors {
+    numbers: Numbers,
+    /// Of the ranks by local rank, and last the root's.
+    processes: Vec<Process>,
+    defer: bool,
+    /// A descriptor of the root's, to find out who may take it.
+    sample: AtomicI32,
+}
+
+impl Descriptors {
+    /// For a node of `ranks` ranks; the caller is its root. `defer` withholds what thieves would
+    /// hand to a driver.
+    #[must_use]
+    pub fn new(ranks: usize, defer: bool) -> Self {
+        let process = |_| Process {
+            pid: AtomicI32::new(0),
+            able: AtomicU32::new(UNKNOWN),
+        };
+        let (soft, hard) = open_files();
+        let this = Self {
+            numbers: Numbers::new(soft, hard),
+            processes: (0..=ranks).map(process).collect(),
+            defer,
+            sample: AtomicI32::new(-1),
+        };
+        let root = this.processes.last();
+        if let Some(root) = root {
+            this.introduce(root);
+            root.able.store(ABLE, Ordering::Relaxed);
+        }
+        this
+    }
+
+    /// The root's number among the processes.
+    #[must_use]
+    pub fn root(&self) -> usize {
+        self.processes.len() - 1
+    }
+
+    /// The numbers.
+    #[must_use]
+    pub fn numbers(&self) -> &Numbers {
+        &self.numbers
+    }
+
+    /// Whether a call for `endpoint` by `caller` must leave the driver alone.
+    #[must_use]
+    pub fn defers(&self, endpoint: usize, caller: usize) -> bool {
+        self.defer && endpoint != caller
+    }
+
+    /// Makes a descriptor of the root's known as one that everybody should be able to take.
+    pub fn set_sample(&self, descriptor: i32) {
+        self.sample.store(descriptor, Ordering::Relaxed);
+    }
+
+    /// Whether the calling process, number `process`, may take descriptors. Tries at the first call.
+    fn is_able(&self, process: usize) -> bool {
+        let entry = &self.processes[process];
+        match entry.able.load(Ordering::Relaxed) {
+            UNKNOWN => {
+                self.introduce(entry);
+                let able = self.try_sample();
+                let word = if able { ABLE } else { UNABLE };
+                entry.able.store(word, Ordering::Relaxed);
+                able
+            }
+            word => word == ABLE,
+        }
+    }
+
+    /// Stores the calling process's id, and lets the others take its descriptors, where the Yama
+    /// security module asks for that.
+    fn introduce(&self, process: &Process) {
+        // SAFETY: no condition. The second call fails where there is no Yama.
+        unsafe {
+            // Release: who finds the id finds the permission given.
+            let pid = raw(libc::SYS_getpid, [0; 4]) as i32;
+            raw(libc::SYS_prctl, [libc::PR_SET_PTRACER as c_long, -1, 0, 0]);
+            process.pid.store(pid, Ordering::Release);
+        }
+    }
+
+    fn try_sample(&self) -> bool {
+        let sample = self.sample.load(Ordering::Relaxed);
+        match self.fetch(self.root(), sample) {
+            Ok(copy) => {
+                close(copy);
+                true
+            }
+            Err(_code) => false,
+        }
+    }
+
+    /// A copy of another process's descriptor, under any number.
+    fn fetch(&self, process: usize, number: i32) -> Result<i32, i32> {
+        let pid = self.processes[process].pid.load(Ordering::Acquire);
+        // SAFETY: system calls on numbers.
+        unsafe {
+            let target = checked(raw(libc::SYS_pidfd_open, [pid.into(), 0, 0, 0]))?;
+            let copy = checked(raw(
+                libc::SYS_pidfd_getfd,
+                [target.into(), number.into(), 0, 0],
+            ));
+            close(target);
+            copy
+        }
+    }
+
+    /// Takes a descriptor from one of its holders, under its own number. True if that is done, or
+    /// if all holders have ended and the descriptor with them: libfabric finds that out.
+    fn mirror(&self, number: i32, holders: impl Iterator<Item = usize>) -> bool {
+        let mut gone = true;
+        for holder in holders {
+            let fetched = self.fetch(holder, number).and_then(|copy| {
+                let placed = place(copy, number);
+                close(copy);
+                placed
+            });
+            match fetched {
+                Ok(()) => return true,
+                Err(code) => gone &= code == libc::ESRCH,
+            }
+        }
+        gone
+    }
+}
+
+/// Copies a descriptor to a number, and never lets an executed program inherit it. The soft limit of
+/// open files is lifted for that moment, if it is in the way: it bounds new numbers only.
+fn place(descriptor: i32, number: i32) -> Result<(), i32> {
+    let arguments = [
+        descriptor.into(),
+        number.into(),
+        c_long::from(libc::O_CLOEXEC),
+        0,
+    ];
+    // SAFETY: the number is the fabric's, so nothing else is replaced.
+    let copy = || checked(unsafe { raw(libc::SYS_dup3, arguments) });
+    match copy() {
+        Err(libc::EBADF) => {
+            let (soft, hard) = open_files();
+            set_open_files(hard, hard);
+            let copied = copy();
+            set_open_files(soft, hard);
+            copied
+        }
+        copied => copied,
+    }
+    .map(|_number| ())
+}
+
+fn close(descriptor: i32) {
+    // SAFETY: a descriptor of this module's.
+    unsafe { raw(libc::SYS_close, [descriptor.into(), 0, 0, 0]) };
+}
+
+/// Whether the calling process has a descriptor of this number.
+fn exists(number: i32) -> bool {
+    // SAFETY: reads a flag.
+    unsafe { raw(libc::SYS_fcntl, [number.into(), libc::F_GETFD.into(), 0, 0]) >= 0 }
+}
+
+/// Soft and hard limit of open files.
+fn open_files() -> (u64, u64) {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a place for the result.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    (limit.rlim_cur, limit.rlim_max)
+}
+
+fn set_open_files(soft: u64, hard: u64) {
+    let limit = libc::rlimit {
+        rlim_cur: soft,
+        rlim_max: hard,
+    };
+    // SAFETY: a whole record.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+}
+
+/// A system call past the functions that [`hooks`] listens to.
+///
+/// # Safety
+/// As the call demands.
+unsafe fn raw(number: c_long, arguments: [c_long; 4]) -> c_long {
+    let [first, second, third, fourth] = arguments;
+    // SAFETY: the caller's promise.
+    unsafe { libc::syscall(number, first, second, third, fourth) }
+}
+
+/// A result, or `errno`.
+fn checked(result: c_long) -> Result<c_int, i32> {
+    if result >= 0 {
+        return Ok(result as c_int);
+    }
+    Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_above_what_the_system_hands_out() {
+        assert_eq!(Numbers::new(1024, 1 << 20).range(), (1024, 1024 + 4095));
+        assert_eq!(Numbers::new(256, 1 << 20).range().0, 1024);
+        assert_eq!(Numbers::new(1 << 20, 1 << 20).range().0, 16384);
+        let (first, last) = Numbers::new(1024, 1024).range();
+        assert_eq!((first, last), (768, 1023));
+    }
+
+    #[test]
+    fn numbers_are_used_again_late_and_once_at_a_time() {
+        let numbers = Numbers::new(256, 256);
+        let (first, last) = numbers.range();
+        let all: Vec<i32> = std::iter::from_fn(|| numbers.take()).collect();
+        assert_eq!(all, (first..=last).collect::<Vec<i32>>());
+        numbers.give(first + 5);
+        numbers.give(first + 2);
+        assert_eq!(numbers.take(), Some(first + 2));
+        assert_eq!(numbers.take(), Some(first + 5));
+        assert_eq!(numbers.take(), None);
+        assert!(numbers.holds(last) && !numbers.holds(last + 1));
+    }
+}
