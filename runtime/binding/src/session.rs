@@ -214,7 +214,7 @@ pub unsafe extern "C" fn group_from_pset<A: Abi>(
     }
 }
 
-/// `MPI_Comm_create_from_group`. Waits for nobody (`cohort_object::rendezvous`).
+/// `MPI_Comm_create_from_group`. Waits for nobody within a node (`cohort_object::rendezvous`).
 ///
 /// # Safety
 /// MPI's: `tag` is a string, `target` is valid for writes; `caller` is the calling rank.
@@ -234,11 +234,14 @@ pub unsafe extern "C" fn comm_from_group<A: Abi>(
             let members = call.objects().group(members.neutral())?;
             let errhandler = errhandler::of_handle(call, handle, ErrhandlerOwner::Comm)?;
             let hints = info::given(call, hints)?;
-            let made = members.me().map(|_| {
-                let made = Comm::from_group(call.rank(), &members, tag, errhandler);
-                *made.info.lock() = hints;
-                made
-            });
+            let made = match members.me() {
+                Some(_) => {
+                    let made = Comm::from_group(call.rank(), &members, tag, errhandler)?;
+                    *made.info.lock() = hints;
+                    Some(made)
+                }
+                None => None,
+            };
             crate::comm::publish(call, made, target)
         })
     }

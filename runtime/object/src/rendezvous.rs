@@ -5,14 +5,20 @@
 //! member takes it when it comes. Nobody waits, so that nonblocking constructors complete at
 //! once, and calls that have no parent communicator (`MPI_Comm_create_from_group`) need none.
 //!
+//! Between nodes the member that comes first in `MPI_COMM_WORLD` draws the number and sends it to the others, in a
+//! context that programs do not use. They wait for it.
+//!
 //! MPI demands that the members call in the same order where calls could be mistaken for each
 //! other (MPI-4.1, 7.4.2: same communicator; same group and same string), so the n-th call of
 //! every member meets the n-th of the others.
 
+use crate::Outcome;
 use alloc::string::String;
 use alloc::vec::Vec;
+use cohort_abi::neutral;
 use cohort_base::Peer;
-use cohort_engine::Rank;
+use cohort_engine::datatype::predefined;
+use cohort_engine::{Envelope, Node, Rank, SendMode, Source, Tag, recv, send};
 use spin::Mutex;
 
 /// What the members of a new communicator have in common before they have a number.
@@ -34,7 +40,7 @@ pub enum Occasion {
     FromGroups {
         /// `MPI_Intercomm_create_from_groups`'s string.
         tag: String,
-        /// The leaders, in ascending order.
+        /// The leaders, in the order of `MPI_COMM_WORLD`.
         leaders: Vec<Peer>,
     },
 }
@@ -50,9 +56,92 @@ struct Meeting {
 
 static MEETINGS: Mutex<Vec<Meeting>> = Mutex::new(Vec::new());
 
+/// Context of the messages that tell the number to other nodes.
+const CONTEXT: u32 = 2;
+
 /// The number of the communicator that `members` make on this occasion; `rank` is one of them.
-#[must_use]
-pub fn number(rank: &Rank, occasion: Occasion, members: &[Peer]) -> u32 {
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`; `MPI_ERR_INTERN` when two occasions of different members cannot be told apart.
+pub fn number(rank: &Rank, occasion: Occasion, members: &[Peer]) -> Outcome<u32> {
+    let is_elsewhere = |&member: &Peer| rank.node().local(member).is_none();
+    if members.iter().any(is_elsewhere) {
+        number_across_nodes(rank, &occasion, members)
+    } else {
+        Ok(number_within_node(rank, occasion, members))
+    }
+}
+
+/// [`number`] of members that live on several nodes.
+fn number_across_nodes(rank: &Rank, occasion: &Occasion, members: &[Peer]) -> Outcome<u32> {
+    let node = rank.node();
+    let first = members
+        .iter()
+        .min_by_key(|&&member| node.world_rank(member));
+    let (&first, me) = (first.ok_or(neutral::ERR_GROUP)?, rank.peer());
+    let integer = predefined(neutral::handle::INT32_T).ok_or(neutral::ERR_INTERN)?;
+    let digest = occasion.digest(node);
+    // The rest of the digest goes with the number.
+    let (tag, check) = ((digest & 0x7fff_ffff) as i32, (digest >> 32) as u32);
+    if first == me {
+        let told = [node.next_context(), check];
+        let envelope = Envelope {
+            context: CONTEXT,
+            source: rank.world_rank() as i32,
+            tag,
+        };
+        for &member in members.iter().filter(|&&member| member != me) {
+            let (data, mode) = (told.as_ptr().cast(), SendMode::Standard);
+            // SAFETY: the numbers outlive the blocking call.
+            unsafe { send(rank, data, 2, &integer, member, envelope, mode) }
+                .map_err(|_| neutral::ERR_NO_MEM)?;
+        }
+        return Ok(told[0]);
+    }
+    let from = Source::Rank {
+        peer: first,
+        comm_rank: node.world_rank(first) as i32,
+    };
+    let mut told = [0_u32; 2];
+    let data = told.as_mut_ptr().cast();
+    // SAFETY: as above.
+    unsafe { recv(rank, data, 2, &integer, from, CONTEXT, Tag::Is(tag)) }
+        .map_err(|_| neutral::ERR_NO_MEM)?;
+    if told[1] == check {
+        Ok(told[0])
+    } else {
+        Err(neutral::ERR_INTERN)
+    }
+}
+
+impl Occasion {
+    /// A number that is the same at all members and hardly ever at others: FNV-1a of all there is to say.
+    fn digest(&self, node: &Node) -> u64 {
+        let mut digest = 0xcbf2_9ce4_8422_2325_u64;
+        let mut add = |bytes: &[u8]| {
+            for &byte in bytes {
+                digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        };
+        let (kind, tag, members) = match self {
+            Self::Duplicate { parent } => {
+                add(&parent.to_ne_bytes());
+                (0, "", &[][..])
+            }
+            Self::FromGroup { tag, members } => (1, tag.as_str(), &members[..]),
+            Self::FromGroups { tag, leaders } => (2, tag.as_str(), &leaders[..]),
+        };
+        add(&[kind]);
+        add(tag.as_bytes());
+        for &member in members {
+            add(&node.world_rank(member).to_ne_bytes());
+        }
+        digest
+    }
+}
+
+/// [`number`] of members that live on one node.
+fn number_within_node(rank: &Rank, occasion: Occasion, members: &[Peer]) -> u32 {
     let node = core::ptr::from_ref(rank.node()).addr();
     let me = rank.peer();
     let mut meetings = MEETINGS.lock();
@@ -88,13 +177,12 @@ pub fn number(rank: &Rank, occasion: Occasion, members: &[Peer]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cohort_engine::Node;
 
     #[test]
     fn the_nth_calls_of_all_members_meet() {
         let node = Node::for_test(3);
         let meet = |rank, parent| {
-            number(
+            number_within_node(
                 node.rank(rank),
                 Occasion::Duplicate { parent },
                 &[0, 1, 2].map(Peer::local),
@@ -121,7 +209,7 @@ mod tests {
                 tag,
                 members: members.clone(),
             };
-            number(node.rank(rank), occasion, &members)
+            number_within_node(node.rank(rank), occasion, &members)
         };
         let both = meet(0, "a", &[0, 1]);
         let numbers = [

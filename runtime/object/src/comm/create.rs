@@ -51,10 +51,10 @@ impl Comm {
         let (number, local) = match self.is_inter {
             true => {
                 let everyone = self.group.union(self.rank.peer(), &self.peers);
-                let number = meet(self.number, everyone.members());
-                (number, meet(self.local_number, self.group.members()))
+                let number = meet(self.number, everyone.members())?;
+                (number, meet(self.local_number, self.group.members())?)
             }
-            false => (meet(self.number, self.group.members()), 0),
+            false => (meet(self.number, self.group.members())?, 0),
         };
         let attributes = self.attributes.copied(handle)?;
         let mut copy = self.alike(number, local);
@@ -82,20 +82,22 @@ impl Comm {
     }
 
     /// `MPI_Comm_create_from_group`: no parent, only a group, of which `rank` is a member, and
-    /// a string that tells concurrent calls apart. Waits for nobody.
-    #[must_use]
+    /// a string that tells concurrent calls apart. Waits for nobody within a node.
+    ///
+    /// # Errors
+    /// Of [`rendezvous::number`].
     pub fn from_group(
         rank: &'static Rank,
         group: &Group,
         tag: &str,
         errhandler: Errhandler,
-    ) -> Self {
+    ) -> Outcome<Self> {
         let occasion = Occasion::FromGroup {
             tag: tag.into(),
             members: group.members().to_vec(),
         };
-        let number = rendezvous::number(rank, occasion, group.members());
-        Self::new(rank, number, group.clone(), errhandler)
+        let number = rendezvous::number(rank, occasion, group.members())?;
+        Ok(Self::new(rank, number, group.clone(), errhandler))
     }
 
     /// `MPI_Comm_create`; collective. `None` for callers that are not in their `group`, and when one side of

@@ -100,7 +100,7 @@ impl Comm {
         tag: &str,
         errhandler: Errhandler,
     ) -> Outcome<Self> {
-        let local = Self::from_group(rank, group, tag, errhandler);
+        let local = Self::from_group(rank, group, tag, errhandler)?;
         let mut theirs = Vec::new();
         let mut number = 0;
         if let Some((remote, remote_leader)) = remote {
@@ -108,12 +108,12 @@ impl Comm {
                 group.members()[leader as usize],
                 remote.members()[remote_leader as usize],
             ];
-            leaders.sort_unstable();
+            leaders.sort_unstable_by_key(|&leader| rank.node().world_rank(leader));
             let occasion = Occasion::FromGroups {
                 tag: String::from(tag),
                 leaders: leaders.clone(),
             };
-            number = rendezvous::number(rank, occasion, &leaders);
+            number = rendezvous::number(rank, occasion, &leaders)?;
             theirs.extend(world_ranks(rank, remote));
         }
         let told = local.allgather([number as i32, theirs.len() as i32])?;
