@@ -1,4 +1,4 @@
-//! Blocking collectives (MPI-4.1 chapter 6), but for the reducing ones.
+//! Collectives (MPI-4.1 chapter 6): the blocking ones in a file for each family, all others in `schedules`.
 
 mod alltoall;
 mod gather;
@@ -6,6 +6,7 @@ mod inter;
 mod neighbour;
 mod parts;
 mod reduction;
+mod schedules;
 mod simple;
 
 pub use alltoall::{alltoall, alltoallv, alltoallw};
@@ -17,4 +18,5 @@ pub use neighbour::{
 pub use reduction::{
     allreduce, exscan, reduce, reduce_local, reduce_scatter, reduce_scatter_block, scan,
 };
+pub use schedules::*;
 pub use simple::{barrier, bcast};

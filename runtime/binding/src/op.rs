@@ -18,32 +18,32 @@ pub struct UserFunction {
 // SAFETY: the address of a function of the rank's program is valid on all of the rank's tasks.
 unsafe impl Send for UserFunction {}
 
-/// An operation as one collective call uses it.
-pub struct BoundOp<'a, A: Abi>(Bound<'a, A>);
+/// An operation as one collective call uses it. It lives on when its handle is freed.
+pub struct BoundOp<A: Abi>(Bound<A>);
 
-enum Bound<'a, A: Abi> {
+enum Bound<A: Abi> {
     Predefined(PredefinedOp),
-    User(UserCall<'a, A>),
+    User(UserCall<A>),
 }
 
 /// A user function, and the datatype handle that it is to be told.
-struct UserCall<'a, A: Abi> {
-    function: &'a UserFunction,
+struct UserCall<A: Abi> {
+    function: UserFunction,
     datatype: A::Datatype,
 }
 
-impl<'a, A: Abi> BoundOp<'a, A> {
+impl<A: Abi> BoundOp<A> {
     /// Decodes the operation argument of a call on elements of `datatype`.
     ///
     /// # Errors
     /// `MPI_ERR_OP`.
     #[inline]
-    pub fn new(call: &Call<'a, A>, op: A::Op, datatype: A::Datatype) -> Outcome<Self> {
+    pub fn new(call: &Call<'_, A>, op: A::Op, datatype: A::Datatype) -> Outcome<Self> {
         let handle = op.neutral();
         if let Some(op) = PredefinedOp::from_handle(handle) {
             return Ok(Self(Bound::Predefined(op)));
         }
-        let function = user(call, handle)?;
+        let function = *user(call, handle)?;
         Ok(Self(Bound::User(UserCall { function, datatype })))
     }
 
@@ -73,7 +73,7 @@ impl<'a, A: Abi> BoundOp<'a, A> {
     }
 }
 
-impl<A: Abi> UserOp for UserCall<'_, A> {
+impl<A: Abi> UserOp for UserCall<A> {
     fn commutative(&self) -> bool {
         self.function.commutes
     }
@@ -90,7 +90,7 @@ impl<A: Abi> UserOp for UserCall<'_, A> {
     }
 }
 
-impl<A: Abi> UserCall<'_, A> {
+impl<A: Abi> UserCall<A> {
     /// Calls the function on at most `limit` elements at a time.
     ///
     /// # Safety

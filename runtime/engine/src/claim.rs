@@ -30,6 +30,8 @@ pub(crate) struct State {
     pub(crate) jobs: List<Job, IN_JOBS>,
     /// Rendezvous sends that are not complete.
     pub(crate) offers: List<Request, IN_OWNED>,
+    /// Nonblocking collectives with steps left.
+    pub(crate) schedules: List<Request, IN_OWNED>,
     /// Requests that were released before they were complete.
     pub(crate) released: List<Request, IN_OWNED>,
     /// Started partitioned receives whose senders are not known.
@@ -43,7 +45,7 @@ pub(crate) struct State {
     /// What is under way with remote peers.
     pub(crate) net: NetState,
     /// Why this rank expects progress, by kind: posted receives (counted once), receivers waited for,
-    /// jobs, and partitioned receives that await their senders; on the network, sends, receives and packets that are not done.
+    /// jobs, schedules, and partitioned receives that await their senders; on the network, sends, receives and packets that are not done.
     reasons: [u32; TaskKind::COUNT],
     /// `node.size()` outboxes.
     outboxes: *mut Outbox,
@@ -57,6 +59,7 @@ impl State {
             unexpected: Unexpected::EMPTY,
             jobs: List::EMPTY,
             offers: List::EMPTY,
+            schedules: List::EMPTY,
             released: List::EMPTY,
             awaiting: List::EMPTY,
             receivers_waited_for: 0,

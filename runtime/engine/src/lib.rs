@@ -39,6 +39,7 @@ pub mod lifecycle;
 mod list;
 #[cfg(not(loom))]
 mod matching;
+mod meeting;
 pub mod message;
 #[cfg(not(loom))]
 mod net;

@@ -131,10 +131,10 @@ fn poll(rank: &Rank) -> bool {
         return false;
     };
     let turn = progress::turn(&mut claim);
-    let job = turn.job.or_else(|| progress::job_of_own_send(&mut claim));
+    let work = turn.work.or_else(|| progress::own_work(&mut claim, false));
     drop(claim);
     let opened = turn.opened.map_or(0, Opened::work);
-    let helped = opened + job.map_or(0, |job| job.work(u32::MAX));
+    let helped = opened + work.map_or(0, |work| work.run(u32::MAX));
     turn.moved || helped > 0
 }
 

@@ -5,6 +5,7 @@
 //! ring is later delivered without being stored in between.
 
 use crate::claim::Claim;
+use crate::coll::schedule::{self, ScheduleRef};
 use crate::matching::Stored;
 use crate::net;
 use crate::node::Node;
@@ -23,7 +24,7 @@ use core::ptr::NonNull;
 /// Messages that one turn takes out of the rings.
 const MESSAGES_PER_TURN: u32 = 64;
 
-/// Chunks of a long message that a thief copies before it looks at its own work again.
+/// Pieces of work that a thief does before it looks at its own work again.
 const CHUNKS_PER_STEAL: u32 = 4;
 
 /// Own rendezvous sends that one look for a job visits.
@@ -36,10 +37,37 @@ pub(crate) struct Turn {
     pub(crate) moved: bool,
     /// Bytes that were copied.
     pub(crate) bytes: u64,
-    /// A long message to help with, outside of the claim.
-    pub(crate) job: Option<JobRef>,
+    /// Something to help with, outside of the claim.
+    pub(crate) work: Option<Work>,
     /// Ready partitions to copy, outside of the claim.
     pub(crate) opened: Option<Opened>,
+}
+
+/// Work that is done outside of any claim, in pieces that several tasks share.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A long message.
+    Message(JobRef),
+    /// A nonblocking collective.
+    Collective(ScheduleRef),
+}
+
+impl Work {
+    /// Does up to `pieces` pieces. Returns the bytes moved.
+    pub(crate) fn run(&self, pieces: u32) -> u64 {
+        match self {
+            Self::Message(job) => job.work(pieces),
+            Self::Collective(schedule) => schedule.work(pieces),
+        }
+    }
+
+    /// Whether this is a message whose sender is in a call, and copies itself.
+    pub(crate) fn is_of_a_waiting_sender(&self) -> bool {
+        match self {
+            Self::Message(job) => job.sender_is_in_call(),
+            Self::Collective(_) => false,
+        }
+    }
 }
 
 /// A message that did not fit in the rank's heap stays in its ring.
@@ -66,7 +94,10 @@ fn turn_within_node(claim: &mut Claim<'_>) -> Turn {
         poll_rings(claim, &mut turn);
     }
     if !claim.state().jobs.first().is_null() {
-        turn.job = Job::next(claim);
+        turn.work = Job::next(claim).map(Work::Message);
+    }
+    if turn.work.is_none() && !claim.state().schedules.first().is_null() {
+        turn.work = schedule::next(claim, false).map(Work::Collective);
     }
     if !claim.state().released.first().is_null() {
         request::free_released(claim);
@@ -215,8 +246,20 @@ pub(crate) unsafe fn pull_for(claim: &mut Claim<'_>, from: Option<Peer>, request
     pull(claim, from, |_| unsafe { (*request).queue == Queue::No });
 }
 
+/// Work that only the claimed rank itself, or its polling thread, looks for: that of its own sends and,
+/// for the owner, of collectives with a user's operation.
+pub(crate) fn own_work(claim: &mut Claim<'_>, by_owner: bool) -> Option<Work> {
+    if let Some(job) = job_of_own_send(claim) {
+        return Some(Work::Message(job));
+    }
+    if !by_owner || claim.state().schedules.first().is_null() {
+        return None;
+    }
+    schedule::next(claim, true).map(Work::Collective)
+}
+
 /// A job of one of the claimed rank's own sends. Forgets completed sends on the way.
-pub(crate) fn job_of_own_send(claim: &mut Claim<'_>) -> Option<JobRef> {
+fn job_of_own_send(claim: &mut Claim<'_>) -> Option<JobRef> {
     let mut request = claim.state().offers.first();
     for _ in 0..OFFERS_PER_LOOK {
         let current = NonNull::new(request)?;
@@ -295,7 +338,7 @@ fn steal_from(victim: &Rank) -> Outcome {
     let turn = turn_within_node(&mut claim);
     drop(claim);
     let opened = turn.opened.map_or(0, Opened::work);
-    let helped = opened + turn.job.map_or(0, |job| job.work(CHUNKS_PER_STEAL));
+    let helped = opened + turn.work.map_or(0, |work| work.run(CHUNKS_PER_STEAL));
     if turn.moved || helped > 0 {
         let bytes = turn.bytes + helped;
         Outcome::Progressed { bytes }

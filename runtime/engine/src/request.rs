@@ -16,6 +16,7 @@
 //! touch the request again.
 
 use crate::claim::Claim;
+use crate::coll::schedule::{self, Membership};
 use crate::datatype::{Layout, TypeRef};
 use crate::list::{Linked, Links};
 use crate::matching::Want;
@@ -48,6 +49,8 @@ pub(crate) enum Owned {
     Permanent,
     /// Rendezvous sends that are not complete.
     Offers,
+    /// Nonblocking collectives with steps left.
+    Schedules,
     /// None: the network's part of the engine knows a send that is not complete.
     Net,
     /// Released before they were complete.
@@ -77,6 +80,8 @@ pub struct Request {
     status: UnsafeCell<Status>,
     /// The copy job of a matched rendezvous send: the sender's reference to it.
     pub(crate) job: AtomicPtr<Job>,
+    /// Of a nonblocking collective: the request's reference to its schedule.
+    pub(crate) membership: Option<Membership>,
     owner: *const Rank,
     pub(crate) want: Want,
     pub(crate) sequence: u64,
@@ -135,6 +140,7 @@ impl Request {
             watched: false,
             status: UnsafeCell::new(Status::EMPTY),
             job: AtomicPtr::new(null_mut()),
+            membership: None,
             owner: claim.rank(),
             want,
             sequence: 0,
@@ -170,6 +176,7 @@ impl Request {
             watched: false,
             status: UnsafeCell::new(Status::EMPTY),
             job: AtomicPtr::new(null_mut()),
+            membership: None,
             owner: core::ptr::null(),
             want: Want::NOTHING,
             sequence: 0,
@@ -281,6 +288,9 @@ impl Request {
             if let Some(job) = NonNull::new(*(*this).job.get_mut()) {
                 Job::release(job);
             }
+            if let Some(membership) = (*this).membership {
+                membership.end();
+            }
             // Acquire: if the offer was dropped, its receiver is done with the request.
             let state = (*this).state.load(Ordering::Acquire);
             let still_offered = state == CANCELLED
@@ -355,8 +365,10 @@ impl RequestRef {
                 return;
             }
             debug_assert!(core::ptr::eq((*request).owner, claim.rank()));
-            if (*request).owned == Owned::Offers {
-                Request::leave_offers(request, claim);
+            match (*request).owned {
+                Owned::Offers => Request::leave_offers(request, claim),
+                Owned::Schedules => schedule::delist(claim, request),
+                _ => {}
             }
             if self.is_complete() {
                 Request::free(request, claim);

@@ -164,16 +164,16 @@ fn step(rank: &Rank) -> Found {
     let watched = claim.state().watched;
     drop(claim);
     // The sender was woken when the copy began; if it waits, it copies while we compute.
-    let job = turn
-        .job
-        .filter(|job| turn.moved || !job.sender_is_in_call());
-    let copied = match &job {
-        Some(job) if !turn.moved => job.work(CHUNKS_PER_TURN),
+    let work = turn
+        .work
+        .filter(|work| turn.moved || !work.is_of_a_waiting_sender());
+    let copied = match &work {
+        Some(work) if !turn.moved => work.run(CHUNKS_PER_TURN),
         _ => 0,
     };
     let moved = turn.moved || copied > 0;
     rank.counters().count_own_turn(moved);
-    match (moved, watched == 0 && job.is_none()) {
+    match (moved, watched == 0 && work.is_none()) {
         (_, true) => Found::End,
         (true, false) => Found::Something,
         (false, false) => Found::Nothing,

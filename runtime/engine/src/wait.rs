@@ -18,7 +18,6 @@ use crate::arch::{TICKS_PER_US, ticks};
 use crate::claim::Claim;
 use crate::net;
 use crate::progress::{self, Thief};
-use crate::protocol::job::JobRef;
 use crate::rank::Rank;
 use cohort_base::settings::WaitMode;
 use cohort_base::sync::atomic::Ordering;
@@ -46,7 +45,7 @@ pub(crate) const UNSURE_SLEEP: Duration = Duration::from_millis(1);
 /// Nonblocking calls that find nothing and follow each other faster than this are a loop.
 const LOOP_US: u64 = 5;
 
-/// Chunks of a long message that a nonblocking call copies.
+/// Pieces of work that a nonblocking call does.
 const CHUNKS_PER_PROGRESS: u32 = 8;
 
 /// What a rank waits for, for statistics and traces.
@@ -115,11 +114,11 @@ fn take_turns<'rank>(
             patience.renew();
             continue;
         }
-        let job = turn.job.or_else(|| progress::job_of_own_send(&mut held));
-        if let Some(job) = job {
+        let work = turn.work.or_else(|| progress::own_work(&mut held, true));
+        if let Some(work) = work {
             drop(held);
-            // When all chunks are taken, the next turn waits for those who copy them.
-            job.work(u32::MAX);
+            // When all pieces are taken, the next turn waits for those who do them.
+            work.run(u32::MAX);
             patience.renew();
             continue;
         }
@@ -281,9 +280,9 @@ fn last_look(
         opened.work();
         return LastLook::Found;
     }
-    let job: Option<JobRef> = turn.job.or_else(|| progress::job_of_own_send(&mut claim));
-    if turn.moved || job.is_some() {
-        // The next turn of the wait finds the job again.
+    let work = turn.work.or_else(|| progress::own_work(&mut claim, true));
+    if turn.moved || work.is_some() {
+        // The next turn of the wait finds the work again.
         return LastLook::Found;
     }
     let is_stalled = claim.state().net.is_stalled();
@@ -301,12 +300,12 @@ fn last_look(
 pub fn progress(rank: &Rank) {
     let mut claim = rank.enter();
     let turn = progress::turn(&mut claim);
-    let job = turn.job.or_else(|| progress::job_of_own_send(&mut claim));
+    let work = turn.work.or_else(|| progress::own_work(&mut claim, true));
     drop(claim);
     if let Some(opened) = turn.opened {
         opened.work();
-    } else if let Some(job) = job {
-        job.work(CHUNKS_PER_PROGRESS);
+    } else if let Some(work) = work {
+        work.run(CHUNKS_PER_PROGRESS);
     } else if !turn.moved {
         fruitless(rank);
     }

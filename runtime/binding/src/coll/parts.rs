@@ -265,3 +265,24 @@ impl Parts for Typed {
         }
     }
 }
+
+/// A buffer with a block for each member, in any of the forms that collectives have for it.
+pub enum BlockList {
+    /// Of equal length, one after the other.
+    Equal(Part),
+    /// Of any length.
+    Varying(Varying),
+    /// Of any length and type.
+    Typed(Typed),
+}
+
+impl BlockList {
+    /// The blocks.
+    pub fn blocks(&self) -> Blocks<'_> {
+        match self {
+            Self::Equal(part) => part.blocks(),
+            Self::Varying(varying) => varying.blocks(),
+            Self::Typed(typed) => typed.blocks(),
+        }
+    }
+}

@@ -14,17 +14,17 @@ use cohort_engine::op;
 use core::ffi::{c_int, c_void};
 
 /// Operand, elements and operation, checked.
-struct Operands<'a, A: Abi> {
+pub struct Operands<A: Abi> {
     input: Option<*const u8>,
     output: *mut u8,
     count: u64,
     datatype: TypeRef,
-    op: BoundOp<'a, A>,
+    op: BoundOp<A>,
 }
 
 /// Which buffers a member passes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub enum Role {
     /// Operand and result.
     Both,
     /// An operand only; the result argument is not read.
@@ -33,14 +33,14 @@ enum Role {
     Receiver,
 }
 
-impl<'a, A: Abi> Operands<'a, A> {
+impl<A: Abi> Operands<A> {
     /// Checks buffers, count, type and operation.
     ///
     /// # Errors
     /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_OP`, `MPI_ERR_BUFFER`.
     #[inline]
-    fn check(
-        call: &Call<'a, A>,
+    pub fn check(
+        call: &Call<'_, A>,
         send_buffer: *const c_void,
         buffer: *mut c_void,
         elements: i64,
@@ -79,8 +79,9 @@ impl<'a, A: Abi> Operands<'a, A> {
         }
     }
 
+    /// For the engine.
     #[inline]
-    fn reduction(&self) -> Reduction<'_> {
+    pub fn reduction(&self) -> Reduction<'_> {
         Reduction {
             input: self.input,
             output: self.output,

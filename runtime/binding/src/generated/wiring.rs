@@ -24,38 +24,38 @@ pub const fn table<A: Abi>() -> Table<A> {
         Aint_diff: cohort_abi::integer::aint_diff::<A>,
         Allgather: crate::coll::allgather::<A, core::ffi::c_int>,
         Allgather_c: crate::coll::allgather::<A, i64>,
-        Allgather_init: unsupported::Allgather_init::<A>,
-        Allgather_init_c: unsupported::Allgather_init_c::<A>,
+        Allgather_init: crate::coll::allgather_init::<A, core::ffi::c_int>,
+        Allgather_init_c: crate::coll::allgather_init::<A, i64>,
         Allgatherv: crate::coll::allgatherv::<A, core::ffi::c_int>,
         Allgatherv_c: crate::coll::allgatherv::<A, i64>,
-        Allgatherv_init: unsupported::Allgatherv_init::<A>,
-        Allgatherv_init_c: unsupported::Allgatherv_init_c::<A>,
+        Allgatherv_init: crate::coll::allgatherv_init::<A, core::ffi::c_int>,
+        Allgatherv_init_c: crate::coll::allgatherv_init::<A, i64>,
         Alloc_mem: crate::environment::alloc_mem::<A>,
         Allreduce: crate::coll::allreduce::<A, core::ffi::c_int>,
         Allreduce_c: crate::coll::allreduce::<A, i64>,
-        Allreduce_init: unsupported::Allreduce_init::<A>,
-        Allreduce_init_c: unsupported::Allreduce_init_c::<A>,
+        Allreduce_init: crate::coll::allreduce_init::<A, core::ffi::c_int>,
+        Allreduce_init_c: crate::coll::allreduce_init::<A, i64>,
         Alltoall: crate::coll::alltoall::<A, core::ffi::c_int>,
         Alltoall_c: crate::coll::alltoall::<A, i64>,
-        Alltoall_init: unsupported::Alltoall_init::<A>,
-        Alltoall_init_c: unsupported::Alltoall_init_c::<A>,
+        Alltoall_init: crate::coll::alltoall_init::<A, core::ffi::c_int>,
+        Alltoall_init_c: crate::coll::alltoall_init::<A, i64>,
         Alltoallv: crate::coll::alltoallv::<A, core::ffi::c_int>,
         Alltoallv_c: crate::coll::alltoallv::<A, i64>,
-        Alltoallv_init: unsupported::Alltoallv_init::<A>,
-        Alltoallv_init_c: unsupported::Alltoallv_init_c::<A>,
+        Alltoallv_init: crate::coll::alltoallv_init::<A, core::ffi::c_int>,
+        Alltoallv_init_c: crate::coll::alltoallv_init::<A, i64>,
         Alltoallw: crate::coll::alltoallw::<A, core::ffi::c_int>,
         Alltoallw_c: crate::coll::alltoallw::<A, i64>,
-        Alltoallw_init: unsupported::Alltoallw_init::<A>,
-        Alltoallw_init_c: unsupported::Alltoallw_init_c::<A>,
+        Alltoallw_init: crate::coll::alltoallw_init::<A, core::ffi::c_int>,
+        Alltoallw_init_c: crate::coll::alltoallw_init::<A, i64>,
         Attr_delete: crate::attribute::comm_delete_attr::<A>,
         Attr_get: crate::attribute::comm_get_attr::<A>,
         Attr_put: crate::attribute::comm_set_attr::<A>,
         Barrier: crate::coll::barrier::<A>,
-        Barrier_init: unsupported::Barrier_init::<A>,
+        Barrier_init: crate::coll::barrier_init::<A>,
         Bcast: crate::coll::bcast::<A, core::ffi::c_int>,
         Bcast_c: crate::coll::bcast::<A, i64>,
-        Bcast_init: unsupported::Bcast_init::<A>,
-        Bcast_init_c: unsupported::Bcast_init_c::<A>,
+        Bcast_init: crate::coll::bcast_init::<A, core::ffi::c_int>,
+        Bcast_init_c: crate::coll::bcast_init::<A, i64>,
         Bsend: crate::p2p::bsend::<A, core::ffi::c_int>,
         Bsend_c: crate::p2p::bsend::<A, i64>,
         Bsend_init: crate::request::bsend_init::<A, core::ffi::c_int>,
@@ -141,8 +141,8 @@ pub const fn table<A: Abi>() -> Table<A> {
         Error_string: crate::environment::error_string::<A>,
         Exscan: crate::coll::exscan::<A, core::ffi::c_int>,
         Exscan_c: crate::coll::exscan::<A, i64>,
-        Exscan_init: unsupported::Exscan_init::<A>,
-        Exscan_init_c: unsupported::Exscan_init_c::<A>,
+        Exscan_init: crate::coll::exscan_init::<A, core::ffi::c_int>,
+        Exscan_init_c: crate::coll::exscan_init::<A, i64>,
         Fetch_and_op: unsupported::Fetch_and_op::<A>,
         File_c2f: cohort_abi::integer::from_file::<A>,
         File_call_errhandler: unsupported::File_call_errhandler::<A>,
@@ -241,12 +241,12 @@ pub const fn table<A: Abi>() -> Table<A> {
         Free_mem: crate::environment::free_mem::<A>,
         Gather: crate::coll::gather::<A, core::ffi::c_int>,
         Gather_c: crate::coll::gather::<A, i64>,
-        Gather_init: unsupported::Gather_init::<A>,
-        Gather_init_c: unsupported::Gather_init_c::<A>,
+        Gather_init: crate::coll::gather_init::<A, core::ffi::c_int>,
+        Gather_init_c: crate::coll::gather_init::<A, i64>,
         Gatherv: crate::coll::gatherv::<A, core::ffi::c_int>,
         Gatherv_c: crate::coll::gatherv::<A, i64>,
-        Gatherv_init: unsupported::Gatherv_init::<A>,
-        Gatherv_init_c: unsupported::Gatherv_init_c::<A>,
+        Gatherv_init: crate::coll::gatherv_init::<A, core::ffi::c_int>,
+        Gatherv_init_c: crate::coll::gatherv_init::<A, i64>,
         Get: unsupported::Get::<A>,
         Get_accumulate: unsupported::Get_accumulate::<A>,
         Get_accumulate_c: unsupported::Get_accumulate_c::<A>,
@@ -286,29 +286,29 @@ pub const fn table<A: Abi>() -> Table<A> {
         Group_toint: cohort_abi::integer::from_group::<A>,
         Group_translate_ranks: crate::group::translate_ranks::<A>,
         Group_union: crate::group::union::<A>,
-        Iallgather: unsupported::Iallgather::<A>,
-        Iallgather_c: unsupported::Iallgather_c::<A>,
-        Iallgatherv: unsupported::Iallgatherv::<A>,
-        Iallgatherv_c: unsupported::Iallgatherv_c::<A>,
-        Iallreduce: unsupported::Iallreduce::<A>,
-        Iallreduce_c: unsupported::Iallreduce_c::<A>,
-        Ialltoall: unsupported::Ialltoall::<A>,
-        Ialltoall_c: unsupported::Ialltoall_c::<A>,
-        Ialltoallv: unsupported::Ialltoallv::<A>,
-        Ialltoallv_c: unsupported::Ialltoallv_c::<A>,
-        Ialltoallw: unsupported::Ialltoallw::<A>,
-        Ialltoallw_c: unsupported::Ialltoallw_c::<A>,
-        Ibarrier: unsupported::Ibarrier::<A>,
-        Ibcast: unsupported::Ibcast::<A>,
-        Ibcast_c: unsupported::Ibcast_c::<A>,
+        Iallgather: crate::coll::iallgather::<A, core::ffi::c_int>,
+        Iallgather_c: crate::coll::iallgather::<A, i64>,
+        Iallgatherv: crate::coll::iallgatherv::<A, core::ffi::c_int>,
+        Iallgatherv_c: crate::coll::iallgatherv::<A, i64>,
+        Iallreduce: crate::coll::iallreduce::<A, core::ffi::c_int>,
+        Iallreduce_c: crate::coll::iallreduce::<A, i64>,
+        Ialltoall: crate::coll::ialltoall::<A, core::ffi::c_int>,
+        Ialltoall_c: crate::coll::ialltoall::<A, i64>,
+        Ialltoallv: crate::coll::ialltoallv::<A, core::ffi::c_int>,
+        Ialltoallv_c: crate::coll::ialltoallv::<A, i64>,
+        Ialltoallw: crate::coll::ialltoallw::<A, core::ffi::c_int>,
+        Ialltoallw_c: crate::coll::ialltoallw::<A, i64>,
+        Ibarrier: crate::coll::ibarrier::<A>,
+        Ibcast: crate::coll::ibcast::<A, core::ffi::c_int>,
+        Ibcast_c: crate::coll::ibcast::<A, i64>,
         Ibsend: crate::p2p::ibsend::<A, core::ffi::c_int>,
         Ibsend_c: crate::p2p::ibsend::<A, i64>,
-        Iexscan: unsupported::Iexscan::<A>,
-        Iexscan_c: unsupported::Iexscan_c::<A>,
-        Igather: unsupported::Igather::<A>,
-        Igather_c: unsupported::Igather_c::<A>,
-        Igatherv: unsupported::Igatherv::<A>,
-        Igatherv_c: unsupported::Igatherv_c::<A>,
+        Iexscan: crate::coll::iexscan::<A, core::ffi::c_int>,
+        Iexscan_c: crate::coll::iexscan::<A, i64>,
+        Igather: crate::coll::igather::<A, core::ffi::c_int>,
+        Igather_c: crate::coll::igather::<A, i64>,
+        Igatherv: crate::coll::igatherv::<A, core::ffi::c_int>,
+        Igatherv_c: crate::coll::igatherv::<A, i64>,
         Improbe: crate::probe::improbe::<A>,
         Imrecv: crate::probe::imrecv::<A, core::ffi::c_int>,
         Imrecv_c: crate::probe::imrecv::<A, i64>,
@@ -346,21 +346,21 @@ pub const fn table<A: Abi>() -> Table<A> {
         Iprobe: crate::probe::iprobe::<A>,
         Irecv: crate::p2p::irecv::<A, core::ffi::c_int>,
         Irecv_c: crate::p2p::irecv::<A, i64>,
-        Ireduce: unsupported::Ireduce::<A>,
-        Ireduce_c: unsupported::Ireduce_c::<A>,
-        Ireduce_scatter: unsupported::Ireduce_scatter::<A>,
-        Ireduce_scatter_block: unsupported::Ireduce_scatter_block::<A>,
-        Ireduce_scatter_block_c: unsupported::Ireduce_scatter_block_c::<A>,
-        Ireduce_scatter_c: unsupported::Ireduce_scatter_c::<A>,
+        Ireduce: crate::coll::ireduce::<A, core::ffi::c_int>,
+        Ireduce_c: crate::coll::ireduce::<A, i64>,
+        Ireduce_scatter: crate::coll::ireduce_scatter::<A, core::ffi::c_int>,
+        Ireduce_scatter_block: crate::coll::ireduce_scatter_block::<A, core::ffi::c_int>,
+        Ireduce_scatter_block_c: crate::coll::ireduce_scatter_block::<A, i64>,
+        Ireduce_scatter_c: crate::coll::ireduce_scatter::<A, i64>,
         Irsend: crate::p2p::irsend::<A, core::ffi::c_int>,
         Irsend_c: crate::p2p::irsend::<A, i64>,
         Is_thread_main: crate::environment::is_thread_main::<A>,
-        Iscan: unsupported::Iscan::<A>,
-        Iscan_c: unsupported::Iscan_c::<A>,
-        Iscatter: unsupported::Iscatter::<A>,
-        Iscatter_c: unsupported::Iscatter_c::<A>,
-        Iscatterv: unsupported::Iscatterv::<A>,
-        Iscatterv_c: unsupported::Iscatterv_c::<A>,
+        Iscan: crate::coll::iscan::<A, core::ffi::c_int>,
+        Iscan_c: crate::coll::iscan::<A, i64>,
+        Iscatter: crate::coll::iscatter::<A, core::ffi::c_int>,
+        Iscatter_c: crate::coll::iscatter::<A, i64>,
+        Iscatterv: crate::coll::iscatterv::<A, core::ffi::c_int>,
+        Iscatterv_c: crate::coll::iscatterv::<A, i64>,
         Isend: crate::p2p::isend::<A, core::ffi::c_int>,
         Isend_c: crate::p2p::isend::<A, i64>,
         Isendrecv: crate::p2p::isendrecv::<A, core::ffi::c_int>,
@@ -436,18 +436,18 @@ pub const fn table<A: Abi>() -> Table<A> {
         Recv_init_c: crate::request::recv_init::<A, i64>,
         Reduce: crate::coll::reduce::<A, core::ffi::c_int>,
         Reduce_c: crate::coll::reduce::<A, i64>,
-        Reduce_init: unsupported::Reduce_init::<A>,
-        Reduce_init_c: unsupported::Reduce_init_c::<A>,
+        Reduce_init: crate::coll::reduce_init::<A, core::ffi::c_int>,
+        Reduce_init_c: crate::coll::reduce_init::<A, i64>,
         Reduce_local: crate::coll::reduce_local::<A, core::ffi::c_int>,
         Reduce_local_c: crate::coll::reduce_local::<A, i64>,
         Reduce_scatter: crate::coll::reduce_scatter::<A, core::ffi::c_int>,
         Reduce_scatter_block: crate::coll::reduce_scatter_block::<A, core::ffi::c_int>,
         Reduce_scatter_block_c: crate::coll::reduce_scatter_block::<A, i64>,
-        Reduce_scatter_block_init: unsupported::Reduce_scatter_block_init::<A>,
-        Reduce_scatter_block_init_c: unsupported::Reduce_scatter_block_init_c::<A>,
+        Reduce_scatter_block_init: crate::coll::reduce_scatter_block_init::<A, core::ffi::c_int>,
+        Reduce_scatter_block_init_c: crate::coll::reduce_scatter_block_init::<A, i64>,
         Reduce_scatter_c: crate::coll::reduce_scatter::<A, i64>,
-        Reduce_scatter_init: unsupported::Reduce_scatter_init::<A>,
-        Reduce_scatter_init_c: unsupported::Reduce_scatter_init_c::<A>,
+        Reduce_scatter_init: crate::coll::reduce_scatter_init::<A, core::ffi::c_int>,
+        Reduce_scatter_init_c: crate::coll::reduce_scatter_init::<A, i64>,
         Register_datarep: unsupported::Register_datarep::<A>,
         Register_datarep_c: unsupported::Register_datarep_c::<A>,
         Remove_error_class: crate::errhandler::remove_error_class::<A>,
@@ -474,16 +474,16 @@ pub const fn table<A: Abi>() -> Table<A> {
         Rsend_init_c: crate::request::rsend_init::<A, i64>,
         Scan: crate::coll::scan::<A, core::ffi::c_int>,
         Scan_c: crate::coll::scan::<A, i64>,
-        Scan_init: unsupported::Scan_init::<A>,
-        Scan_init_c: unsupported::Scan_init_c::<A>,
+        Scan_init: crate::coll::scan_init::<A, core::ffi::c_int>,
+        Scan_init_c: crate::coll::scan_init::<A, i64>,
         Scatter: crate::coll::scatter::<A, core::ffi::c_int>,
         Scatter_c: crate::coll::scatter::<A, i64>,
-        Scatter_init: unsupported::Scatter_init::<A>,
-        Scatter_init_c: unsupported::Scatter_init_c::<A>,
+        Scatter_init: crate::coll::scatter_init::<A, core::ffi::c_int>,
+        Scatter_init_c: crate::coll::scatter_init::<A, i64>,
         Scatterv: crate::coll::scatterv::<A, core::ffi::c_int>,
         Scatterv_c: crate::coll::scatterv::<A, i64>,
-        Scatterv_init: unsupported::Scatterv_init::<A>,
-        Scatterv_init_c: unsupported::Scatterv_init_c::<A>,
+        Scatterv_init: crate::coll::scatterv_init::<A, core::ffi::c_int>,
+        Scatterv_init_c: crate::coll::scatterv_init::<A, i64>,
         Send: crate::p2p::send::<A, core::ffi::c_int>,
         Send_c: crate::p2p::send::<A, i64>,
         Send_init: crate::request::send_init::<A, core::ffi::c_int>,
@@ -748,244 +748,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Accumulate_c") }
     }
 
-    pub unsafe extern "C" fn Allgather_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Allgather_init") }
-    }
-
-    pub unsafe extern "C" fn Allgather_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Allgather_init_c") }
-    }
-
-    pub unsafe extern "C" fn Allgatherv_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _displs: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Allgatherv_init") }
-    }
-
-    pub unsafe extern "C" fn Allgatherv_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _displs: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Allgatherv_init_c") }
-    }
-
-    pub unsafe extern "C" fn Allreduce_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Allreduce_init") }
-    }
-
-    pub unsafe extern "C" fn Allreduce_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Allreduce_init_c") }
-    }
-
-    pub unsafe extern "C" fn Alltoall_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alltoall_init") }
-    }
-
-    pub unsafe extern "C" fn Alltoall_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alltoall_init_c") }
-    }
-
-    pub unsafe extern "C" fn Alltoallv_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _sdispls: *const c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _rdispls: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alltoallv_init") }
-    }
-
-    pub unsafe extern "C" fn Alltoallv_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _sdispls: *const isize,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _rdispls: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alltoallv_init_c") }
-    }
-
-    pub unsafe extern "C" fn Alltoallw_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _sdispls: *const c_int,
-        _sendtypes: *const <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _rdispls: *const c_int,
-        _recvtypes: *const <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alltoallw_init") }
-    }
-
-    pub unsafe extern "C" fn Alltoallw_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _sdispls: *const isize,
-        _sendtypes: *const <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _rdispls: *const isize,
-        _recvtypes: *const <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Alltoallw_init_c") }
-    }
-
-    pub unsafe extern "C" fn Barrier_init<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Barrier_init") }
-    }
-
-    pub unsafe extern "C" fn Bcast_init<A: Abi>(
-        caller: *const c_void,
-        _buffer: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Bcast_init") }
-    }
-
-    pub unsafe extern "C" fn Bcast_init_c<A: Abi>(
-        caller: *const c_void,
-        _buffer: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Bcast_init_c") }
-    }
-
     pub unsafe extern "C" fn Close_port<A: Abi>(
         caller: *const c_void,
         _port_name: *const c_char,
@@ -1070,36 +832,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Compare_and_swap") }
-    }
-
-    pub unsafe extern "C" fn Exscan_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Exscan_init") }
-    }
-
-    pub unsafe extern "C" fn Exscan_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Exscan_init_c") }
     }
 
     pub unsafe extern "C" fn Fetch_and_op<A: Abi>(
@@ -2103,76 +1835,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_File_write_shared_c") }
     }
 
-    pub unsafe extern "C" fn Gather_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Gather_init") }
-    }
-
-    pub unsafe extern "C" fn Gather_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Gather_init_c") }
-    }
-
-    pub unsafe extern "C" fn Gatherv_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _displs: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Gatherv_init") }
-    }
-
-    pub unsafe extern "C" fn Gatherv_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _displs: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Gatherv_init_c") }
-    }
-
     pub unsafe extern "C" fn Get<A: Abi>(
         caller: *const c_void,
         _origin_addr: *mut c_void,
@@ -2239,323 +1901,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Get_c") }
-    }
-
-    pub unsafe extern "C" fn Iallgather<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iallgather") }
-    }
-
-    pub unsafe extern "C" fn Iallgather_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iallgather_c") }
-    }
-
-    pub unsafe extern "C" fn Iallgatherv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _displs: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iallgatherv") }
-    }
-
-    pub unsafe extern "C" fn Iallgatherv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _displs: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iallgatherv_c") }
-    }
-
-    pub unsafe extern "C" fn Iallreduce<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iallreduce") }
-    }
-
-    pub unsafe extern "C" fn Iallreduce_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iallreduce_c") }
-    }
-
-    pub unsafe extern "C" fn Ialltoall<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ialltoall") }
-    }
-
-    pub unsafe extern "C" fn Ialltoall_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ialltoall_c") }
-    }
-
-    pub unsafe extern "C" fn Ialltoallv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _sdispls: *const c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _rdispls: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ialltoallv") }
-    }
-
-    pub unsafe extern "C" fn Ialltoallv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _sdispls: *const isize,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _rdispls: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ialltoallv_c") }
-    }
-
-    pub unsafe extern "C" fn Ialltoallw<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _sdispls: *const c_int,
-        _sendtypes: *const <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _rdispls: *const c_int,
-        _recvtypes: *const <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ialltoallw") }
-    }
-
-    pub unsafe extern "C" fn Ialltoallw_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _sdispls: *const isize,
-        _sendtypes: *const <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _rdispls: *const isize,
-        _recvtypes: *const <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ialltoallw_c") }
-    }
-
-    pub unsafe extern "C" fn Ibarrier<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ibarrier") }
-    }
-
-    pub unsafe extern "C" fn Ibcast<A: Abi>(
-        caller: *const c_void,
-        _buffer: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ibcast") }
-    }
-
-    pub unsafe extern "C" fn Ibcast_c<A: Abi>(
-        caller: *const c_void,
-        _buffer: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ibcast_c") }
-    }
-
-    pub unsafe extern "C" fn Iexscan<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iexscan") }
-    }
-
-    pub unsafe extern "C" fn Iexscan_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iexscan_c") }
-    }
-
-    pub unsafe extern "C" fn Igather<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Igather") }
-    }
-
-    pub unsafe extern "C" fn Igather_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Igather_c") }
-    }
-
-    pub unsafe extern "C" fn Igatherv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _displs: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Igatherv") }
-    }
-
-    pub unsafe extern "C" fn Igatherv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _displs: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Igatherv_c") }
     }
 
     pub unsafe extern "C" fn Ineighbor_allgather<A: Abi>(
@@ -2716,186 +2061,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_alltoallw_c") }
-    }
-
-    pub unsafe extern "C" fn Ireduce<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ireduce") }
-    }
-
-    pub unsafe extern "C" fn Ireduce_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ireduce_c") }
-    }
-
-    pub unsafe extern "C" fn Ireduce_scatter<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ireduce_scatter") }
-    }
-
-    pub unsafe extern "C" fn Ireduce_scatter_block<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ireduce_scatter_block") }
-    }
-
-    pub unsafe extern "C" fn Ireduce_scatter_block_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ireduce_scatter_block_c") }
-    }
-
-    pub unsafe extern "C" fn Ireduce_scatter_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ireduce_scatter_c") }
-    }
-
-    pub unsafe extern "C" fn Iscan<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iscan") }
-    }
-
-    pub unsafe extern "C" fn Iscan_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iscan_c") }
-    }
-
-    pub unsafe extern "C" fn Iscatter<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iscatter") }
-    }
-
-    pub unsafe extern "C" fn Iscatter_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iscatter_c") }
-    }
-
-    pub unsafe extern "C" fn Iscatterv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _displs: *const c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iscatterv") }
-    }
-
-    pub unsafe extern "C" fn Iscatterv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _displs: *const isize,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Iscatterv_c") }
     }
 
     pub unsafe extern "C" fn Lookup_name<A: Abi>(
@@ -3161,98 +2326,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Raccumulate_c") }
     }
 
-    pub unsafe extern "C" fn Reduce_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_init") }
-    }
-
-    pub unsafe extern "C" fn Reduce_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_init_c") }
-    }
-
-    pub unsafe extern "C" fn Reduce_scatter_block_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_scatter_block_init") }
-    }
-
-    pub unsafe extern "C" fn Reduce_scatter_block_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_scatter_block_init_c") }
-    }
-
-    pub unsafe extern "C" fn Reduce_scatter_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_scatter_init") }
-    }
-
-    pub unsafe extern "C" fn Reduce_scatter_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Reduce_scatter_init_c") }
-    }
-
     pub unsafe extern "C" fn Register_datarep<A: Abi>(
         caller: *const c_void,
         _datarep: *const c_char,
@@ -3379,106 +2452,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Rput_c") }
-    }
-
-    pub unsafe extern "C" fn Scan_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: c_int,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Scan_init") }
-    }
-
-    pub unsafe extern "C" fn Scan_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _recvbuf: *mut c_void,
-        _count: i64,
-        _datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Scan_init_c") }
-    }
-
-    pub unsafe extern "C" fn Scatter_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Scatter_init") }
-    }
-
-    pub unsafe extern "C" fn Scatter_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Scatter_init_c") }
-    }
-
-    pub unsafe extern "C" fn Scatterv_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _displs: *const c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Scatterv_init") }
-    }
-
-    pub unsafe extern "C" fn Scatterv_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _displs: *const isize,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Scatterv_init_c") }
     }
 
     pub unsafe extern "C" fn Unpublish_name<A: Abi>(

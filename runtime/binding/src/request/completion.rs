@@ -4,6 +4,7 @@ use super::generalized::Generalized;
 use super::partitioned::Partitioned;
 use super::persistent::Persistent;
 use crate::arguments::{Call, Outcome};
+use crate::coll::Describe;
 use crate::p2p::{Departure, forget_departure};
 use crate::status::neutral_status;
 use alloc::boxed::Box;
@@ -34,6 +35,8 @@ pub enum State {
         /// As in [`Operation`].
         comm: u32,
     },
+    /// A collective operation, and its arguments, which live until it is complete.
+    Collective(Operation, Box<dyn Describe>),
     /// A persistent operation.
     Persistent(Box<Persistent>),
     /// A partitioned operation.
@@ -173,6 +176,7 @@ impl<'a> Live<'a> {
             State::Partitioned(operation) => operation.is_active(),
             State::Once(_)
             | State::Exchange { .. }
+            | State::Collective(..)
             | State::Flush { .. }
             | State::Generalized(_) => true,
         }
@@ -182,7 +186,9 @@ impl<'a> Live<'a> {
     #[inline]
     pub fn is_complete(&self) -> bool {
         match self.state {
-            State::Once(operation) => operation.request.is_complete(),
+            State::Once(operation) | State::Collective(operation, _) => {
+                operation.request.is_complete()
+            }
             State::Exchange { receive, send, .. } => receive.is_complete() && send.is_complete(),
             State::Persistent(operation) => operation.active().is_none_or(RequestRef::is_complete),
             State::Partitioned(operation) => operation.is_complete(),
@@ -195,7 +201,9 @@ impl<'a> Live<'a> {
     /// Must not be called under the claim: it may call the application.
     pub fn outcome(&self) -> Status {
         match self.state {
-            State::Once(operation) => neutral_status(&operation.request.status()),
+            State::Once(operation) | State::Collective(operation, _) => {
+                neutral_status(&operation.request.status())
+            }
             State::Exchange { receive, .. } => neutral_status(&receive.status()),
             State::Persistent(operation) => match operation.active() {
                 Some(request) => neutral_status(&request.status()),
@@ -212,7 +220,7 @@ impl<'a> Live<'a> {
     #[inline]
     pub fn finish<A: Abi>(self, call: &Call<'_, A>) -> Finished {
         match self.state {
-            State::Once(operation) => {
+            State::Once(operation) | State::Collective(operation, _) => {
                 let status = neutral_status(&operation.request.status());
                 let finished = Finished {
                     status,
@@ -221,7 +229,7 @@ impl<'a> Live<'a> {
                 };
                 let claim = &mut call.rank().enter();
                 operation.request.release(claim);
-                call.pending().requests.remove(claim, self.index);
+                drop(call.pending().requests.remove(claim, self.index));
                 finished
             }
             _ => self.finish_special(call),
@@ -284,7 +292,7 @@ impl<'a> Live<'a> {
                     comm: *comm,
                 }
             }
-            State::Once(_) => unreachable!("finished by the caller"),
+            State::Once(_) | State::Collective(..) => unreachable!("finished by the caller"),
         }
     }
 

@@ -1,7 +1,8 @@
-//! Persistent point-to-point operations (MPI-4.1 section 3.9).
+//! Persistent operations (MPI-4.1 sections 3.9 and 6.13).
 
 use super::completion::{State, live};
 use crate::arguments::{Call, Comm, Outcome, engine_error, length, on_comm, on_process, output};
+use crate::coll::Repeated;
 use crate::p2p::{Incoming, Outgoing, Owners, post_buffered};
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
@@ -17,6 +18,14 @@ pub enum Plan {
     Send(Outgoing, SendMode),
     /// A receive.
     Receive(Incoming),
+    /// A collective operation.
+    Collective(Repeated),
+}
+
+impl From<Repeated> for Plan {
+    fn from(operation: Repeated) -> Self {
+        Self::Collective(operation)
+    }
 }
 
 /// A persistent operation.
@@ -37,6 +46,11 @@ impl Persistent {
         self.active.get()
     }
 
+    /// Whether it is a collective.
+    pub fn is_collective(&self) -> bool {
+        matches!(self.plan, Plan::Collective(_))
+    }
+
     /// Makes the operation inactive; one that is under way goes on by itself.
     pub fn deactivate(&self, claim: &mut Claim<'_>) {
         if let Some(request) = self.active.take() {
@@ -55,20 +69,25 @@ impl Persistent {
         if self.active().is_some() {
             return Err(neutral::ERR_REQUEST);
         }
-        let claim = &mut call.rank().enter();
+        let enter = || call.rank().enter();
         // SAFETY: the caller's contract.
         let request = unsafe {
             match &self.plan {
                 Plan::Send(message, SendMode::Buffered) => {
+                    let claim = &mut enter();
                     post_buffered(call.pending(), claim, self.owners, message)?;
                     RequestRef::completed(claim, Status::EMPTY).ok_or(neutral::ERR_NO_MEM)?
                 }
-                Plan::Send(message, mode) => message.start(claim, *mode).map_err(engine_error)?,
+                Plan::Send(message, mode) => {
+                    message.start(&mut enter(), *mode).map_err(engine_error)?
+                }
                 Plan::Receive(message) => {
+                    let claim = &mut enter();
                     let started = message.start(claim).map_err(engine_error)?;
                     leave_behind(claim, started);
                     started
                 }
+                Plan::Collective(operation) => operation.start()?,
             }
         };
         self.active.set(Some(request));
@@ -80,7 +99,10 @@ impl Persistent {
 ///
 /// # Safety
 /// `target` is valid for writes.
-unsafe fn publish<A: Abi>(
+///
+/// # Errors
+/// No handle is left.
+pub unsafe fn publish_persistent<A: Abi>(
     call: &Call<'_, A>,
     plan: Plan,
     comm: A::Comm,
@@ -127,7 +149,7 @@ macro_rules! sends {
                     output(request)?;
                     let message =
                         Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
-                    publish(call, Plan::Send(message, SendMode::$mode), comm, communicator, request)
+                    publish_persistent(call, Plan::Send(message, SendMode::$mode), comm, communicator, request)
                 })
             }
         }
@@ -166,7 +188,7 @@ pub unsafe extern "C" fn recv_init<A: Abi, C: Count>(
             output(request)?;
             let message =
                 Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
-            publish(call, Plan::Receive(message), comm, communicator, request)
+            publish_persistent(call, Plan::Receive(message), comm, communicator, request)
         })
     }
 }

@@ -19,6 +19,9 @@ pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, request: *mut A::Re
             output(request)?;
             let operation = live(call, *request)?.ok_or(neutral::ERR_REQUEST)?;
             let freed = release(&operation, &mut || call.rank().enter());
+            if freed == Err(neutral::ERR_REQUEST) {
+                return freed;
+            }
             operation.forget(call, &mut call.rank().enter());
             request.write(A::Request::from_neutral(neutral::handle::REQUEST_NULL));
             freed
@@ -37,6 +40,13 @@ fn release<'r>(
             let claim = &mut enter();
             receive.release(claim);
             send.release(claim);
+        }
+        // Others may read the buffers of a collective as long as it is under way, and MPI
+        // forbids to free it.
+        State::Collective(..) if !operation.is_complete() => return Err(neutral::ERR_REQUEST),
+        State::Collective(collective, _) => collective.request.release(&mut enter()),
+        State::Persistent(persistent) if persistent.is_collective() && !operation.is_complete() => {
+            return Err(neutral::ERR_REQUEST);
         }
         State::Persistent(persistent) => persistent.deactivate(&mut enter()),
         // Their parts go with the handle.
@@ -62,7 +72,13 @@ pub unsafe extern "C" fn cancel<A: Abi>(caller: *const c_void, request: *mut A::
             let request = match operation.state() {
                 State::Once(once) => once.request,
                 State::Exchange { receive, .. } => *receive,
-                State::Persistent(persistent) => persistent.active().ok_or(neutral::ERR_REQUEST)?,
+                State::Persistent(persistent) if !persistent.is_collective() => {
+                    persistent.active().ok_or(neutral::ERR_REQUEST)?
+                }
+                State::Persistent(_) | State::Collective(..) => {
+                    let what = format_args!("a collective operation cannot be cancelled");
+                    return Err(call.blame(neutral::ERR_REQUEST, what));
+                }
                 State::Partitioned(_) => {
                     let what = format_args!("a partitioned operation cannot be cancelled");
                     return Err(call.blame(neutral::ERR_REQUEST, what));

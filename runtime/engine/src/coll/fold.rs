@@ -2,7 +2,7 @@
 //!
 //! A fold goes from the last operand to the first, `acc = operand[i] op acc`, because that is
 //! the form in which MPI calls operations (`inout = in op inout`); its value is
-//! `operand[0] op (operand[1] op (…))`.
+//! `operand[0] op (operand[1] op (…))`. Scans alone go from the first to the last.
 
 use super::Group;
 use super::round::{Posted, Round};
@@ -167,6 +167,50 @@ impl<'a> Folder<'a> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Folds `count` elements of the first `members` small posts of `round` into `output`, from the
+    /// first one on.
+    ///
+    /// # Safety
+    /// The members have posted at least `count` packed elements each; `output` is a live buffer of that
+    /// length.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(super) unsafe fn prefix_of_entries(
+        &self,
+        round: &Round<'_>,
+        members: usize,
+        count: u64,
+        output: *mut u8,
+    ) -> Result<(), EngineError> {
+        let bytes = count * self.datatype.size() as u64;
+        let mut room = [[0_u64; INLINE / 8]; 2];
+        let scratch = match self.datatype.is_dense() {
+            true => None,
+            false => Some([Scratch::new(self, count)?, Scratch::new(self, count)?]),
+        };
+        let [mut prefix, mut next] = match &scratch {
+            None => room.each_mut().map(|room| room.as_mut_ptr().cast::<u8>()),
+            Some(scratch) => scratch.each_ref().map(|scratch| scratch.base),
+        };
+        for member in 0..members {
+            let Posted::Inline { data, .. } = round.posted(member) else {
+                unreachable!("a small reduction posts data")
+            };
+            // SAFETY: the entry holds the elements, and either room takes them.
+            unsafe {
+                unpack(self.layout(next, count), 0, data, bytes);
+                if member > 0 {
+                    self.combine(prefix, next, count);
+                }
+            }
+            core::mem::swap(&mut prefix, &mut next);
+        }
+        // SAFETY: the caller's output.
+        unsafe { self.copy(prefix, output, count) };
         Ok(())
     }
 

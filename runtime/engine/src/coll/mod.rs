@@ -1,4 +1,4 @@
-//! Blocking collectives among ranks of one node.
+//! Collectives among ranks of one node.
 //!
 //! All members live in one address space, so a collective sends no messages: members *post*
 //! small data or the addresses of their buffers in the communicator's shared memory and read
@@ -17,6 +17,7 @@
 //! | `scan` | scan, exscan | fold of the entries | each member scans a share for all |
 //! | `exchange` | neighbourhoods, intercommunicators: blocks between some members | messages | messages |
 //! | `inter` | intercommunicators: barrier, bcast, reductions | the groups' own, and messages of their leaders | |
+//! | `schedule` | all of them, nonblocking and persistent | the last to post does all | steps that anybody takes |
 //!
 //! MPI's variants are arguments: [`Blocks`] describes equal, varying (`v`) or typed (`w`)
 //! blocks, [`Scan`] tells scan from exscan, `reduce_scatter` takes every member's count.
@@ -38,6 +39,7 @@ mod alltoall;
 mod barrier;
 mod bcast;
 mod blocks;
+mod call;
 pub mod exchange;
 mod fold;
 mod gather;
@@ -45,6 +47,7 @@ pub mod inter;
 mod reduce;
 mod round;
 mod scan;
+pub(crate) mod schedule;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -55,10 +58,12 @@ pub use alltoall::alltoall;
 pub use barrier::barrier;
 pub use bcast::bcast;
 pub use blocks::Blocks;
+pub use call::{Call, run};
 pub use fold::Reduction;
 pub use gather::{gather, scatter};
 pub use reduce::{allreduce, reduce, reduce_scatter};
 pub use scan::{Scan, scan};
+pub use schedule::{Repeated, start};
 pub use shared::CommShared;
 
 use crate::rank::Rank;
@@ -80,6 +85,12 @@ pub struct Group<'a> {
 }
 
 impl Group<'_> {
+    /// Whether all members live on one node, as nonblocking collectives need it so far.
+    #[must_use]
+    pub fn is_within_node(&self) -> bool {
+        self.shared.spread().is_none()
+    }
+
     fn size(&self) -> usize {
         self.world.len()
     }

@@ -2,6 +2,8 @@
 //!
 //! Small: everybody posts its operand and folds the entries it needs.
 //!
+//! Prefixes grow from the first operand on, `(operand[0] op operand[1]) op …`, whatever the size.
+//!
 //! Large: members exchange addresses; each takes a share of the elements and computes all
 //! prefixes of it in one pass over the operands, writing each where it belongs. As in
 //! reduce, a share is touched by one member only, so in-place needs no copies.
@@ -53,7 +55,7 @@ pub unsafe fn scan(group: &Group<'_>, call: &Reduction<'_>, kind: Scan) -> Resul
         };
         let result = match end {
             0 => Ok(()),
-            _ => folder.fold_entries(&round, 0..end, 0..call.count, call.output),
+            _ => folder.prefix_of_entries(&round, end, call.count, call.output),
         };
         round.finish(Finish::Nobody);
         result

@@ -12,14 +12,16 @@
 //! * An owner overwrites the entry of round *m* only when every member has completed *m*.
 //! * `completed` and each entry's `round` only grow.
 
+use super::schedule::{Part, Plan, Schedule, release_cursor};
 use super::wide::Spread;
+use crate::meeting::Link;
 use crate::node::Node;
 use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_base::sync::CacheLine;
-use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
@@ -62,6 +64,8 @@ pub(super) struct Own {
     pub(super) begun: AtomicU64,
     /// A round that the member knows everyone to have completed.
     pub(super) floor: AtomicU64,
+    /// The nonblocking collective that this member began last, or null.
+    pub(super) cursor: AtomicPtr<Schedule>,
 }
 
 /// What the members of a communicator share. See the module page.
@@ -73,6 +77,8 @@ pub struct CommShared {
     left: AtomicU32,
     /// Where the members live, if not all on this node. The slots are then those of `Spread::inner`.
     spread: Option<Spread>,
+    /// Where nonblocking collectives meet.
+    schedules: Link<Part, Plan>,
     /// Members that wait for completions.
     pub(super) watchers: CacheLine<AtomicU32>,
     /// Arrivals at the barriers of large groups, all of them together.
@@ -113,6 +119,7 @@ impl CommShared {
             size,
             left: AtomicU32::new(0),
             spread: None,
+            schedules: Link::new(),
             watchers: CacheLine(AtomicU32::new(0)),
             arrivals: CacheLine(AtomicU64::new(0)),
             barriers: CacheLine(AtomicU64::new(0)),
@@ -150,6 +157,16 @@ impl CommShared {
         self.size
     }
 
+    /// The beginning of the chain of nonblocking collectives.
+    pub(super) fn schedules(&self) -> &Link<Part, Plan> {
+        &self.schedules
+    }
+
+    /// A member's place in that chain.
+    pub(super) fn cursor(&self, member: u32) -> &AtomicPtr<Schedule> {
+        &self.slots()[member as usize].own.cursor
+    }
+
     pub(super) fn slots(&self) -> &[Slot] {
         // SAFETY: `new` allocated and zeroed this many slots, which live as long as `self`.
         unsafe { core::slice::from_raw_parts(self.slots.as_ptr(), self.size as usize) }
@@ -158,6 +175,9 @@ impl CommShared {
 
 impl Drop for CommShared {
     fn drop(&mut self) {
+        for slot in self.slots() {
+            release_cursor(&slot.own.cursor);
+        }
         // SAFETY: allocated in `new` with the same layout.
         unsafe { dealloc(self.slots.as_ptr().cast(), Self::layout(self.size)) };
     }

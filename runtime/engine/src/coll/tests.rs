@@ -4,6 +4,7 @@ mod data;
 mod mixed;
 mod moving;
 mod reducing;
+mod schedules;
 
 use super::*;
 use crate::net::tests::Ranks;

@@ -1,0 +1,218 @@
+//! Nonblocking and persistent collectives (MPI-4.1 sections 6.12 and 6.13): each operation's arguments
+//! are described once, in `moving` and `reducing`, and `forms` makes the two functions of that.
+
+#[macro_use]
+mod forms;
+mod moving;
+mod reducing;
+
+pub use moving::*;
+pub use reducing::*;
+
+use super::parts::{BlockList, Part, failure};
+use super::reduction::Operands;
+use crate::arguments::{Call, Comm, Outcome};
+use crate::request::{Operation, State, publish_persistent};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use cohort_abi::{Abi, Handle, Kind, dynamic, neutral};
+use cohort_engine::RequestRef;
+use cohort_engine::coll::{self, Scan};
+use core::fmt;
+
+/// The arguments of one collective operation at one member. In place is `None`.
+enum Arguments<A: Abi> {
+    /// `MPI_Barrier`.
+    Barrier,
+    /// `MPI_Bcast`.
+    Bcast { buffer: Part, root: u32 },
+    /// `MPI_Gather` and `MPI_Gatherv`; `receive` at the root.
+    Gather {
+        send: Option<Part>,
+        receive: Option<BlockList>,
+        root: u32,
+    },
+    /// `MPI_Scatter` and `MPI_Scatterv`; `send` at the root.
+    Scatter {
+        send: Option<BlockList>,
+        receive: Option<Part>,
+        root: u32,
+    },
+    /// `MPI_Allgather` and `MPI_Allgatherv`.
+    Allgather {
+        send: Option<Part>,
+        receive: BlockList,
+    },
+    /// `MPI_Alltoall`, `MPI_Alltoallv` and `MPI_Alltoallw`.
+    Alltoall {
+        send: Option<BlockList>,
+        receive: BlockList,
+    },
+    /// `MPI_Reduce`.
+    Reduce { operands: Operands<A>, root: u32 },
+    /// `MPI_Allreduce`.
+    Allreduce(Operands<A>),
+    /// `MPI_Reduce_scatter` and `MPI_Reduce_scatter_block`.
+    ReduceScatter {
+        operands: Operands<A>,
+        counts: Vec<i64>,
+    },
+    /// `MPI_Scan` and `MPI_Exscan`.
+    Scan { operands: Operands<A>, kind: Scan },
+}
+
+/// Refuses communicators that have the blocking forms only.
+fn has_schedules<A: Abi>(call: &Call<'_, A>, comm: &Comm) -> Outcome<()> {
+    let what = match (comm.is_inter(), comm.collective().is_within_node()) {
+        (true, _) => "of an intercommunicator",
+        (_, false) => "among nodes",
+        _ => return Ok(()),
+    };
+    let class = neutral::ERR_UNSUPPORTED_OPERATION;
+    Err(call.blame(
+        class,
+        format_args!("collectives {what} are blocking ones only"),
+    ))
+}
+
+/// Arguments whose ABI does not matter any more.
+pub trait Describe {
+    /// For the engine. What it refers to stays where it is as long as `self` does.
+    fn call(&self) -> coll::Call<'_>;
+}
+
+impl fmt::Debug for dyn Describe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("collective")
+    }
+}
+
+impl<A: Abi> Describe for Arguments<A> {
+    fn call(&self) -> coll::Call<'_> {
+        match self {
+            Self::Barrier => coll::Call::Barrier,
+            Self::Bcast { buffer, root } => coll::Call::Bcast {
+                buffer: buffer.layout(),
+                root: *root,
+            },
+            Self::Gather {
+                send,
+                receive,
+                root,
+            } => coll::Call::Gather {
+                send: send.as_ref().map(Part::layout),
+                receive: receive.as_ref().map(BlockList::blocks),
+                root: *root,
+            },
+            Self::Scatter {
+                send,
+                receive,
+                root,
+            } => coll::Call::Scatter {
+                send: send.as_ref().map(BlockList::blocks),
+                receive: receive.as_ref().map(Part::layout),
+                root: *root,
+            },
+            Self::Allgather { send, receive } => coll::Call::Allgather {
+                send: send.as_ref().map(Part::layout),
+                receive: receive.blocks(),
+            },
+            Self::Alltoall { send, receive } => coll::Call::Alltoall {
+                send: send.as_ref().map(BlockList::blocks),
+                receive: receive.blocks(),
+            },
+            Self::Reduce { operands, root } => coll::Call::Reduce {
+                reduction: operands.reduction(),
+                root: *root,
+            },
+            Self::Allreduce(operands) => coll::Call::Allreduce {
+                reduction: operands.reduction(),
+            },
+            Self::ReduceScatter { operands, counts } => coll::Call::ReduceScatter {
+                reduction: operands.reduction(),
+                counts,
+            },
+            Self::Scan { operands, kind } => coll::Call::Scan {
+                reduction: operands.reduction(),
+                kind: *kind,
+            },
+        }
+    }
+}
+
+impl<A: Abi> Arguments<A> {
+    /// Starts the operation and gives the program a handle of it.
+    ///
+    /// # Safety
+    /// The buffers are as MPI demands until the operation is complete; `target` is valid for writes.
+    ///
+    /// # Errors
+    /// No memory, no handle.
+    unsafe fn start(
+        self,
+        call: &Call<'_, A>,
+        comm: &Comm,
+        handle: A::Comm,
+        target: *mut A::Request,
+    ) -> Outcome<()> {
+        has_schedules(call, comm)?;
+        let arguments: Box<dyn Describe> = Box::new(self);
+        // SAFETY: the arguments live in the request's state until the operation is complete.
+        let started = unsafe { coll::start(&comm.collective(), &arguments.call()) };
+        let operation = Operation {
+            request: started.map_err(failure)?,
+            comm: handle.neutral(),
+        };
+        let state = State::Collective(operation, arguments);
+        let claim = &mut call.rank().enter();
+        let index = call.pending().requests.insert(claim, state);
+        let index = index.ok_or(neutral::ERR_NO_MEM)?;
+        // SAFETY: the caller's contract.
+        unsafe { target.write(A::Request::from_neutral(dynamic(Kind::Request, index))) };
+        Ok(())
+    }
+
+    /// Gives the program a handle of an inactive operation.
+    ///
+    /// # Safety
+    /// The buffers are as MPI demands whenever the operation is active; `target` is valid for writes.
+    ///
+    /// # Errors
+    /// No memory, no handle.
+    unsafe fn init(
+        self,
+        call: &Call<'_, A>,
+        comm: &Comm,
+        handle: A::Comm,
+        target: *mut A::Request,
+    ) -> Outcome<()> {
+        has_schedules(call, comm)?;
+        let repeated = Repeated {
+            operation: coll::Repeated::open(&comm.collective()).map_err(failure)?,
+            arguments: Box::new(self),
+        };
+        // SAFETY: the caller's contract.
+        unsafe { publish_persistent(call, repeated.into(), handle, comm, target) }
+    }
+}
+
+/// A persistent collective operation.
+#[derive(Debug)]
+pub struct Repeated {
+    operation: coll::Repeated,
+    arguments: Box<dyn Describe>,
+}
+
+impl Repeated {
+    /// Starts the operation once.
+    ///
+    /// # Safety
+    /// The buffers that it was made with are still there; it is not active.
+    ///
+    /// # Errors
+    /// No memory.
+    pub unsafe fn start(&self) -> Outcome<RequestRef> {
+        // SAFETY: the caller's contract; the arguments live as long as the operation.
+        unsafe { self.operation.start(&self.arguments.call()) }.map_err(failure)
+    }
+}

@@ -1,0 +1,238 @@
+//! Where the members of a communicator meet without waiting for each other.
+//!
+//! # Chains
+//! Operations that all members begin in the same order form a *chain* of meetings: the *n*-th
+//! operation of each member belongs to the *n*-th meeting. Whoever comes first to a place in
+//! the chain makes the meeting and links it there ([`Link::join`]). Each member has a
+//! cursor: the meeting it came to last. A meeting may also begin a chain of its own, its
+//! *branch* (the starts of one persistent operation).
+//!
+//! # One meeting
+//! ```text
+//! each member                              whoever has time
+//! M1 post: writes its part, arrives
+//! M2 the last to arrive makes the plan
+//!    and opens the meeting                 W1 take a step (only of an open meeting)
+//!                                          W2 do it, with the parts and the plan
+//!                                          W3 finish it: after the last step, one caller is told
+//! ```
+//! * Arriving is AcqRel, so the last one sees all parts. `open` is a Release that pairs with the
+//!   Acquire in `take`: whoever has a step sees all parts and the plan.
+//! * `take` gives each step to one taker. `finish` is AcqRel: exactly one caller learns that
+//!   all steps are finished, and it sees what they did. So what the parts refer to may be used
+//!   by a taker between `take` and `finish`, and by the one that is told, who then
+//!   publishes completion. A meeting that opens without steps is over for the one who opens it.
+//!
+//! # Life
+//! A meeting begins with one reference for each member's cursor: a member gives it back when its
+//! cursor moves on. So the link behind a meeting is followed only by members that hold
+//! it, and a meeting is not freed before every member has found it. Requests and workers
+//! hold references besides. Whoever gives back the last one frees the memory.
+
+use cohort_base::sync::CacheLine;
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::ptr::{NonNull, null_mut};
+
+/// `steps` before the meeting is open.
+const CLOSED: u64 = u64::MAX;
+
+/// A place in a chain: the meeting there, or null as long as nobody has come to it. All-zero
+/// memory is such a place.
+#[derive(Debug)]
+pub(crate) struct Link<P, W>(AtomicPtr<Meeting<P, W>>);
+
+/// See the module page. Members post a `P` each; the last one adds a `W`, the plan.
+#[derive(Debug)]
+pub(crate) struct Meeting<P, W> {
+    next: Link<P, W>,
+    branch: Link<P, W>,
+    references: AtomicU32,
+    arrived: AtomicU32,
+    size: u32,
+    /// One for each member, behind the meeting in the same block.
+    parts: *mut P,
+    plan: UnsafeCell<MaybeUninit<W>>,
+    steps: AtomicU64,
+    taken: CacheLine<AtomicU64>,
+    finished: CacheLine<AtomicU64>,
+}
+
+// SAFETY: the cells are lent to one writer and then to readers, as the module page says.
+unsafe impl<P: Send, W: Send> Sync for Meeting<P, W> {}
+// SAFETY: as above.
+unsafe impl<P: Send, W: Send> Send for Meeting<P, W> {}
+
+impl<P, W> Link<P, W> {
+    /// An empty place.
+    pub(crate) fn new() -> Self {
+        Self(AtomicPtr::new(null_mut()))
+    }
+
+    /// The meeting at this place, which is made in memory from `allocate` if the caller is the first
+    /// here; `free` takes that memory back if somebody else was faster. `None` when there is no
+    /// memory; then nothing has changed.
+    pub(crate) fn join(
+        &self,
+        size: u32,
+        allocate: impl FnOnce(usize) -> Option<NonNull<u8>>,
+        free: impl FnOnce(NonNull<u8>),
+    ) -> Option<NonNull<Meeting<P, W>>> {
+        // Acquire pairs with the Release of the swap below: the meeting is initialised.
+        if let Some(meeting) = NonNull::new(self.0.load(Ordering::Acquire)) {
+            return Some(meeting);
+        }
+        let made = allocate(Meeting::<P, W>::bytes(size))?.cast::<Meeting<P, W>>();
+        // SAFETY: the block has room for the meeting and its parts.
+        unsafe {
+            let parts = made.cast::<u8>().add(Meeting::<P, W>::PARTS).cast::<P>();
+            made.write(Meeting::new(size, parts.as_ptr()));
+        }
+        let swapped = self.0.compare_exchange(
+            null_mut(),
+            made.as_ptr(),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        match swapped {
+            Ok(_) => Some(made),
+            Err(other) => {
+                // SAFETY: nobody else knows it.
+                unsafe { made.drop_in_place() };
+                free(made.cast());
+                NonNull::new(other)
+            }
+        }
+    }
+}
+
+impl<P, W> Meeting<P, W> {
+    /// Offset of the parts, behind the meeting itself.
+    const PARTS: usize = size_of::<Self>().next_multiple_of(align_of::<P>());
+
+    /// Alignment of a meeting's memory.
+    pub(crate) const ALIGN: usize = align_of::<Self>();
+
+    fn bytes(size: u32) -> usize {
+        const { assert!(align_of::<P>() <= Self::ALIGN) };
+        Self::PARTS + size as usize * size_of::<P>()
+    }
+
+    fn new(size: u32, parts: *mut P) -> Self {
+        Self {
+            next: Link::new(),
+            branch: Link::new(),
+            references: AtomicU32::new(size),
+            arrived: AtomicU32::new(0),
+            size,
+            parts,
+            plan: UnsafeCell::new(MaybeUninit::uninit()),
+            steps: AtomicU64::new(CLOSED),
+            taken: CacheLine(AtomicU64::new(0)),
+            finished: CacheLine(AtomicU64::new(0)),
+        }
+    }
+
+    /// The place behind this meeting.
+    pub(crate) fn next(&self) -> &Link<P, W> {
+        &self.next
+    }
+
+    /// The first place of this meeting's own chain.
+    pub(crate) fn branch(&self) -> &Link<P, W> {
+        &self.branch
+    }
+
+    /// Posts the part of `member`; `true` for the last of all members, who then calls
+    /// [`Meeting::open`].
+    ///
+    /// # Safety
+    /// The caller is `member`, which is below the size; each member posts once.
+    #[must_use]
+    pub(crate) unsafe fn post(&self, member: u32, part: P) -> bool {
+        debug_assert!(member < self.size);
+        // SAFETY: there is a part for each member; only this one writes it, before it arrives.
+        unsafe { self.parts.add(member as usize).write(part) };
+        self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.size
+    }
+
+    /// The part of one member, for whoever may use the parts.
+    ///
+    /// # Safety
+    /// The caller was told by [`Meeting::post`] that it is the last, or knows the meeting to be open. (What
+    /// a part refers to is a matter of its own: see the module page.)
+    pub(crate) unsafe fn part_of(&self, member: u32) -> &P {
+        debug_assert!(member < self.size);
+        // SAFETY: all members have written theirs, and nobody writes again.
+        unsafe { &*self.parts.add(member as usize) }
+    }
+
+    /// Opens the meeting for work.
+    ///
+    /// # Safety
+    /// The caller was told that it is the last to arrive; once.
+    pub(crate) unsafe fn open(&self, plan: W, steps: u64) {
+        debug_assert!(steps != CLOSED);
+        // SAFETY: nobody reads the plan before `steps` is stored.
+        unsafe { (*self.plan.get()).write(plan) };
+        // Release pairs with the Acquire in `take`.
+        self.steps.store(steps, Ordering::Release);
+    }
+
+    /// The plan, if the meeting is open and has steps that nobody took yet: a hint.
+    pub(crate) fn pending(&self) -> Option<&W> {
+        let steps = self.steps.load(Ordering::Acquire);
+        let pending = steps != CLOSED && self.taken.load(Ordering::Relaxed) < steps;
+        // SAFETY: written before the meeting was opened, and never again.
+        pending.then(|| unsafe { (*self.plan.get()).assume_init_ref() })
+    }
+
+    /// Whether all steps are taken.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let steps = self.steps.load(Ordering::Acquire);
+        steps != CLOSED && self.taken.load(Ordering::Relaxed) >= steps
+    }
+
+    /// A step that nobody else gets, and the plan.
+    pub(crate) fn take(&self) -> Option<(u64, &W)> {
+        let plan = self.pending()?;
+        let step = self.taken.fetch_add(1, Ordering::Relaxed);
+        (step < self.steps.load(Ordering::Relaxed)).then_some((step, plan))
+    }
+
+    /// Says that a taken step is done; `true` for the one call after which all are.
+    #[must_use]
+    pub(crate) fn finish(&self) -> bool {
+        let finished = self.finished.fetch_add(1, Ordering::AcqRel) + 1;
+        finished == self.steps.load(Ordering::Relaxed)
+    }
+
+    /// One reference more, by the holder of one.
+    pub(crate) fn retain(&self) {
+        self.references.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives a reference back. Whoever gives back the last one gets the memory to free.
+    ///
+    /// # Safety
+    /// The caller has the reference and does not use the meeting any more.
+    #[must_use = "the memory is to be freed"]
+    pub(crate) unsafe fn release(this: NonNull<Self>) -> Option<NonNull<u8>> {
+        // SAFETY: the caller's reference.
+        let before = unsafe { this.as_ref() }
+            .references
+            .fetch_sub(1, Ordering::Release);
+        if before != 1 {
+            return None;
+        }
+        // Pairs with the Release of the other holders.
+        fence(Ordering::Acquire);
+        // SAFETY: the last reference is gone.
+        unsafe { this.drop_in_place() };
+        Some(this.cast())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+use super::*;
+use std::alloc::{Layout, alloc, dealloc};
+
+fn layout<P, W>(size: u32) -> Layout {
+    Layout::from_size_align(Meeting::<P, W>::bytes(size), Meeting::<P, W>::ALIGN).expect("small")
+}
+
+fn join<P, W>(link: &Link<P, W>, size: u32) -> NonNull<Meeting<P, W>> {
+    // SAFETY: the layout is not empty; a block that is given back came from here.
+    let made = link.join(
+        size,
+        |_| NonNull::new(unsafe { alloc(layout::<P, W>(size)) }),
+        |block| unsafe { dealloc(block.as_ptr(), layout::<P, W>(size)) },
+    );
+    made.expect("memory")
+}
+
+/// Gives a reference back; 1 if it was the last.
+fn leave<P, W>(meeting: NonNull<Meeting<P, W>>, size: u32) -> u32 {
+    // SAFETY: the callers have a reference; the memory came from `join`.
+    unsafe {
+        let Some(block) = Meeting::release(meeting) else {
+            return 0;
+        };
+        dealloc(block.as_ptr(), layout::<P, W>(size));
+        1
+    }
+}
+
+/// Under loom, which reports every unordered access.
+#[cfg(loom)]
+mod models {
+    use super::*;
+    use loom::cell::UnsafeCell as Cell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// Two members' buffers, and the place where they meet.
+    struct Comm {
+        first: Link<usize, ()>,
+        buffers: [Cell<u32>; 2],
+        results: [Cell<u32>; 2],
+    }
+
+    struct Made(NonNull<Meeting<usize, ()>>);
+    // SAFETY: a meeting is made to be shared.
+    unsafe impl Send for Made {}
+
+    impl Comm {
+        fn new() -> Arc<Self> {
+            Arc::new(Self {
+                first: Link::new(),
+                buffers: [Cell::new(0), Cell::new(0)],
+                results: [Cell::new(0), Cell::new(0)],
+            })
+        }
+
+        /// Posts a buffer, works as far as there is work, and leaves.
+        /// Returns how often it saw the end, and how often it freed.
+        fn take_part(&self, me: u32) -> (u32, u32) {
+            let meeting = join(&self.first, 2);
+            // SAFETY: our cursor's reference; loom checks the accesses to the buffers.
+            unsafe {
+                self.buffers[me as usize].with_mut(|buffer| *buffer = me + 1);
+                if meeting.as_ref().post(me, me as usize) {
+                    meeting.as_ref().open((), 2);
+                }
+                let ended = self.work(meeting);
+                (ended, leave(meeting, 2))
+            }
+        }
+
+        /// Step `s` writes to the result of member `s` the sum of both buffers.
+        fn work(&self, meeting: NonNull<Meeting<usize, ()>>) -> u32 {
+            let mut ended = 0;
+            // SAFETY: the caller has a reference.
+            let meeting = unsafe { meeting.as_ref() };
+            while let Some((step, ())) = meeting.take() {
+                // SAFETY: we have a step; loom checks the accesses.
+                unsafe {
+                    let sum: u32 = (0..2)
+                        .map(|member| *meeting.part_of(member))
+                        .map(|buffer| self.buffers[buffer].with(|value| *value))
+                        .sum();
+                    self.results[step as usize].with_mut(|result| *result += sum);
+                }
+                if meeting.finish() {
+                    ended += 1;
+                    for result in &self.results {
+                        // SAFETY: loom checks that all writes come before.
+                        assert_eq!(result.with(|result| unsafe { *result }), 3);
+                    }
+                }
+            }
+            ended
+        }
+    }
+
+    /// Whoever comes first makes the meeting; every step runs once with both
+    /// buffers visible; one sees the end; one frees, after all uses.
+    #[test]
+    fn two_members_meet_once_and_one_sees_the_end() {
+        loom::model(|| {
+            let comm = Comm::new();
+            let other = {
+                let comm = Arc::clone(&comm);
+                thread::spawn(move || comm.take_part(1))
+            };
+            let mine = comm.take_part(0);
+            let theirs = other.join().expect("the other member ends");
+            assert_eq!((mine.0 + theirs.0, mine.1 + theirs.1), (1, 1));
+        });
+    }
+
+    /// A thief with a reference of its own helps while the members come and go.
+    #[test]
+    fn a_thief_takes_steps_only_of_an_open_meeting() {
+        loom::model(|| {
+            let comm = Comm::new();
+            let meeting = join(&comm.first, 2);
+            // SAFETY: the references of the cursors keep it.
+            unsafe { meeting.as_ref() }.retain();
+            let (made, shared) = (Made(meeting), Arc::clone(&comm));
+            let thief = thread::spawn(move || {
+                let Made(meeting) = { made };
+                (shared.work(meeting), leave(meeting, 2))
+            });
+            let first = comm.take_part(0);
+            let second = comm.take_part(1);
+            let stolen = thief.join().expect("the thief ends");
+            assert_eq!(first.0 + second.0 + stolen.0, 1);
+            assert_eq!(first.1 + second.1 + stolen.1, 1);
+        });
+    }
+}
+
+#[cfg(not(loom))]
+mod units {
+    use super::*;
+
+    #[test]
+    fn members_find_the_same_meetings_in_the_same_order() {
+        let first: Link<u32, ()> = Link::new();
+        let (one, again) = (join(&first, 2), join(&first, 2));
+        assert_eq!(one, again);
+        // SAFETY: the cursors' references are given back last.
+        unsafe {
+            let two = join(one.as_ref().next(), 2);
+            assert_ne!(one, two);
+            let branch = join(one.as_ref().branch(), 2);
+            assert_ne!(two, branch);
+            for meeting in [branch, two, one] {
+                assert_eq!((leave(meeting, 2), leave(meeting, 2)), (0, 1));
+            }
+        }
+    }
+
+    #[test]
+    fn steps_exist_after_the_last_has_come() {
+        let first: Link<u32, &str> = Link::new();
+        let meeting = join(&first, 2);
+        // SAFETY: two members, each once; two references.
+        unsafe {
+            let open = meeting.as_ref();
+            assert!(!open.post(1, 11));
+            assert!(open.take().is_none() && !open.is_exhausted());
+            assert!(open.post(0, 10));
+            assert_eq!((*open.part_of(0), *open.part_of(1)), (10, 11));
+            open.open("plan", 2);
+            assert_eq!(open.take(), Some((0, &"plan")));
+            assert_eq!(open.take(), Some((1, &"plan")));
+            assert!(open.take().is_none() && open.is_exhausted());
+            assert!(!open.finish());
+            assert!(open.finish());
+        }
+        assert_eq!((leave(meeting, 2), leave(meeting, 2)), (0, 1));
+    }
+
+    #[test]
+    fn a_meeting_without_steps_is_exhausted_at_once() {
+        let first: Link<u32, ()> = Link::new();
+        let meeting = join(&first, 1);
+        // SAFETY: one member, once; one reference.
+        unsafe {
+            assert!(meeting.as_ref().post(0, 0));
+            meeting.as_ref().open((), 0);
+            assert!(meeting.as_ref().is_exhausted());
+        }
+        assert_eq!(leave(meeting, 1), 1);
+    }
+}
