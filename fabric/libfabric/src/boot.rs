@@ -22,6 +22,9 @@ use std::sync::Arc;
 /// More seats than that are hardly in use at a time.
 const SEATS_MAX: u32 = 64;
 
+/// PSM2 opens more than one endpoint in a process if this variable is 1.
+const MANY_ENDPOINTS: &str = "PSM2_MULTI_EP";
+
 /// An open network, behind the handle.
 struct Open {
     job: Arc<Job>,
@@ -87,6 +90,10 @@ unsafe fn open(request: &Request) -> Result<Open, String> {
         )
     };
     let own_ranks = own_ranks(request, &homes)?;
+    if request.node_ranks > 1 && std::env::var_os(MANY_ENDPOINTS).is_none() {
+        // SAFETY: the loader calls this while it has one thread.
+        unsafe { std::env::set_var(MANY_ENDPOINTS, "1") };
+    }
     let library = Library::load()?;
     let provider = Provider::choose(&library, wanted.as_deref(), interface.as_deref())?;
     let job = Arc::new(Job::new(request.node, request.job, homes));
@@ -135,7 +142,7 @@ unsafe fn open(request: &Request) -> Result<Open, String> {
         "{} on {} (libfabric {major}.{minor})",
         provider.name, provider.interface
     );
-    let network = Network::new(limits, inner, watch, descriptors, seats);
+    let network = Network::new((limits, provider.pins), inner, watch, descriptors, seats);
     Ok(Open {
         bytes: own.bytes(request.node),
         own,

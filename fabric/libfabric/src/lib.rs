@@ -19,7 +19,7 @@
 
 mod address;
 pub mod boot;
-mod descriptors;
+pub mod descriptors;
 mod endpoint;
 mod guard;
 mod job;

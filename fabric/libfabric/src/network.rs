@@ -72,6 +72,8 @@ impl Drop for Locked<'_> {
 #[derive(Debug)]
 pub struct Network {
     limits: Limits,
+    /// Whether to register memory is to call the driver.
+    pins: bool,
     ends: Vec<End>,
     watch: Watch,
     /// The bell's descriptor.
@@ -83,10 +85,10 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network of endpoints that are open.
+    /// A network of endpoints that are open; with its limits, whether registrations call the driver.
     #[must_use]
     pub fn new(
-        limits: Limits,
+        (limits, pins): (Limits, bool),
         inner: Vec<Inner>,
         (watch, bell): (Watch, Shelf),
         descriptors: Option<Descriptors>,
@@ -99,6 +101,7 @@ impl Network {
         };
         Self {
             limits,
+            pins,
             ends: inner.into_iter().map(end).collect(),
             watch,
             bell: Mutex::new(bell),
@@ -223,6 +226,11 @@ unsafe impl Transport for Network {
         start: *mut u8,
         length: usize,
     ) -> Result<Region, Refused> {
+        let defers = |shared: &Descriptors| shared.defers(endpoint as usize, caller as usize);
+        if self.pins && self.descriptors.as_ref().is_some_and(defers) {
+            // The driver pins memory by a call for which it has no second try.
+            return Err(Refused::Busy);
+        }
         // SAFETY: the caller keeps the contract, which is the same.
         self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
             end.expose(start, length)
