@@ -155,20 +155,29 @@ impl Network {
 
     /// Whether an end has no completions, so that one may sleep on its descriptor; none if it should be left
     /// alone, as it waits for its owner.
-    fn may_sleep(&self, end: &End, caller: usize) -> Option<bool> {
+    fn may_sleep(&self, endpoint: usize, caller: usize) -> Option<bool> {
+        let end = &self.ends[endpoint];
         let mut locked = end.lock();
         let inner = locked.get();
-        if let Some(descriptors) = &self.descriptors
-            && !inner.shelf.sync(descriptors, caller)
-        {
+        let Some(descriptors) = &self.descriptors else {
+            return Some(inner.endpoint.may_sleep());
+        };
+        if !inner.shelf.sync(descriptors, caller) {
             return None;
         }
-        let is_own = std::ptr::eq(end, &raw const self.ends[caller]);
         if end.owes.load(Ordering::Acquire) {
             // A socket that is full for thieves only would end every sleep at once.
-            return if is_own { Some(false) } else { None };
+            return (endpoint == caller).then_some(false);
         }
-        Some(inner.endpoint.may_sleep())
+        // To ask is to make progress: connections may be accepted.
+        let defers = descriptors.defers(endpoint, caller);
+        let may_sleep = listen(descriptors, &mut inner.shelf, caller, defers, || {
+            inner.endpoint.may_sleep()
+        });
+        if inner.shelf.take_withheld() {
+            end.owes.store(true, Ordering::Release);
+        }
+        Some(may_sleep)
     }
 
     /// Whether the calling process holds the bell's descriptor.
@@ -318,8 +327,8 @@ unsafe impl Transport for Network {
         self.watch.sleep(limit, |list| {
             let _seat = self.seats.borrow(process);
             list.hear_bell(self.hears_bell(process));
-            for (index, end) in self.ends.iter().enumerate() {
-                match self.may_sleep(end, process) {
+            for index in 0..self.ends.len() {
+                match self.may_sleep(index, process) {
                     Some(true) => list.watch(index, true),
                     None => list.watch(index, false),
                     Some(false) => return false,
