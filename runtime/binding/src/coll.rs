@@ -11,10 +11,7 @@ mod simple;
 
 pub use alltoall::{alltoall, alltoallv, alltoallw};
 pub use gather::{allgather, allgatherv, gather, gatherv, scatter, scatterv};
-pub use neighbour::{
-    neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv,
-    neighbor_alltoallw,
-};
+pub use neighbour::*;
 pub use reduction::{
     allreduce, exscan, reduce, reduce_local, reduce_scatter, reduce_scatter_block, scan,
 };

@@ -120,6 +120,14 @@ static void chain(MPI_Comm graph) {
     MPI_Neighbor_allgather(out, LENGTH, MPI_INT, in, LENGTH, MPI_INT, graph);
     for (int i = 0; i < 2 * LENGTH; i += 101)
         CHECK_EQ(in[i], 1000000 * sources[i / LENGTH] + i % LENGTH);
+    MPI_Request requests[2];
+    int few[2] = {-1, -1}, *late = calloc(2 * LENGTH, sizeof(int));
+    MPI_Ineighbor_allgather(out, LENGTH, MPI_INT, late, LENGTH, MPI_INT, graph, &requests[0]);
+    MPI_Ineighbor_allgather(&rank, 1, MPI_INT, few, 1, MPI_INT, graph, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    CHECK(memcmp(late, in, 2 * LENGTH * sizeof(int)) == 0);
+    CHECK(few[0] == sources[0] && few[1] == sources[1]);
+    free(late);
     int counts[2] = {1, 1};
     MPI_Aint starts[2] = {0, sizeof(int)};
     MPI_Datatype types[2] = {MPI_INT, MPI_INT};

@@ -312,16 +312,16 @@ pub const fn table<A: Abi>() -> Table<A> {
         Improbe: crate::probe::improbe::<A>,
         Imrecv: crate::probe::imrecv::<A, core::ffi::c_int>,
         Imrecv_c: crate::probe::imrecv::<A, i64>,
-        Ineighbor_allgather: unsupported::Ineighbor_allgather::<A>,
-        Ineighbor_allgather_c: unsupported::Ineighbor_allgather_c::<A>,
-        Ineighbor_allgatherv: unsupported::Ineighbor_allgatherv::<A>,
-        Ineighbor_allgatherv_c: unsupported::Ineighbor_allgatherv_c::<A>,
-        Ineighbor_alltoall: unsupported::Ineighbor_alltoall::<A>,
-        Ineighbor_alltoall_c: unsupported::Ineighbor_alltoall_c::<A>,
-        Ineighbor_alltoallv: unsupported::Ineighbor_alltoallv::<A>,
-        Ineighbor_alltoallv_c: unsupported::Ineighbor_alltoallv_c::<A>,
-        Ineighbor_alltoallw: unsupported::Ineighbor_alltoallw::<A>,
-        Ineighbor_alltoallw_c: unsupported::Ineighbor_alltoallw_c::<A>,
+        Ineighbor_allgather: crate::coll::ineighbor_allgather::<A, core::ffi::c_int>,
+        Ineighbor_allgather_c: crate::coll::ineighbor_allgather::<A, i64>,
+        Ineighbor_allgatherv: crate::coll::ineighbor_allgatherv::<A, core::ffi::c_int>,
+        Ineighbor_allgatherv_c: crate::coll::ineighbor_allgatherv::<A, i64>,
+        Ineighbor_alltoall: crate::coll::ineighbor_alltoall::<A, core::ffi::c_int>,
+        Ineighbor_alltoall_c: crate::coll::ineighbor_alltoall::<A, i64>,
+        Ineighbor_alltoallv: crate::coll::ineighbor_alltoallv::<A, core::ffi::c_int>,
+        Ineighbor_alltoallv_c: crate::coll::ineighbor_alltoallv::<A, i64>,
+        Ineighbor_alltoallw: crate::coll::ineighbor_alltoallw::<A, core::ffi::c_int>,
+        Ineighbor_alltoallw_c: crate::coll::ineighbor_alltoallw::<A, i64>,
         Info_c2f: cohort_abi::integer::from_info::<A>,
         Info_create: crate::info::create::<A>,
         Info_create_env: crate::info::create_env::<A>,
@@ -1901,166 +1901,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Get_c") }
-    }
-
-    pub unsafe extern "C" fn Ineighbor_allgather<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_allgather") }
-    }
-
-    pub unsafe extern "C" fn Ineighbor_allgather_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_allgather_c") }
-    }
-
-    pub unsafe extern "C" fn Ineighbor_allgatherv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _displs: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_allgatherv") }
-    }
-
-    pub unsafe extern "C" fn Ineighbor_allgatherv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _displs: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_allgatherv_c") }
-    }
-
-    pub unsafe extern "C" fn Ineighbor_alltoall<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_alltoall") }
-    }
-
-    pub unsafe extern "C" fn Ineighbor_alltoall_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_alltoall_c") }
-    }
-
-    pub unsafe extern "C" fn Ineighbor_alltoallv<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _sdispls: *const c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _rdispls: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_alltoallv") }
-    }
-
-    pub unsafe extern "C" fn Ineighbor_alltoallv_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _sdispls: *const isize,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _rdispls: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_alltoallv_c") }
-    }
-
-    pub unsafe extern "C" fn Ineighbor_alltoallw<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _sdispls: *const isize,
-        _sendtypes: *const <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _rdispls: *const isize,
-        _recvtypes: *const <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_alltoallw") }
-    }
-
-    pub unsafe extern "C" fn Ineighbor_alltoallw_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _sdispls: *const isize,
-        _sendtypes: *const <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _rdispls: *const isize,
-        _recvtypes: *const <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Ineighbor_alltoallw_c") }
     }
 
     pub unsafe extern "C" fn Lookup_name<A: Abi>(

@@ -21,6 +21,15 @@ pub struct Operation {
     pub comm: u32,
 }
 
+/// Sends and receives that are complete together.
+#[derive(Debug)]
+pub struct Messages {
+    /// Their requests.
+    pub requests: Vec<RequestRef>,
+    /// As in [`Operation`].
+    pub comm: u32,
+}
+
 /// What a request handle stands for.
 #[derive(Debug)]
 pub enum State {
@@ -37,6 +46,8 @@ pub enum State {
     },
     /// A collective operation, and its arguments, which live until it is complete.
     Collective(Operation, Box<dyn Describe>),
+    /// Messages with one handle (neighbourhood collectives).
+    Messages(Messages),
     /// A persistent operation.
     Persistent(Box<Persistent>),
     /// A partitioned operation.
@@ -135,6 +146,42 @@ pub unsafe fn publish_complete<A: Abi>(
     Ok(())
 }
 
+/// Gives the program a handle of messages under way.
+///
+/// # Safety
+/// `target` is valid for writes.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`; the messages go on without a handle.
+pub unsafe fn publish_messages<A: Abi>(
+    call: &Call<'_, A>,
+    messages: Messages,
+    target: *mut A::Request,
+) -> Outcome<()> {
+    let claim = &mut call.rank().enter();
+    let state = State::Messages(messages);
+    let index = call.pending().requests.insert(claim, state);
+    let index = index.ok_or(neutral::ERR_NO_MEM)?;
+    // SAFETY: the caller's contract.
+    unsafe { target.write(A::Request::from_neutral(dynamic(Kind::Request, index))) };
+    Ok(())
+}
+
+impl Messages {
+    /// An empty status, with the error of the first message that failed.
+    fn outcome(&self) -> Status {
+        let errors = self
+            .requests
+            .iter()
+            .map(|it| neutral_status(&it.status()).error);
+        let error = errors.into_iter().find(|&error| error != neutral::SUCCESS);
+        Status {
+            error: error.unwrap_or(neutral::SUCCESS),
+            ..Status::EMPTY
+        }
+    }
+}
+
 /// Decodes a handle; `None` is `MPI_REQUEST_NULL`.
 ///
 /// # Safety
@@ -177,6 +224,7 @@ impl<'a> Live<'a> {
             State::Once(_)
             | State::Exchange { .. }
             | State::Collective(..)
+            | State::Messages(_)
             | State::Flush { .. }
             | State::Generalized(_) => true,
         }
@@ -190,6 +238,7 @@ impl<'a> Live<'a> {
                 operation.request.is_complete()
             }
             State::Exchange { receive, send, .. } => receive.is_complete() && send.is_complete(),
+            State::Messages(messages) => messages.requests.iter().all(|it| it.is_complete()),
             State::Persistent(operation) => operation.active().is_none_or(RequestRef::is_complete),
             State::Partitioned(operation) => operation.is_complete(),
             State::Flush { departures, .. } => departures.iter().all(|it| it.is_complete()),
@@ -205,6 +254,7 @@ impl<'a> Live<'a> {
                 neutral_status(&operation.request.status())
             }
             State::Exchange { receive, .. } => neutral_status(&receive.status()),
+            State::Messages(messages) => messages.outcome(),
             State::Persistent(operation) => match operation.active() {
                 Some(request) => neutral_status(&request.status()),
                 None => Status::EMPTY,
@@ -256,7 +306,7 @@ impl<'a> Live<'a> {
                     comm: operation.comm,
                 }
             }
-            State::Flush { comm, .. } => {
+            State::Messages(Messages { comm, .. }) | State::Flush { comm, .. } => {
                 let comm = *comm;
                 self.forget(call, &mut call.rank().enter());
                 Finished {
@@ -300,6 +350,10 @@ impl<'a> Live<'a> {
     pub fn forget<A: Abi>(self, call: &Call<'_, A>, claim: &mut Claim<'_>) {
         match call.pending().requests.remove(claim, self.index) {
             Some(State::Partitioned(operation)) => operation.release(claim),
+            Some(State::Messages(messages)) => messages
+                .requests
+                .into_iter()
+                .for_each(|request| request.release(claim)),
             Some(State::Flush { departures, .. }) => departures
                 .into_iter()
                 .for_each(|departure| forget_departure(departure, claim)),

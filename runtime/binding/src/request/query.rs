@@ -50,7 +50,7 @@ fn release<'r>(
         }
         State::Persistent(persistent) => persistent.deactivate(&mut enter()),
         // Their parts go with the handle.
-        State::Partitioned(_) | State::Flush { .. } => {}
+        State::Partitioned(_) | State::Flush { .. } | State::Messages(_) => {}
         State::Generalized(generalized) => match generalized.free() {
             neutral::SUCCESS => {}
             code => return Err(code),
@@ -81,6 +81,10 @@ pub unsafe extern "C" fn cancel<A: Abi>(caller: *const c_void, request: *mut A::
                 }
                 State::Partitioned(_) => {
                     let what = format_args!("a partitioned operation cannot be cancelled");
+                    return Err(call.blame(neutral::ERR_REQUEST, what));
+                }
+                State::Messages(_) => {
+                    let what = format_args!("a collective operation cannot be cancelled");
                     return Err(call.blame(neutral::ERR_REQUEST, what));
                 }
                 State::Flush { .. } => {
