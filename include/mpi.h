@@ -177,6 +177,7 @@ typedef MPI_Session_errhandler_function MPI_Session_errhandler_fn;
 #define MPI_SIGNED_CHAR ((MPI_Datatype)0x244)
 #define MPI_UNSIGNED_CHAR ((MPI_Datatype)0x245)
 #define MPI_BYTE ((MPI_Datatype)0x247)
+#define MPIX_C_FLOAT16 ((MPI_Datatype)0x24a)
 #define MPI_INT16_T ((MPI_Datatype)0x248)
 #define MPI_UINT16_T ((MPI_Datatype)0x249)
 #define MPI_INT32_T ((MPI_Datatype)0x250)

@@ -139,12 +139,16 @@ impl<'a, A: Abi> Call<'a, A> {
         unsafe { each(handles, length, |handle| self.committed(handle)) }
     }
 
-    /// Keeps a new datatype and returns its handle.
+    /// Keeps a new datatype and returns its handle; for a type of Fortran's kinds the one
+    /// that it has already.
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
     pub fn add_datatype(&self, datatype: TypeRef) -> Outcome<A::Datatype> {
-        let handle = self.objects().add_datatype(Datatype::new(datatype))?;
+        let handle = match datatype.contents().combiner.is_parametrised() {
+            true => self.objects().publish_parametrised(datatype)?,
+            false => self.objects().add_datatype(Datatype::new(datatype))?,
+        };
         Ok(A::Datatype::from_neutral(handle))
     }
 }

@@ -5,7 +5,7 @@
 pub struct Constant {
     /// Group of constants that stand for each other's alternatives; `handle.X` for handles.
     pub family: String,
-    /// C name without `MPI_`.
+    /// C name without `MPI_`; that of an extension begins with `MPIX_`.
     pub name: String,
     /// What it is in each ABI.
     pub value: Value,
@@ -51,6 +51,19 @@ impl Constant {
     #[must_use]
     pub fn handle(&self) -> Option<&str> {
         self.family.strip_prefix("handle.")
+    }
+
+    /// Whether the standard does not know the constant.
+    #[must_use]
+    pub fn is_extension(&self) -> bool {
+        self.name.starts_with("MPIX_")
+    }
+
+    /// The name in C.
+    #[must_use]
+    pub fn c_name(&self) -> String {
+        let prefix = if self.is_extension() { "" } else { "MPI_" };
+        format!("{prefix}{}", self.name)
     }
 
     /// The name as a Rust constant: a digit in front is spelled out.

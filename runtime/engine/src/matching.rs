@@ -1,36 +1,73 @@
 //! Matching: which message goes to which receive (MPI-4.1, 3.5).
 //!
 //! Two queues per rank: receives that wait for messages (*posted*) and messages that wait for
-//! receives (*unexpected*). In both, whatever has an exact envelope is hashed on
-//! (context, source, tag), so that the common case takes constant time however long the queues are.
+//! receives (*unexpected*). Every look-up in them takes constant time on average, however long
+//! they are, also with wildcards: a receive has one of four [`Shape`]s (source and tag given, one of
+//! them open, or both), and what is left open is left out of the key that is hashed.
 //!
-//! * Posted receives with wildcards are in one list beside the buckets. A message may fit the
-//!   first of its bucket and one of the list: the older one, by sequence number, gets it.
-//! * Unexpected messages are in their bucket and in one list in order of arrival, which
-//!   receives with wildcards search.
-//!
-//! Elements of a bucket with the same envelope are in order, since buckets are appended to,
-//! also when the table grows.
+//! * Posted receives of all shapes are in one table. A message looks for the first receive under
+//!   its key of each shape of which there are any; the oldest, by sequence number, gets it.
+//! * Unexpected messages are in a table by their whole envelope. Each shape with wildcards has a table
+//!   of its own, which the first receive or probe of that shape fills from the list in order of arrival,
+//!   and which is kept until the queue is empty. So each message is filed at most once per
+//!   shape, and programs without wildcards pay nothing.
+
+mod buckets;
 
 use crate::claim::Claim;
 use crate::list::{Linked, Links, List};
 use crate::message::{Envelope, Source, Tag};
 use crate::node::Node;
-use crate::request::{IN_POSTED, Queue, Request};
+use crate::request::{IN_POSTED, Request};
 use crate::ring::Header;
+use buckets::{Buckets, Keyed};
 use cohort_alloc::Heap;
 use core::ptr::{NonNull, null_mut};
 
-/// Buckets that a table begins with.
-const FIRST_BUCKETS: usize = 32;
+/// Which parts of an envelope a receive or probe leaves open: bit 0 the source, bit 1 the tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape(u8);
+
+/// Number of shapes.
+const SHAPES: usize = 4;
+
+impl Shape {
+    const EXACT: Self = Self(0);
+    const ANY_SOURCE: Self = Self(1);
+    const ANY_TAG: Self = Self(2);
+    const ANY: Self = Self(3);
+
+    const ALL: [Self; SHAPES] = [Self::EXACT, Self::ANY_SOURCE, Self::ANY_TAG, Self::ANY];
+
+    /// In the place of what is left open; no message has it.
+    const OPEN: i32 = i32::MIN;
+
+    #[inline]
+    fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The envelope without what is left open.
+    #[inline]
+    fn key(self, of: &Envelope) -> Envelope {
+        Envelope {
+            context: of.context,
+            source: if self.0 & 1 == 0 {
+                of.source
+            } else {
+                Self::OPEN
+            },
+            tag: if self.0 & 2 == 0 { of.tag } else { Self::OPEN },
+        }
+    }
+}
 
 /// What a receive or probe takes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Want {
     /// Context, and source and tag where they are not wildcards.
     envelope: Envelope,
-    any_source: bool,
-    any_tag: bool,
+    shape: Shape,
     may_be_remote: bool,
 }
 
@@ -42,8 +79,7 @@ impl Want {
             source: 0,
             tag: 0,
         },
-        any_source: false,
-        any_tag: false,
+        shape: Shape::EXACT,
         may_be_remote: false,
     };
 
@@ -63,15 +99,15 @@ impl Want {
                 source,
                 tag,
             },
-            any_source,
-            any_tag,
+            shape: Shape(u8::from(any_source) | u8::from(any_tag) << 1),
             may_be_remote,
         }
     }
 
+    /// The key of messages that are wanted, in the table of this shape.
     #[inline]
-    pub(crate) fn is_exact(&self) -> bool {
-        !(self.any_source | self.any_tag)
+    fn key(&self) -> Envelope {
+        self.shape.key(&self.envelope)
     }
 
     /// Whether a message of another node may be wanted.
@@ -83,243 +119,119 @@ impl Want {
     /// Whether a message with this envelope is wanted.
     #[inline]
     pub(crate) fn takes(&self, message: &Envelope) -> bool {
-        self.envelope.context == message.context
-            && (self.any_source || self.envelope.source == message.source)
-            && (self.any_tag || self.envelope.tag == message.tag)
+        self.key() == self.shape.key(message)
     }
 }
 
-/// What is hashed.
-trait Keyed: Linked<IN_BUCKET> {
-    /// # Safety
-    /// `this` is valid.
-    unsafe fn key(this: *mut Self) -> Envelope;
-}
-
-const IN_BUCKET: u8 = IN_POSTED;
-
-type Bucket<T> = List<T, IN_BUCKET>;
-
-/// A hash table of intrusive chains; all-zero memory is an empty one.
-#[derive(Debug)]
-struct Buckets<T> {
-    /// The table in the heap once it has grown, else null.
-    grown: *mut Bucket<T>,
-    mask: usize,
-    count: usize,
-    first: [Bucket<T>; FIRST_BUCKETS],
-}
-
-fn hash(key: &Envelope) -> usize {
-    let mixed = (u64::from(key.context) << 32 | u64::from(key.source as u32))
-        ^ (key.tag as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as usize
-}
-
-impl<T: Keyed> Buckets<T> {
-    const EMPTY: Self = Self {
-        grown: null_mut(),
-        mask: FIRST_BUCKETS - 1,
-        count: 0,
-        first: [const { List::EMPTY }; FIRST_BUCKETS],
-    };
-
-    #[inline]
-    fn bucket(&mut self, key: &Envelope) -> &mut Bucket<T> {
-        let index = hash(key) & self.mask;
-        if self.grown.is_null() {
-            &mut self.first[index]
-        } else {
-            // SAFETY: the grown table has `mask + 1` buckets.
-            unsafe { &mut *self.grown.add(index) }
-        }
-    }
-
-    /// The oldest element with this key, or null.
-    #[inline]
-    fn find(&mut self, key: &Envelope) -> *mut T {
-        // SAFETY: elements of a bucket are valid.
-        self.bucket(key)
-            .find(|element| unsafe { T::key(element) } == *key)
-    }
-
-    /// # Safety
-    /// As for [`List::push`].
-    unsafe fn insert(&mut self, element: *mut T, heap: &Heap) {
-        self.count += 1;
-        if self.count > 2 * (self.mask + 1) {
-            self.grow(heap);
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.bucket(&T::key(element)).push(element) };
-    }
-
-    /// # Safety
-    /// `element` is in this table.
-    #[inline]
-    unsafe fn remove(&mut self, element: *mut T) {
-        self.count -= 1;
-        // SAFETY: the caller's promise.
-        unsafe { self.bucket(&T::key(element)).remove(element) };
-    }
-
-    /// Quadruples the table; when memory is short, chains just stay longer.
-    #[cold]
-    fn grow(&mut self, heap: &Heap) {
-        let old_buckets = self.mask + 1;
-        let buckets = old_buckets * 4;
-        // SAFETY: tables change under the claim, which allows the heap's use.
-        let block = unsafe { heap.alloc(buckets * size_of::<Bucket<T>>(), 16) };
-        let Some(block) = block.map(|block| block.cast::<Bucket<T>>().as_ptr()) else {
-            return;
-        };
-        for index in 0..buckets {
-            // SAFETY: the block has room for all buckets.
-            unsafe { block.add(index).write(List::EMPTY) };
-        }
-        let old_table = self.grown;
-        let old_first = core::mem::replace(&mut self.first, [const { List::EMPTY }; FIRST_BUCKETS]);
-        (self.grown, self.mask) = (block, buckets - 1);
-        let old = if old_table.is_null() {
-            &old_first[..]
-        } else {
-            // SAFETY: the old table had this many buckets, and lives until it is freed below.
-            unsafe { core::slice::from_raw_parts(old_table, old_buckets) }
-        };
-        for bucket in old {
-            self.append_chain(bucket.first());
-        }
-        if let Some(old_table) = NonNull::new(old_table) {
-            // SAFETY: it came from this heap and nobody uses it any more.
-            unsafe { heap.free_local(old_table.cast()) };
-        }
-    }
-
-    /// Moves the elements of an old chain into this table, in order.
-    fn append_chain(&mut self, mut element: *mut T) {
-        while !element.is_null() {
-            // SAFETY: elements are valid; the successor is read before `push` relinks.
-            unsafe {
-                let next = (*T::links(element)).next();
-                self.bucket(&T::key(element)).push(element);
-                element = next;
-            }
-        }
-    }
-}
-
-impl Keyed for Request {
+impl Keyed<IN_POSTED> for Request {
     unsafe fn key(this: *mut Self) -> Envelope {
         // SAFETY: the caller's promise.
-        unsafe { (*this).want.envelope }
+        unsafe { (*this).want.key() }
     }
 }
 
 /// The receives that wait for messages.
 #[derive(Debug)]
 pub(crate) struct Posted {
-    exact: Buckets<Request>,
-    wild: List<Request, IN_POSTED>,
-    wild_count: usize,
+    receives: Buckets<Request, IN_POSTED>,
+    /// Receives of each shape.
+    counts: [u32; SHAPES],
     next_sequence: u64,
 }
 
 impl Posted {
     pub(crate) const EMPTY: Self = Self {
-        exact: Buckets::EMPTY,
-        wild: List::EMPTY,
-        wild_count: 0,
+        receives: Buckets::EMPTY,
+        counts: [0; SHAPES],
         next_sequence: 0,
     };
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.exact.count + self.wild_count == 0
+        self.receives.count() == 0
     }
 
     /// Appends a receive.
     ///
     /// # Safety
     /// `request` is a valid pending receive in no queue, and stays so until it is removed.
+    #[inline]
     pub(crate) unsafe fn insert(&mut self, request: *mut Request, heap: &Heap) {
         // SAFETY: the caller's promise.
         unsafe {
+            (*request).is_posted = true;
             (*request).sequence = self.next_sequence;
             self.next_sequence += 1;
-            if (*request).want.is_exact() {
-                (*request).queue = Queue::Exact;
-                self.exact.insert(request, heap);
-            } else {
-                (*request).queue = Queue::Wild;
-                self.wild.push(request);
-                self.wild_count += 1;
-            }
+            self.counts[(*request).want.shape.index()] += 1;
+            self.receives.insert(request, heap);
         }
     }
 
     /// The receive that gets a message with this envelope, or null.
     #[inline]
     pub(crate) fn find(&mut self, message: &Envelope) -> *mut Request {
-        let exact = self.exact.find(message);
-        if self.wild_count == 0 {
-            return exact;
+        if self.counts[Shape::EXACT.index()] as usize == self.receives.count() {
+            return self.receives.find(message);
         }
-        // SAFETY: elements of the queues are valid.
-        unsafe {
-            let wild = self.wild.find(|request| (*request).want.takes(message));
-            let exact_first =
-                !exact.is_null() && (wild.is_null() || (*exact).sequence < (*wild).sequence);
-            if exact_first { exact } else { wild }
+        self.find_oldest(message)
+    }
+
+    /// [`Posted::find`] when there are wildcards.
+    fn find_oldest(&mut self, message: &Envelope) -> *mut Request {
+        let mut oldest: *mut Request = null_mut();
+        for shape in Shape::ALL {
+            if self.counts[shape.index()] == 0 {
+                continue;
+            }
+            let first = self.receives.find(&shape.key(message));
+            // SAFETY: elements of the table are valid.
+            let is_older = !first.is_null()
+                && (oldest.is_null() || unsafe { (*first).sequence < (*oldest).sequence });
+            if is_older {
+                oldest = first;
+            }
         }
+        oldest
     }
 
     /// Takes a receive out.
     ///
     /// # Safety
     /// `request` is in this queue.
+    #[inline]
     pub(crate) unsafe fn remove(&mut self, request: *mut Request) {
         // SAFETY: the caller's promise.
         unsafe {
-            match core::mem::replace(&mut (*request).queue, Queue::No) {
-                Queue::Exact => self.exact.remove(request),
-                Queue::Wild => {
-                    self.wild.remove(request);
-                    self.wild_count -= 1;
-                }
-                Queue::No => debug_assert!(false, "the receive was not posted"),
-            }
+            debug_assert!((*request).is_posted);
+            (*request).is_posted = false;
+            self.counts[(*request).want.shape.index()] -= 1;
+            self.receives.remove(request);
         }
     }
 }
 
-const IN_ARRIVAL: u8 = 1;
+/// [`Links`] of the list in order of arrival; those below are of the table of a shape.
+const IN_ARRIVAL: u8 = SHAPES as u8;
 
 /// A message that waits for its receive; its payload lies behind it.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) header: Header,
-    bucket_links: Links<Self>,
-    arrival_links: Links<Self>,
+    /// By shape, and then those of the arrival list.
+    links: [Links<Self>; SHAPES + 1],
 }
 
-impl Linked<IN_BUCKET> for Stored {
+impl<const PLACE: u8> Linked<PLACE> for Stored {
     unsafe fn links(this: *mut Self) -> *mut Links<Self> {
         // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).bucket_links }
+        unsafe { &raw mut (*this).links[PLACE as usize] }
     }
 }
 
-impl Linked<IN_ARRIVAL> for Stored {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).arrival_links }
-    }
-}
-
-impl Keyed for Stored {
+impl<const PLACE: u8> Keyed<PLACE> for Stored {
     unsafe fn key(this: *mut Self) -> Envelope {
         // SAFETY: the caller's promise.
-        unsafe { (*this).header.envelope() }
+        unsafe { Shape(PLACE).key(&(*this).header.envelope()) }
     }
 }
 
@@ -330,8 +242,7 @@ impl Stored {
         let block = claim.alloc(size)?.cast::<Self>();
         let stored = Self {
             header,
-            bucket_links: Links::NONE,
-            arrival_links: Links::NONE,
+            links: [const { Links::NONE }; SHAPES + 1],
         };
         // SAFETY: a fresh block that is large enough; the heap aligns to 16.
         unsafe { block.write(stored) };
@@ -351,19 +262,57 @@ impl Stored {
 /// The messages that wait for receives.
 #[derive(Debug)]
 pub(crate) struct Unexpected {
-    exact: Buckets<Stored>,
+    exact: Buckets<Stored, { Shape::EXACT.0 }>,
+    any_source: Buckets<Stored, { Shape::ANY_SOURCE.0 }>,
+    any_tag: Buckets<Stored, { Shape::ANY_TAG.0 }>,
+    any: Buckets<Stored, { Shape::ANY.0 }>,
     arrival: List<Stored, IN_ARRIVAL>,
+    /// Whether the table of a shape has the messages; that of exact ones always has.
+    is_indexed: [bool; SHAPES],
+}
+
+/// Does the same for the table of a shape with wildcards.
+macro_rules! with_table {
+    ($unexpected:expr, $shape:expr, $table:ident => $action:expr) => {
+        match $shape {
+            Shape::ANY_SOURCE => {
+                let $table = &mut $unexpected.any_source;
+                $action
+            }
+            Shape::ANY_TAG => {
+                let $table = &mut $unexpected.any_tag;
+                $action
+            }
+            _ => {
+                let $table = &mut $unexpected.any;
+                $action
+            }
+        }
+    };
 }
 
 impl Unexpected {
+    const NOT_INDEXED: [bool; SHAPES] = [true, false, false, false];
+
     pub(crate) const EMPTY: Self = Self {
         exact: Buckets::EMPTY,
+        any_source: Buckets::EMPTY,
+        any_tag: Buckets::EMPTY,
+        any: Buckets::EMPTY,
         arrival: List::EMPTY,
+        is_indexed: Self::NOT_INDEXED,
     };
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.exact.count == 0
+        self.exact.count() == 0
+    }
+
+    /// The shapes with wildcards whose tables have the messages.
+    fn indexed(&self) -> impl Iterator<Item = Shape> + use<> {
+        let is_indexed = self.is_indexed;
+        let wild = Shape::ALL.into_iter().skip(1);
+        wild.filter(move |shape| is_indexed[shape.index()])
     }
 
     /// Appends a message.
@@ -375,21 +324,38 @@ impl Unexpected {
         unsafe {
             self.exact.insert(message, heap);
             self.arrival.push(message);
+            for shape in self.indexed() {
+                with_table!(self, shape, table => table.insert(message, heap));
+            }
         }
     }
 
     /// The oldest message that is wanted, or null.
     #[inline]
-    pub(crate) fn find(&mut self, want: &Want) -> *mut Stored {
+    pub(crate) fn find(&mut self, want: &Want, heap: &Heap) -> *mut Stored {
         if self.is_empty() {
             return null_mut();
         }
-        if want.is_exact() {
+        if want.shape == Shape::EXACT {
             return self.exact.find(&want.envelope);
         }
-        // SAFETY: elements of the queue are valid.
-        self.arrival
-            .find(|message| want.takes(&unsafe { Stored::key(message) }))
+        self.find_wild(want, heap)
+    }
+
+    /// [`Unexpected::find`] for a want with wildcards.
+    fn find_wild(&mut self, want: &Want, heap: &Heap) -> *mut Stored {
+        let is_indexed = core::mem::replace(&mut self.is_indexed[want.shape.index()], true);
+        with_table!(self, want.shape, table => {
+            let mut message = if is_indexed { null_mut() } else { self.arrival.first() };
+            while !message.is_null() {
+                // SAFETY: elements of the list are valid, and not in this table yet.
+                unsafe {
+                    table.insert(message, heap);
+                    message = self.arrival.next(message);
+                }
+            }
+            table.find(&want.key())
+        })
     }
 
     /// The oldest message that `wanted` takes, or null. Looks at all of them.
@@ -406,6 +372,12 @@ impl Unexpected {
         unsafe {
             self.exact.remove(message);
             self.arrival.remove(message);
+            for shape in self.indexed() {
+                with_table!(self, shape, table => table.remove(message));
+            }
+        }
+        if self.is_empty() {
+            self.is_indexed = Self::NOT_INDEXED;
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::net;
 use crate::progress;
 use crate::protocol::{self, Payload, eager, rendezvous};
 use crate::rank::Rank;
-use crate::request::{Buffer, Owned, Queue, Request, RequestRef};
+use crate::request::{Buffer, Owned, Request, RequestRef};
 use crate::ring::PayloadKind;
 use crate::wait::{WaitKind, until_claimed};
 use cohort_base::sync::pause;
@@ -139,7 +139,8 @@ pub(crate) fn sender_of(from: Source) -> Option<Peer> {
 
 /// The oldest stored message that is wanted, taken for good and out of its queue.
 pub(crate) fn take_stored(claim: &mut Claim<'_>, want: &Want) -> Option<NonNull<Stored>> {
-    while let Some(stored) = NonNull::new(claim.state().unexpected.find(want)) {
+    let heap = claim.heap();
+    while let Some(stored) = NonNull::new(claim.state().unexpected.find(want, heap)) {
         // SAFETY: elements of the queue are valid, and not taken yet.
         unsafe {
             claim.state().unexpected.remove(stored.as_ptr());
@@ -300,7 +301,7 @@ pub fn cancel(claim: &mut Claim<'_>, request: RequestRef) {
     let request = request.as_ptr();
     // SAFETY: the request is the claimed rank's and not released.
     unsafe {
-        if (*request).queue != Queue::No {
+        if (*request).is_posted {
             claim.unpost_receive(request);
             let cancelled = Status {
                 cancelled: true,

@@ -53,7 +53,8 @@ fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<NonNull<Stor
         net::turn(claim, net, claim.rank().id());
     }
     progress::pull(claim, sender_of(from), |claim| {
-        !claim.state().unexpected.find(want).is_null()
+        let heap = claim.heap();
+        !claim.state().unexpected.find(want, heap).is_null()
     });
     find_stored(claim, want)
 }
@@ -61,7 +62,8 @@ fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<NonNull<Stor
 /// The oldest stored message that is wanted. Drops withdrawn ones on the way.
 fn find_stored(claim: &mut Claim<'_>, want: &Want) -> Option<NonNull<Stored>> {
     loop {
-        let stored = NonNull::new(claim.state().unexpected.find(want))?;
+        let heap = claim.heap();
+        let stored = NonNull::new(claim.state().unexpected.find(want, heap))?;
         // SAFETY: elements of the queue are valid; a withdrawn one is dropped once, and freed.
         unsafe {
             match Payload::Stored(stored.as_ptr()).offer() {

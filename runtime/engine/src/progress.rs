@@ -14,7 +14,7 @@ use crate::partitioned::{self, Opened};
 use crate::protocol::job::{Job, JobRef};
 use crate::protocol::{self, Payload};
 use crate::rank::Rank;
-use crate::request::{self, Queue, Request, RequestRef};
+use crate::request::{self, Request, RequestRef};
 use crate::ring::{Front, Ring};
 use cohort_base::{LocalRank, Peer};
 use cohort_steal::TaskKind;
@@ -243,7 +243,7 @@ fn pull_ring(
 /// `request` is a receive of the claimed rank that is not released.
 pub(crate) unsafe fn pull_for(claim: &mut Claim<'_>, from: Option<Peer>, request: *mut Request) {
     // SAFETY: the caller's promise.
-    pull(claim, from, |_| unsafe { (*request).queue == Queue::No });
+    pull(claim, from, |_| unsafe { !(*request).is_posted });
 }
 
 /// Work that only the claimed rank itself, or its polling thread, looks for: that of its own sends and,

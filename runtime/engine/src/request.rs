@@ -57,23 +57,13 @@ pub(crate) enum Owned {
     Released,
 }
 
-/// Which queue a receive request waits in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queue {
-    /// None.
-    No,
-    /// The bucket of its envelope.
-    Exact,
-    /// The list of receives with wildcards.
-    Wild,
-}
-
 /// A request. The layers above see only [`RequestRef`].
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Request {
     state: AtomicU32,
-    pub(crate) queue: Queue,
+    /// Whether it is in the queue of posted receives.
+    pub(crate) is_posted: bool,
     pub(crate) owned: Owned,
     /// Whether the policy watches for this receive's message; it is posted then.
     pub(crate) watched: bool,
@@ -135,7 +125,7 @@ impl Request {
         let (base, count) = buffer.map_or((null_mut(), 0), |it| (it.base, it.count));
         let request = Self {
             state: AtomicU32::new(PENDING),
-            queue: Queue::No,
+            is_posted: false,
             owned: Owned::No,
             watched: false,
             status: UnsafeCell::new(Status::EMPTY),
@@ -171,7 +161,7 @@ impl Request {
     pub(crate) const fn sent() -> Self {
         Self {
             state: AtomicU32::new(COMPLETE),
-            queue: Queue::No,
+            is_posted: false,
             owned: Owned::Permanent,
             watched: false,
             status: UnsafeCell::new(Status::EMPTY),

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use cohort_abi::{FIRST_DYNAMIC_DATATYPE_INDEX, INDEX_MAX, Kind, dynamic, neutral};
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
-use cohort_engine::datatype::predefined_all;
+use cohort_engine::datatype::{TypeRef, predefined_all};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use spin::{Mutex, Once};
 
@@ -40,6 +40,8 @@ pub struct Objects {
     infos: Slots<Box<Info>>,
     sessions: Slots<Box<Session>>,
     predefined: Once<Vec<Datatype>>,
+    /// Handles of the types of Fortran's kinds, which last for ever.
+    parametrised: Mutex<Vec<u32>>,
     environment: Once<Info>,
     /// Errors that the program added.
     pub errors: ErrorTable,
@@ -111,6 +113,7 @@ impl Objects {
             infos: Slots::new(),
             sessions: Slots::new(),
             predefined: Once::new(),
+            parametrised: Mutex::new(Vec::new()),
             environment: Once::new(),
             errors: ErrorTable::new(),
             initial_errhandler: Mutex::new(Errhandler::Fatal),
@@ -218,6 +221,28 @@ impl Objects {
             Some(index) => Ok(dynamic(Kind::Datatype, index)),
             None => Err(neutral::ERR_NO_MEM),
         }
+    }
+
+    /// The handle of a type of Fortran's kinds: the same arguments give the same handle
+    /// (MPI-4.1, 19.1.9).
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub fn publish_parametrised(&self, layout: TypeRef) -> Outcome<u32> {
+        let mut known = self.parametrised.lock();
+        let contents = layout.contents();
+        let is_same = |&&handle: &&u32| {
+            self.datatype(handle).is_ok_and(|other| {
+                let other = other.layout.contents();
+                other.combiner == contents.combiner && other.integers == contents.integers
+            })
+        };
+        if let Some(&handle) = known.iter().find(is_same) {
+            return Ok(handle);
+        }
+        let handle = self.add_datatype(Datatype::predefined(layout))?;
+        known.push(handle);
+        Ok(handle)
     }
 
     fn datatype_index(handle: u32) -> Option<u32> {

@@ -804,6 +804,8 @@ pub mod handle {
     pub const UNSIGNED_CHAR: u32 = 0x245;
     /// `MPI_BYTE`
     pub const BYTE: u32 = 0x247;
+    /// `MPI_MPIX_C_FLOAT16`
+    pub const MPIX_C_FLOAT16: u32 = 0x24a;
     /// `MPI_INT16_T`
     pub const INT16_T: u32 = 0x248;
     /// `MPI_UINT16_T`

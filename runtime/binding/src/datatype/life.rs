@@ -126,8 +126,10 @@ pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, datatype: *mut A::D
             output(datatype)?;
             let handle = (*datatype).neutral();
             let object = call.objects().datatype(handle)?;
-            if object.layout.handle() != 0 {
-                return Err(neutral::ERR_TYPE);
+            let is_parametrised = object.layout.contents().combiner.is_parametrised();
+            if object.layout.handle() != 0 || is_parametrised {
+                let what = format_args!("a predefined datatype cannot be freed");
+                return Err(call.blame(neutral::ERR_TYPE, what));
             }
             object.attributes.delete_all(handle)?;
             drop(call.objects().remove_datatype(handle)?);

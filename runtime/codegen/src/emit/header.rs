@@ -110,8 +110,8 @@ pub fn header(api: &Api, constants: &[Constant]) -> String {
         }
         let _ = writeln!(
             out,
-            "#define MPI_{} {}",
-            constant.name,
+            "#define {} {}",
+            constant.c_name(),
             definition(constant)
         );
     }

@@ -53,6 +53,14 @@ pub enum CountForm {
     Large,
 }
 
+impl Combiner {
+    /// Whether it makes the unnamed predefined types of Fortran's kinds.
+    #[must_use]
+    pub fn is_parametrised(self) -> bool {
+        matches!(self, Self::F90Real | Self::F90Complex | Self::F90Integer)
+    }
+}
+
 /// The arguments of the constructor call, in the order that MPI-4.1 section 5.1.13 fixes.
 #[derive(Clone, Debug)]
 pub struct Contents {

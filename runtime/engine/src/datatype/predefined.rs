@@ -26,7 +26,7 @@ const fn entry(handle: u32, basic: Basic, name: &'static str) -> Type {
     Type::of_basic(basic, Placed { disp: 0, node }, handle, name)
 }
 
-static PREDEFINED: [Type; 70] = [
+static PREDEFINED: [Type; 71] = [
     entry(0x00000201, Basic::Aint, "MPI_AINT"),
     entry(0x00000202, Basic::Count, "MPI_COUNT"),
     entry(0x00000203, Basic::Offset, "MPI_OFFSET"),
@@ -75,6 +75,7 @@ static PREDEFINED: [Type; 70] = [
     entry(0x00000247, Basic::Byte, "MPI_BYTE"),
     entry(0x00000248, Basic::I16, "MPI_INT16_T"),
     entry(0x00000249, Basic::U16, "MPI_UINT16_T"),
+    entry(0x0000024a, Basic::F16, "MPIX_C_FLOAT16"),
     entry(0x00000250, Basic::I32, "MPI_INT32_T"),
     entry(0x00000251, Basic::U32, "MPI_UINT32_T"),
     entry(0x00000258, Basic::I64, "MPI_INT64_T"),

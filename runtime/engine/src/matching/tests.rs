@@ -97,12 +97,123 @@ fn wildcards_find_unexpected_messages_in_order_of_arrival() {
         })
         .collect();
     let unexpected = &mut claim.state().unexpected;
-    assert_eq!(unexpected.find(&want(None, None)), stored[0]);
-    assert_eq!(unexpected.find(&want(Some(1), None)), stored[1]);
-    assert_eq!(unexpected.find(&want(None, Some(2))), stored[2]);
-    assert_eq!(unexpected.find(&want(Some(1), Some(2))), stored[3]);
+    assert_eq!(unexpected.find(&want(None, None), heap), stored[0]);
+    assert_eq!(unexpected.find(&want(Some(1), None), heap), stored[1]);
+    assert_eq!(unexpected.find(&want(None, Some(2)), heap), stored[2]);
+    assert_eq!(unexpected.find(&want(Some(1), Some(2)), heap), stored[3]);
     // SAFETY: it is in the queue.
     unsafe { unexpected.remove(stored[0]) };
-    assert_eq!(unexpected.find(&want(None, None)), stored[1]);
-    assert!(unexpected.find(&want(Some(0), Some(1))).is_null());
+    assert_eq!(unexpected.find(&want(None, None), heap), stored[1]);
+    assert!(unexpected.find(&want(Some(0), Some(1)), heap).is_null());
+}
+
+/// A generator of the same numbers in every run (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % limit
+    }
+
+    fn want(&mut self, node: &Node, range: u64) -> Want {
+        let comm_rank = self.below(range) as i32;
+        let peer = Peer::local(0);
+        let source = match self.below(3) {
+            0 => Source::Any,
+            _ => Source::Rank { peer, comm_rank },
+        };
+        let tag = match self.below(3) {
+            0 => Tag::Any,
+            _ => Tag::Is(self.below(range) as i32),
+        };
+        Want::new(node, source, CONTEXT + self.below(2) as u32, tag)
+    }
+
+    fn envelope(&mut self, range: u64) -> Envelope {
+        Envelope {
+            context: CONTEXT + self.below(2) as u32,
+            source: self.below(range) as i32,
+            tag: self.below(range) as i32,
+        }
+    }
+}
+
+/// What MPI says of one part of an envelope, written down once more.
+fn fits(want: &Want, message: &Envelope) -> bool {
+    let open_source = want.shape == Shape::ANY_SOURCE || want.shape == Shape::ANY;
+    let open_tag = want.shape == Shape::ANY_TAG || want.shape == Shape::ANY;
+    want.envelope.context == message.context
+        && (open_source || want.envelope.source == message.source)
+        && (open_tag || want.envelope.tag == message.tag)
+}
+
+/// Random receives and messages, against two plain lists that are searched from their beginnings.
+#[test]
+fn queues_agree_with_lists() {
+    let node = Node::for_test(1);
+    for seed in 0..12 {
+        let mut random = Random(seed);
+        // Few different envelopes, or many.
+        let range = [2, 5, 100][seed as usize % 3];
+        let rank = node.rank(0);
+        let mut claim = rank.enter();
+        let heap = claim.heap();
+        let (mut receives, mut messages) = (Vec::new(), Vec::new());
+        for step in 0..1500 {
+            // Long queues of either kind take turns.
+            if random.below(100) < [80, 20][step / 400 % 2] {
+                let want = random.want(node, range);
+                let found = claim.state().unexpected.find(&want, heap);
+                let expected = messages
+                    .iter()
+                    .position(|(message, _)| fits(&want, message));
+                match expected.map(|index| messages.remove(index).1) {
+                    Some(message) => {
+                        assert_eq!(found, message, "seed {seed} step {step}");
+                        // SAFETY: it is in the queue, and ours alone afterwards.
+                        unsafe {
+                            claim.state().unexpected.remove(found);
+                            claim.free_local(NonNull::new_unchecked(found.cast()));
+                        }
+                    }
+                    None => {
+                        assert!(found.is_null(), "seed {seed} step {step}");
+                        receives.push((want, post(&mut claim, want)));
+                    }
+                }
+            } else {
+                let message = random.envelope(range);
+                let found = claim.state().posted.find(&message);
+                let expected = receives.iter().position(|(want, _)| fits(want, &message));
+                match expected.map(|index| receives.remove(index).1) {
+                    Some(receive) => {
+                        assert_eq!(found, receive, "seed {seed} step {step}");
+                        // SAFETY: it is posted.
+                        unsafe { claim.unpost_receive(found) };
+                    }
+                    None => {
+                        assert!(found.is_null(), "seed {seed} step {step}");
+                        let header = Header::new(message, PayloadKind::Inline, 0);
+                        let stored = Stored::make(&mut claim, header).expect("memory").as_ptr();
+                        // SAFETY: a fresh message.
+                        unsafe { claim.state().unexpected.insert(stored, heap) };
+                        messages.push((message, stored));
+                    }
+                }
+            }
+        }
+        // SAFETY: everything is in its queue.
+        unsafe {
+            receives
+                .iter()
+                .for_each(|&(_, it)| claim.unpost_receive(it));
+            for &(_, message) in &messages {
+                claim.state().unexpected.remove(message);
+            }
+        }
+        assert!(claim.state().posted.is_empty() && claim.state().unexpected.is_empty());
+    }
 }
