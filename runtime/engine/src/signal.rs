@@ -26,7 +26,7 @@ mod timer;
 use crate::claim::Claim;
 use crate::progress;
 use crate::rank::Rank;
-use crate::request::{Queue, RequestRef};
+use crate::request::RequestRef;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_steal::policy::Pace;
 use timer::{Context, Information, Timers};
@@ -219,7 +219,7 @@ fn watch(claim: &mut Claim<'_>, request: RequestRef) {
     unsafe {
         let longest = (*request).layout().map_or(0, |layout| layout.bytes());
         let is_eager = longest <= rank.node().settings().eager_max as u64;
-        if (*request).queue == Queue::No || (*request).watched || is_eager {
+        if !(*request).is_posted || (*request).watched || is_eager {
             return;
         }
         (*request).watched = true;
