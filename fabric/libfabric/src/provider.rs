@@ -5,14 +5,18 @@ use crate::sys;
 use std::ffi::{CStr, CString};
 
 /// Providers in order of preference, if none is asked for: the machine's own fabric before TCP.
-const ORDER: [&str; 7] = ["cxi", "opx", "psm2", "efa", "verbs", "tcp", "sockets"];
+const ORDER: [&str; 6] = ["cxi", "opx", "psm2", "efa", "verbs", "tcp"];
+
+/// Providers that open descriptors on threads of their own, where ranks cannot share them. They are old ones
+/// that `tcp` replaces.
+const THREADED: [&str; 1] = ["sockets"];
 
 /// Registration modes that are handled.
 const MR_MODES: i32 =
     sys::MR_LOCAL | sys::MR_VIRT_ADDR | sys::MR_ALLOCATED | sys::MR_PROV_KEY | sys::MR_ENDPOINT;
 
 /// Providers that copy memory by system calls and loads, so that a registration is a note and pins nothing.
-const NOTHING_PINNED: [&str; 5] = ["tcp", "net", "sockets", "udp", "shm"];
+const NOTHING_PINNED: [&str; 4] = ["tcp", "net", "udp", "shm"];
 
 /// Bytes of the longest packet with its prefix: what the reliable layer above TCP
 /// sends eagerly.
@@ -66,6 +70,12 @@ impl Provider {
             .filter(|text| text.parse::<std::net::IpAddr>().is_ok())
             .and_then(|text| CString::new(text).ok());
         let device = if source.is_some() { None } else { interface };
+        if let Some(name) = wanted.filter(|name| THREADED.contains(name)) {
+            return Err(format!(
+                "libfabric's provider \"{name}\" (COHORT_NET_PROVIDER) opens descriptors on threads of its \
+                 own, which ranks cannot share; use tcp"
+            ));
+        }
         let names = wanted.map_or(ORDER.to_vec(), |name| vec![name]);
         let mut last = -sys::ENODATA;
         for name in names {
@@ -125,7 +135,7 @@ impl Provider {
     #[must_use]
     pub fn listens(&self) -> bool {
         let base = self.name.split(';').next().unwrap_or("");
-        ["tcp", "net", "sockets"].contains(&base)
+        ["tcp", "net"].contains(&base)
     }
 
     /// A copy of libfabric's description.
