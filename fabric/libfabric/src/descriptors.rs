@@ -161,6 +161,13 @@ impl Descriptors {
         self.sample.store(descriptor, Ordering::Relaxed);
     }
 
+    /// Whether the calling process, number `caller`, may call an endpoint: its own, or any if it may take
+    /// descriptors, so that others may take what it makes.
+    #[must_use]
+    pub fn may_call(&self, endpoint: usize, caller: usize) -> bool {
+        endpoint == caller || self.is_able(caller)
+    }
+
     /// Whether the calling process, number `process`, may take descriptors. Tries at the first call.
     fn is_able(&self, process: usize) -> bool {
         let entry = &self.processes[process];

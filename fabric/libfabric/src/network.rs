@@ -138,11 +138,12 @@ impl Network {
         let Some(descriptors) = &self.descriptors else {
             return call(&mut inner.endpoint);
         };
-        let process = caller as usize;
-        if !inner.shelf.sync(descriptors, process) {
+        let (endpoint, process) = (endpoint as usize, caller as usize);
+        let may_call = descriptors.may_call(endpoint, process);
+        if !(may_call && inner.shelf.sync(descriptors, process)) {
             return denied;
         }
-        let defers = descriptors.defers(endpoint as usize, process);
+        let defers = descriptors.defers(endpoint, process);
         let result = listen(descriptors, &mut inner.shelf, process, defers, || {
             call(&mut inner.endpoint)
         });
@@ -162,7 +163,8 @@ impl Network {
         let Some(descriptors) = &self.descriptors else {
             return Some(inner.endpoint.may_sleep());
         };
-        if !inner.shelf.sync(descriptors, caller) {
+        let may_call = descriptors.may_call(endpoint, caller);
+        if !(may_call && inner.shelf.sync(descriptors, caller)) {
             return None;
         }
         if end.owes.load(Ordering::Acquire) {

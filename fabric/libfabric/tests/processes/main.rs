@@ -138,6 +138,11 @@ fn a_thief_runs_the_network_of_a_rank_that_computes() {
 }
 
 #[test]
+fn owners_go_on_where_descriptors_cannot_be_taken() {
+    finish_all(start("forbidden", 2, 2));
+}
+
+#[test]
 fn every_task_runs_every_endpoint() {
     finish_all(start("mixed", 2, 3));
 }

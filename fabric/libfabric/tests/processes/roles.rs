@@ -16,6 +16,7 @@ pub fn play(role: &str) {
         "killed" => killed(),
         "stranger" => stranger(),
         "thief" => tasks::thief(),
+        "forbidden" => tasks::forbidden(),
         "mixed" => tasks::mixed(),
         "deferred" => tasks::deferred(),
         "storm" => tasks::storm(),

@@ -38,12 +38,8 @@ pub fn start(work: &'static (dyn Fn() + Sync)) -> Task {
 }
 
 extern "C" fn run(start: *mut libc::c_void) -> i32 {
-    // Ends with the process that started it. SAFETY: no condition.
-    unsafe {
-        let (call, name) = (libc::SYS_prctl, libc::PR_SET_PDEATHSIG);
-        std::arch::asm!("syscall", inout("rax") call => _, in("rdi") name, in("rsi") libc::SIGKILL,
-            in("rdx") 0, in("r10") 0, in("r8") 0, out("rcx") _, out("r11") _);
-    }
+    // Ends with the process that started it.
+    control([libc::PR_SET_PDEATHSIG.into(), libc::SIGKILL.into(), 0]);
     // SAFETY: `start` passed a leaked record.
     let start = unsafe { &*start.cast::<Start<'static>>() };
     (start.work)();
@@ -85,4 +81,56 @@ fn give_way() {
         std::arch::asm!("syscall", inout("rax") result, out("rcx") _, out("r11") _);
         let _ = result;
     }
+}
+
+/// Forbids `pidfd_getfd` to the calling task, as a sandbox does. True if that has worked.
+pub fn forbid_taking_descriptors() -> bool {
+    const fn statement(code: u32, value: u32) -> libc::sock_filter {
+        jump(code, value, 0, 0)
+    }
+    const fn jump(code: u32, value: u32, yes: u8, no: u8) -> libc::sock_filter {
+        libc::sock_filter {
+            code: code as u16,
+            jt: yes,
+            jf: no,
+            k: value,
+        }
+    }
+    let denied = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    // The number of the call is the first word of what a filter sees.
+    let mut filter = [
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+        jump(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            libc::SYS_pidfd_getfd as u32,
+            0,
+            1,
+        ),
+        statement(libc::BPF_RET | libc::BPF_K, denied),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    let no_new = [libc::PR_SET_NO_NEW_PRIVS as i64, 1, 0];
+    let mode = i64::from(libc::SECCOMP_MODE_FILTER);
+    let filtered = [
+        libc::PR_SET_SECCOMP as i64,
+        mode,
+        (&raw const program) as i64,
+    ];
+    control(no_new) == 0 && control(filtered) == 0
+}
+
+/// `prctl`, by instruction.
+fn control(arguments: [i64; 3]) -> i64 {
+    let mut result = libc::SYS_prctl;
+    // SAFETY: the callers pass what the system reads during the call only.
+    unsafe {
+        std::arch::asm!("syscall", inout("rax") result, in("rdi") arguments[0],
+            in("rsi") arguments[1], in("rdx") arguments[2], in("r10") 0, in("r8") 0,
+            out("rcx") _, out("r11") _);
+    }
+    result
 }

@@ -189,6 +189,48 @@ pub fn thief() {
     common.assert_good();
 }
 
+/// As in a sandbox that forbids to take descriptors: a thief is refused, and the owner does with what it has
+/// inherited and made.
+pub fn forbidden() {
+    let common = Common::join(Notify::Mirror);
+    let other = (1 - common.node.get().number) * common.node.get().ranks;
+    let thief = move || {
+        let forbidden = task::forbid_taking_descriptors();
+        common
+            .wrong
+            .fetch_add(u32::from(!forbidden), Ordering::Relaxed);
+        let try_often = || {
+            for _ in 0..100 {
+                let sent = common.try_send(0, 1, other, 0);
+                common.wrong.fetch_add(u32::from(sent), Ordering::Relaxed);
+                common.poll(0, 1);
+            }
+        };
+        // Once with all that there is, inherited, and once without what the owner has made.
+        try_often();
+        task::wait_for(&common.flag);
+        try_often();
+        common.done.store(1, Ordering::Release);
+    };
+    let owner = move || {
+        let forbidden = task::forbid_taking_descriptors();
+        common
+            .wrong
+            .fetch_add(u32::from(!forbidden), Ordering::Relaxed);
+        talk(common, 0, 0, ROUNDS);
+        common.flag.store(true, Ordering::Release);
+        task::wait_for_done(&common.done, 1);
+        talk(common, 0, ROUNDS, 2 * ROUNDS);
+        common.linger(0, 0);
+    };
+    let tasks = [
+        task::start(Box::leak(Box::new(thief))),
+        task::start(Box::leak(Box::new(owner))),
+    ];
+    tasks.into_iter().for_each(task::Task::join);
+    common.assert_good();
+}
+
 /// Every task sends from its own endpoint to everybody, and polls every endpoint of its node.
 pub fn mixed() {
     let common = Common::join(Notify::Mirror);
@@ -373,8 +415,12 @@ pub fn storm() {
             unsafe { libc::sched_yield() };
         }
     }
-    // Signals go on to the end; the timers die with the process.
     node.farewell(node.number, &[other], &mut seen);
+    // What comes now uses the allocator, which the handler must not interrupt.
+    for signal in [libc::SIGALRM, libc::SIGPROF] {
+        // SAFETY: no condition.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
     assert_eq!(FOREIGN.load(Ordering::Relaxed), 0);
     assert!(HANDLED.load(Ordering::Relaxed) > 0);
     for (round, (_, bytes)) in packets(&seen).enumerate() {
