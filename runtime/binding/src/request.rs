@@ -9,7 +9,9 @@ mod several;
 mod test;
 mod wait;
 
-pub use completion::{Failure, Messages, Operation, State, publish_complete, publish_messages};
+pub use completion::{
+    Failure, Messages, Operation, SENT, State, publish_complete, publish_messages,
+};
 pub use generalized::{complete as grequest_complete, start as grequest_start};
 pub use partitioned::{parrived, pready, pready_list, pready_range, precv_init, psend_init};
 pub use persistent::{

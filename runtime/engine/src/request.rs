@@ -321,6 +321,14 @@ impl RequestRef {
         unsafe { self.0.as_ref() }
     }
 
+    /// Whether this is the request of all eager sends of a rank: complete, with an empty status,
+    /// and releasing it does nothing.
+    #[inline]
+    #[must_use]
+    pub fn is_shared(self) -> bool {
+        self.get().owned == Owned::Permanent
+    }
+
     /// Whether the operation is complete; what it wrote is then visible (acquire).
     #[inline]
     #[must_use]

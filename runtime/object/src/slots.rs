@@ -116,7 +116,8 @@ impl<T> Slots<T> {
     #[cold]
     fn unused(&self) -> Option<u32> {
         let index = self.used.get();
-        if index > INDEX_MAX {
+        // The last index is left to handles that need no slot.
+        if index >= INDEX_MAX {
             return None;
         }
         let (chunk, offset) = place(index);

@@ -3,7 +3,7 @@
 use super::buffered::{Owners, post_buffered};
 use super::message::{Incoming, Outgoing};
 use crate::arguments::{Call, Outcome, engine_error, on_comm, output};
-use crate::request::{Operation, State};
+use crate::request::{Operation, SENT, State};
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
 use cohort_engine::signal::leave_behind;
 use cohort_engine::{Claim, RequestRef, SendMode, Status};
@@ -24,6 +24,11 @@ pub(super) unsafe fn publish<A: Abi>(
     comm: A::Comm,
     target: *mut A::Request,
 ) -> Outcome<()> {
+    if request.is_shared() {
+        // SAFETY: the caller's contract.
+        unsafe { target.write(A::Request::from_neutral(SENT)) };
+        return Ok(());
+    }
     let comm = comm.neutral();
     let state = State::Once(Operation { request, comm });
     match call.pending().requests.insert(claim, state) {

@@ -33,6 +33,9 @@ pub struct Messages {
 /// What a request handle stands for.
 #[derive(Debug)]
 pub enum State {
+    /// A send that was complete when its call returned. All of them have one handle,
+    /// [`SENT`], which takes no slot.
+    Sent,
     /// An operation that is over when it completes.
     Once(Operation),
     /// A send and a receive with one handle (`MPI_Isendrecv`).
@@ -62,6 +65,12 @@ pub enum State {
     /// An operation of the application's own (`MPI_Grequest_start`).
     Generalized(Box<Generalized>),
 }
+
+/// The index in the handle of all sends that were complete at once; slots never have it.
+const SENT_INDEX: u32 = INDEX_MAX;
+
+/// Neutral handle of a send that was complete when its call returned.
+pub const SENT: u32 = dynamic(Kind::Request, SENT_INDEX);
 
 // SAFETY: a state is used by one thread of its rank at a time (`Slots`); the pointers in it
 // lead to the rank's own buffers, callbacks and requests, valid on every thread of the rank.
@@ -198,6 +207,10 @@ pub unsafe fn live<'a, A: Abi>(
     if handle == neutral::handle::REQUEST_NULL {
         return Ok(None);
     }
+    if handle == SENT {
+        let (index, state) = (SENT_INDEX, &State::Sent);
+        return Ok(Some(Live { index, state }));
+    }
     let index = handle & INDEX_MAX;
     if handle != dynamic(Kind::Request, index) {
         return Err(neutral::ERR_REQUEST);
@@ -221,7 +234,8 @@ impl<'a> Live<'a> {
         match self.state {
             State::Persistent(operation) => operation.active().is_some(),
             State::Partitioned(operation) => operation.is_active(),
-            State::Once(_)
+            State::Sent
+            | State::Once(_)
             | State::Exchange { .. }
             | State::Collective(..)
             | State::Messages(_)
@@ -234,6 +248,7 @@ impl<'a> Live<'a> {
     #[inline]
     pub fn is_complete(&self) -> bool {
         match self.state {
+            State::Sent => true,
             State::Once(operation) | State::Collective(operation, _) => {
                 operation.request.is_complete()
             }
@@ -260,7 +275,7 @@ impl<'a> Live<'a> {
                 None => Status::EMPTY,
             },
             State::Partitioned(operation) => operation.status(),
-            State::Flush { .. } => Status::EMPTY,
+            State::Sent | State::Flush { .. } => Status::EMPTY,
             State::Generalized(operation) => operation.query(),
         }
     }
@@ -269,7 +284,23 @@ impl<'a> Live<'a> {
     /// The rank's claim is not held, because this may call the application.
     #[inline]
     pub fn finish<A: Abi>(self, call: &Call<'_, A>) -> Finished {
+        self.finish_under(call, &mut None)
+    }
+
+    /// [`Live::finish`] for many operations in turn: takes the rank's claim when it needs it and leaves
+    /// it there for the next one, or lets it go.
+    #[inline]
+    pub fn finish_under<A: Abi>(
+        self,
+        call: &Call<'_, A>,
+        claim: &mut Option<Claim<'static>>,
+    ) -> Finished {
         match self.state {
+            State::Sent => Finished {
+                status: Status::EMPTY,
+                freed: true,
+                comm: neutral::handle::COMM_SELF,
+            },
             State::Once(operation) | State::Collective(operation, _) => {
                 let status = neutral_status(&operation.request.status());
                 let finished = Finished {
@@ -277,12 +308,15 @@ impl<'a> Live<'a> {
                     freed: true,
                     comm: operation.comm,
                 };
-                let claim = &mut call.rank().enter();
+                let claim = claim.get_or_insert_with(|| call.rank().enter());
                 operation.request.release(claim);
                 drop(call.pending().requests.remove(claim, self.index));
                 finished
             }
-            _ => self.finish_special(call),
+            _ => {
+                drop(claim.take());
+                self.finish_special(call)
+            }
         }
     }
 
@@ -342,7 +376,9 @@ impl<'a> Live<'a> {
                     comm: *comm,
                 }
             }
-            State::Once(_) | State::Collective(..) => unreachable!("finished by the caller"),
+            State::Sent | State::Once(_) | State::Collective(..) => {
+                unreachable!("finished by the caller")
+            }
         }
     }
 

@@ -35,6 +35,7 @@ fn release<'r>(
     enter: &mut impl FnMut() -> cohort_engine::Claim<'r>,
 ) -> Outcome<()> {
     match operation.state() {
+        State::Sent => {}
         State::Once(once) => once.request.release(&mut enter()),
         State::Exchange { receive, send, .. } => {
             let claim = &mut enter();
@@ -70,6 +71,8 @@ pub unsafe extern "C" fn cancel<A: Abi>(caller: *const c_void, request: *mut A::
             output(request)?;
             let operation = live(call, *request)?.ok_or(neutral::ERR_REQUEST)?;
             let request = match operation.state() {
+                // Too late.
+                State::Sent => return Ok(()),
                 State::Once(once) => once.request,
                 State::Exchange { receive, .. } => *receive,
                 State::Persistent(persistent) if !persistent.is_collective() => {

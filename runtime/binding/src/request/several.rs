@@ -4,6 +4,7 @@ use super::completion::{Failure, Live, live};
 use crate::arguments::{Call, Outcome, length, output};
 use crate::status::write_empty;
 use cohort_abi::{Abi, Constants, Handle, Status, StatusLayout, neutral};
+use cohort_engine::Claim;
 use core::ffi::c_int;
 
 /// An array of handles that were all valid when the call began.
@@ -91,8 +92,9 @@ impl<A: Abi> Array<A> {
         call: &Call<'_, A>,
         entry: usize,
         request: Live<'_>,
+        claim: &mut Option<Claim<'static>>,
     ) -> (Status, Result<(), Failure>) {
-        let finished = request.finish(call);
+        let finished = request.finish_under(call, claim);
         if finished.freed {
             let null = A::Request::from_neutral(neutral::handle::REQUEST_NULL);
             // SAFETY: by the contract of `check`.
@@ -147,14 +149,14 @@ pub unsafe fn report_all<A: Abi>(
     statuses: *mut A::Status,
 ) -> Result<(), Failure> {
     let statuses = Statuses::<A>(statuses);
-    let mut first_failure = None;
+    let (mut first_failure, mut claim) = (None, None);
     for entry in 0..array.len() {
         let Some(request) = array.active(call, entry) else {
             // SAFETY: the caller's contract.
             unsafe { statuses.write_empty(entry) };
             continue;
         };
-        let (status, outcome) = array.finish(call, entry, request);
+        let (status, outcome) = array.finish(call, entry, request, &mut claim);
         // SAFETY: the caller's contract.
         unsafe { statuses.write(entry, &status) };
         let Err(failure) = outcome else {
@@ -212,7 +214,7 @@ pub unsafe fn report_any<A: Abi>(
             write_empty::<A>(status);
             return Ok(());
         };
-        let (result, outcome) = array.finish(call, entry, request);
+        let (result, outcome) = array.finish(call, entry, request, &mut None);
         index.write(entry as c_int);
         A::write_status(status, &result);
         outcome
@@ -241,13 +243,13 @@ pub unsafe fn report_some<A: Abi>(
     }
     output(indices)?;
     let statuses = Statuses::<A>(statuses);
-    let (mut done, mut first_failure) = (0, None);
+    let (mut done, mut first_failure, mut claim) = (0, None, None);
     for entry in 0..array.len() {
         let request = array.active(call, entry);
         let Some(request) = request.filter(Live::is_complete) else {
             continue;
         };
-        let (status, outcome) = array.finish(call, entry, request);
+        let (status, outcome) = array.finish(call, entry, request, &mut claim);
         // SAFETY: the caller's contract; `done` is at most `entry`.
         unsafe {
             indices.add(done).write(entry as c_int);
