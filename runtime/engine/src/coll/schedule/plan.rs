@@ -97,6 +97,15 @@ impl Weight {
             Call::Alltoall { send, receive } => {
                 Self::blocks(send.as_ref().unwrap_or(receive), size)
             }
+            Call::Neighbours {
+                destinations,
+                send,
+                to_all: true,
+                ..
+            } => Self::equal(destinations.len() as u64, send.block(0).bytes()),
+            Call::Neighbours {
+                destinations, send, ..
+            } => Self::blocks(send, destinations.len() as u32),
             Call::Reduce { reduction, .. }
             | Call::Allreduce { reduction }
             | Call::Scan { reduction, .. } => {
@@ -154,6 +163,8 @@ pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
         Call::Bcast { .. } => members - 1,
         Call::Gather { .. } | Call::Scatter { .. } | Call::ReduceScatter { .. } => members,
         Call::Allgather { .. } | Call::Alltoall { .. } => members * members,
+        // SAFETY: as above.
+        Call::Neighbours { .. } => members * unsafe { most_sources(schedule, size) },
     };
     let mut plan = Plan {
         size,
@@ -189,6 +200,21 @@ pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
     plan.batch = (plan.cells as u128 * u128::from(step_bytes) / u128::from(sum.total))
         .clamp(1, u128::from(plan.cells)) as u64;
     (plan, plan.cells.div_ceil(plan.batch))
+}
+
+/// The largest number of sources of a member.
+///
+/// # Safety
+/// As for [`make`].
+unsafe fn most_sources(schedule: &Schedule, size: u32) -> u64 {
+    let counts = (0..size).map(|member| {
+        // SAFETY: the caller's promise.
+        match unsafe { schedule.part_of(member) }.call {
+            Call::Neighbours { sources, .. } => sources.len() as u64,
+            _ => 0,
+        }
+    });
+    counts.max().unwrap_or(0)
 }
 
 /// The elements that every member of a reducing operation has.

@@ -119,6 +119,7 @@ unsafe fn lane_of<'a>(parts: &Parts<'a>, call: &Call<'_>, lane: usize) -> Option
             // SAFETY: the caller's promise.
             return unsafe { alltoall_lane(parts, lane / size, lane % size) };
         }
+        Call::Neighbours { .. } => return neighbour_lane(parts, lane / size, lane % size),
         _ => return None,
     };
     Some(Move {
@@ -176,6 +177,38 @@ unsafe fn alltoall_lane<'a>(parts: &Parts<'a>, sender: usize, receiver: usize) -
         from: source,
         to: receive.block(sender),
         receiver: to,
+    })
+}
+
+/// What `receiver` gets from its source number `number`.
+fn neighbour_lane<'a>(parts: &Parts<'a>, number: usize, receiver: usize) -> Option<Move<'a>> {
+    let part = parts.get(receiver);
+    let Call::Neighbours {
+        sources, receive, ..
+    } = part.call
+    else {
+        return None;
+    };
+    let source = sources.get(number)?;
+    let Call::Neighbours {
+        destinations,
+        send,
+        to_all,
+        ..
+    } = parts.get(source.rank? as usize).call
+    else {
+        return None;
+    };
+    let alike = sources[..number].iter().filter(|it| *it == source).count();
+    let mut towards = destinations
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| it.rank == Some(receiver as u32) && it.lane == source.lane);
+    let (block, _) = towards.nth(alike)?;
+    Some(Move {
+        from: Source::Buffer(send.block(if to_all { 0 } else { block })),
+        to: receive.block(number),
+        receiver: part,
     })
 }
 

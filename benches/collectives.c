@@ -1,0 +1,180 @@
+// Collectives in one run: "table" prints the time of each blocking collective at four sizes,
+// "overlap sleep|work" how much of a nonblocking one hides behind computation of the same length.
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define BATCHES 3
+
+static const size_t sizes[] = {8, 4 << 10, 64 << 10, 1 << 20};
+static double *from, *to;
+static int rank, ranks;
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+enum { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, OPERATIONS };
+static const char *names[] = {"barrier", "bcast",   "reduce",    "allreduce",
+                              "gather",  "scatter", "allgather", "alltoall"};
+
+static int has_blocks(int operation) { return operation >= GATHER; }
+
+static void run(int operation, size_t bytes, MPI_Comm comm)
+{
+    int count = bytes / 8;
+    switch (operation) {
+    case BARRIER: MPI_Barrier(comm); break;
+    case BCAST: MPI_Bcast(from, count, MPI_DOUBLE, 0, comm); break;
+    case REDUCE: MPI_Reduce(from, to, count, MPI_DOUBLE, MPI_SUM, 0, comm); break;
+    case ALLREDUCE: MPI_Allreduce(from, to, count, MPI_DOUBLE, MPI_SUM, comm); break;
+    case GATHER: MPI_Gather(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, 0, comm); break;
+    case SCATTER: MPI_Scatter(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, 0, comm); break;
+    case ALLGATHER: MPI_Allgather(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, comm); break;
+    case ALLTOALL: MPI_Alltoall(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, comm); break;
+    }
+}
+
+static MPI_Request start(int operation, size_t bytes, MPI_Comm comm)
+{
+    int count = bytes / 8;
+    MPI_Request request = MPI_REQUEST_NULL;
+    switch (operation) {
+    case BCAST: MPI_Ibcast(from, count, MPI_DOUBLE, 0, comm, &request); break;
+    case ALLREDUCE:
+        MPI_Iallreduce(from, to, count, MPI_DOUBLE, MPI_SUM, comm, &request);
+        break;
+    case ALLGATHER:
+        MPI_Iallgather(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, comm, &request);
+        break;
+    case ALLTOALL:
+        MPI_Ialltoall(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, comm, &request);
+        break;
+    }
+    return request;
+}
+
+// Least mean of some batches, of which each takes about 20 ms.
+static double measure(int operation, size_t bytes)
+{
+    run(operation, bytes, MPI_COMM_WORLD);
+    double before = seconds();
+    run(operation, bytes, MPI_COMM_WORLD);
+    run(operation, bytes, MPI_COMM_WORLD);
+    int repeats = 0.02 / ((seconds() - before) / 2 + 1e-8);
+    repeats = repeats < 3 ? 3 : repeats > 20000 ? 20000 : repeats;
+    MPI_Bcast(&repeats, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    double best = 1e9;
+    for (int batch = 0; batch < BATCHES; batch++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        before = seconds();
+        for (int i = 0; i < repeats; i++)
+            run(operation, bytes, MPI_COMM_WORLD);
+        double mean = (seconds() - before) / repeats, slowest;
+        MPI_Allreduce(&mean, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        best = slowest < best ? slowest : best;
+    }
+    return best;
+}
+
+static void table(void)
+{
+    for (int operation = 0; operation < OPERATIONS; operation++)
+        for (int i = 0; i < 4; i++) {
+            if (operation == BARRIER && i > 0)
+                break;
+            if (has_blocks(operation) && sizes[i] * ranks > 2 << 20)
+                continue;
+            double time = measure(operation, sizes[i]);
+            if (rank == 0 && operation == BARRIER)
+                printf("barrier %.3f\n", time * 1e6);
+            else if (rank == 0)
+                printf("%s %zu B %.3f\n", names[operation], sizes[i], time * 1e6);
+        }
+}
+
+static void compute(double length, int by_sleep)
+{
+    double end = seconds() + length;
+    if (by_sleep) {
+        struct timespec time = {0, length * 1e9};
+        nanosleep(&time, NULL);
+        return;
+    }
+    volatile double value = 1;
+    while (seconds() < end)
+        for (int i = 0; i < 100; i++)
+            value = value * 1.0000001 + 1e-9;
+}
+
+// Rank 0 works or sleeps, rank 1 sleeps; the last rank is idle.
+static void overlap(int by_sleep)
+{
+    MPI_Comm pair;
+    MPI_Comm_split(MPI_COMM_WORLD, rank < 2 ? 0 : MPI_UNDEFINED, rank, &pair);
+    if (rank >= 2) {
+        MPI_Recv(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        return;
+    }
+    prctl(PR_SET_TIMERSLACK, 1);
+    const int operations[] = {ALLREDUCE, ALLTOALL, BCAST, ALLGATHER};
+    for (int which = 0; which < 4; which++)
+        for (int i = 2; i < 4; i++) {
+            int operation = operations[which], repeats = 200;
+            size_t bytes = has_blocks(operation) ? sizes[i] / 2 : sizes[i];
+            double pure = 0, exposed = 0;
+            for (int repeat = -20; repeat < repeats; repeat++) {
+                MPI_Barrier(pair);
+                double before = seconds();
+                MPI_Request request = start(operation, bytes, pair);
+                MPI_Wait(&request, MPI_STATUS_IGNORE);
+                if (repeat >= 0)
+                    pure += (seconds() - before) / repeats;
+            }
+            MPI_Bcast(&pure, 1, MPI_DOUBLE, 0, pair);
+            for (int repeat = 0; repeat < repeats; repeat++) {
+                MPI_Barrier(pair);
+                double before = seconds();
+                MPI_Request request = start(operation, bytes, pair);
+                double begun = seconds();
+                compute(pure, by_sleep || rank == 1);
+                double ended = seconds();
+                MPI_Wait(&request, MPI_STATUS_IGNORE);
+                exposed += (seconds() - before - (ended - begun)) / repeats;
+            }
+            double slowest;
+            MPI_Allreduce(&exposed, &slowest, 1, MPI_DOUBLE, MPI_MAX, pair);
+            if (rank == 0) {
+                printf("i%s %zu KB pure %.3f\n", names[operation], sizes[i] >> 10, pure * 1e6);
+                printf("i%s %zu KB exposed %.3f\n", names[operation], sizes[i] >> 10,
+                       slowest * 1e6);
+            }
+        }
+    if (rank == 0)
+        MPI_Send(NULL, 0, MPI_INT, ranks - 1, 0, MPI_COMM_WORLD);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    size_t room = 4 << 20;
+    from = aligned_alloc(4096, room);
+    to = aligned_alloc(4096, room);
+    memset(from, 0, room);
+    memset(to, 0, room);
+    if (argc > 2 && strcmp(argv[1], "overlap") == 0)
+        overlap(strcmp(argv[2], "sleep") == 0);
+    else
+        table();
+    MPI_Finalize();
+    return 0;
+}

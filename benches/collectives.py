@@ -1,0 +1,103 @@
+"""Collectives beside other MPIs, interleaved in one run.
+
+Two tables. Blocking: each collective at four sizes (of a member's buffer; of a block for gather,
+scatter, allgather and alltoall) with 2 ranks and with more ranks than CPUs, in microseconds; in brackets ours
+over theirs (below 1 is better). Nonblocking: how much of an operation of two ranks hides behind
+computation as long as its pure latency while a third rank is idle; rank 0 sleeps or works, rank 1 sleeps.
+"""
+
+import argparse
+import pathlib
+import statistics
+import tempfile
+
+from common import HERE, run, table
+from peers import cell, peers
+
+RANKS = (2, 8, 16)
+
+
+def sample(peer, ranks, mode, samples, given_up):
+    """Runs a mode in each setting of a peer; keeps what it prints, by setting and name."""
+    for number, (options, env) in enumerate(peer.settings):
+        if (number, ranks, *mode) in given_up:
+            continue
+        command = [*peer.launcher, *options, "-n", ranks, peer.program, *mode]
+        output = run(command, {**peer.env, **env}, 40)
+        if output is None:
+            given_up.add((number, ranks, *mode))
+        for line in (output or "").splitlines():
+            name, _, value = line.rpartition(" ")
+            values = samples.setdefault((ranks, *mode, name), {})
+            values.setdefault(number, []).append(float(value))
+
+
+def best(samples, key):
+    """Median of the best setting, or None."""
+    medians = [statistics.median(values) for values in samples.get(key, {}).values()]
+    return min(medians) if medians else None
+
+
+def hidden(samples, kind, name):
+    """Percent of the pure latency that computation hides, in the best setting."""
+    key = (3, "overlap", kind)
+    values = []
+    for number, pure in samples.get((*key, f"{name} pure"), {}).items():
+        exposed = samples.get((*key, f"{name} exposed"), {}).get(number)
+        if exposed:
+            share = 1 - statistics.median(exposed) / statistics.median(pure)
+            values.append(100 * max(0.0, share))
+    return f"{max(values):.0f} %" if values else "-"
+
+
+def blocking_table(everyone, samples, ranks):
+    ours, others = everyone[0], everyone[1:]
+    names = [key[2] for key in samples[ours.name] if key[:2] == (ranks, "table")]
+    rows = []
+    for name in names:
+        key = (ranks, "table", name)
+        mine = best(samples[ours.name], key)
+        theirs = [cell(best(samples[peer.name], key), mine) for peer in others]
+        rows.append([name, f"{mine:.3g}", *theirs])
+    print(f"\n{ranks} ranks, microseconds; in brackets ours over theirs.\n")
+    table(["", ours.name, *(peer.name for peer in others)], rows)
+
+
+def overlap_table(everyone, samples):
+    rows = []
+    for kind in ("sleep", "work"):
+        for operation in ("iallreduce", "ialltoall", "ibcast", "iallgather"):
+            for size in ("64 KB", "1024 KB"):
+                name = f"{operation} {size}"
+                shares = [hidden(samples[peer.name], kind, name) for peer in everyone]
+                rows.append([f"{name}, {kind}", *shares])
+    print("\nShare of the pure latency that is hidden, one further rank idle.\n")
+    table(["", *(peer.name for peer in everyone)], rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--built", type=pathlib.Path, required=True)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", choices=["table", "overlap"])
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        everyone = peers(options.built, folder, HERE / "collectives.c")
+        samples = {peer.name: {} for peer in everyone}
+        given_up = {peer.name: set() for peer in everyone}
+        modes = [(ranks, ("table",)) for ranks in RANKS if options.only != "overlap"]
+        if options.only != "table":
+            modes += [(3, ("overlap", kind)) for kind in ("sleep", "work")]
+        for _ in range(options.rounds):
+            for ranks, mode in modes:
+                for peer in everyone:
+                    sample(peer, ranks, mode, samples[peer.name], given_up[peer.name])
+    if options.only != "overlap":
+        for ranks in RANKS:
+            blocking_table(everyone, samples, ranks)
+    if options.only != "table":
+        overlap_table(everyone, samples)
+
+
+if __name__ == "__main__":
+    main()
