@@ -31,6 +31,19 @@ macro_rules! forms {
             }
         }
 
+        persistent_forms! {
+            $persistent_mpi $persistent <$($count)?>($($name: $type),*) = |$call, $comm| $check;
+        }
+    )*};
+}
+
+/// Makes the persistent functions alone.
+macro_rules! persistent_forms {
+    ($(
+        $persistent_mpi:literal $persistent:ident
+        <$($count:ident)?>($($name:ident: $type:ty),* $(,)?)
+        = |$call:ident, $comm:ident| $check:expr;
+    )*) => {$(
         #[doc = concat!("`", $persistent_mpi, "`.")]
         ///
         /// # Safety

@@ -1,4 +1,4 @@
-//! Neighbourhood collectives, nonblocking and persistent (MPI-4.1 sections 8.7 and 8.8).
+//! Persistent neighbourhood collectives (MPI-4.1 section 8.8).
 
 use super::super::neighbour::neighbours;
 use super::super::parts::{BlockList, Part, Typed, Varying};
@@ -7,9 +7,8 @@ use crate::arguments::{on_comm, output};
 use cohort_abi::{Abi, Count};
 use core::ffi::{c_int, c_void};
 
-forms! {
-    "MPI_Ineighbor_allgather" "MPI_Neighbor_allgather_init"
-    ineighbor_allgather neighbor_allgather_init
+persistent_forms! {
+    "MPI_Neighbor_allgather_init" neighbor_allgather_init
     <C>(
         send_buffer: *const c_void,
         send_elements: C,
@@ -25,8 +24,7 @@ forms! {
         all,
     }));
 
-    "MPI_Ineighbor_allgatherv" "MPI_Neighbor_allgatherv_init"
-    ineighbor_allgatherv neighbor_allgatherv_init
+    "MPI_Neighbor_allgatherv_init" neighbor_allgatherv_init
     <C>(
         send_buffer: *const c_void,
         send_elements: C,
@@ -45,8 +43,7 @@ forms! {
         all,
     }));
 
-    "MPI_Ineighbor_alltoall" "MPI_Neighbor_alltoall_init"
-    ineighbor_alltoall neighbor_alltoall_init
+    "MPI_Neighbor_alltoall_init" neighbor_alltoall_init
     <C>(
         send_buffer: *const c_void,
         send_elements: C,
@@ -62,8 +59,7 @@ forms! {
         all,
     }));
 
-    "MPI_Ineighbor_alltoallv" "MPI_Neighbor_alltoallv_init"
-    ineighbor_alltoallv neighbor_alltoallv_init
+    "MPI_Neighbor_alltoallv_init" neighbor_alltoallv_init
     <C>(
         send_buffer: *const c_void,
         send_counts: *const C,
@@ -85,8 +81,7 @@ forms! {
         all,
     }));
 
-    "MPI_Ineighbor_alltoallw" "MPI_Neighbor_alltoallw_init"
-    ineighbor_alltoallw neighbor_alltoallw_init
+    "MPI_Neighbor_alltoallw_init" neighbor_alltoallw_init
     <C>(
         send_buffer: *const c_void,
         send_counts: *const C,
