@@ -1171,6 +1171,7 @@ int MPI_Win_unlock_all(MPI_Win win);
 int MPI_Win_wait(MPI_Win win);
 double MPI_Wtick(void);
 double MPI_Wtime(void);
+int MPIX_Progress_set(MPI_Comm comm, const char *policy);
 
 int PMPI_Abi_get_fortran_booleans(int logical_size, void *logical_true, void *logical_false, int *is_set);
 int PMPI_Abi_get_fortran_info(MPI_Info *info);
@@ -1862,6 +1863,7 @@ int PMPI_Win_unlock_all(MPI_Win win);
 int PMPI_Win_wait(MPI_Win win);
 double PMPI_Wtick(void);
 double PMPI_Wtime(void);
+int PMPIX_Progress_set(MPI_Comm comm, const char *policy);
 
 #ifdef __cplusplus
 }

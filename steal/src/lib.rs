@@ -13,6 +13,7 @@
 //! | [`idle`] | which ranks sleep, so that a sender can wake one of them |
 //! | [`victim`] | in which order a worker tries the others, from measured locality |
 //! | [`policy`] | who progresses whom: one file per answer |
+//! | [`queue`] | what ranks tell dedicated workers |
 //! | [`stats`] | the counters behind `COHORT_STATS` |
 //!
 //! **Stealable**: `no_std`, no thread-local data, no libc call, no allocation.
@@ -23,6 +24,7 @@ pub mod claim;
 pub mod idle;
 pub mod park;
 pub mod policy;
+pub mod queue;
 pub mod stats;
 pub mod victim;
 

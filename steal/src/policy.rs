@@ -3,6 +3,9 @@
 //! The engine asks a [`ProgressPolicy`] and never looks at the setting itself, so that all
 //! policies run in the same binary. To a policy, the engine is a set of [`Victims`].
 
+mod fallback;
+mod ghost;
+mod helper;
 mod none;
 mod signal;
 mod steal;
@@ -42,6 +45,30 @@ pub trait Victims {
     fn try_progress(&self, rank: LocalRank, kind: TaskKind) -> Outcome;
 }
 
+/// A thread per rank, for the rank's own progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RankThread {
+    /// None.
+    None,
+    /// One that polls always.
+    Polls,
+    /// One that polls while a long receive waits that the program left behind.
+    PollsForRendezvous,
+    /// One that sleeps until a helper wakes it.
+    Sleeps,
+}
+
+/// Threads of a node without user code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crew {
+    /// None.
+    None,
+    /// Workers that progress the ranks.
+    Ghosts,
+    /// Workers that wake a rank's sleeping thread.
+    Helpers,
+}
+
 /// The answers of one `COHORT_PROGRESS` setting. Stateless; stealable. What a policy does not
 /// answer is a no.
 pub trait ProgressPolicy: Sync {
@@ -58,14 +85,31 @@ pub trait ProgressPolicy: Sync {
         false
     }
 
-    /// Whether each rank has a thread that polls its progress.
-    fn has_progress_thread(&self) -> bool {
+    /// The thread that each rank has for its own progress.
+    fn rank_thread(&self) -> RankThread {
+        RankThread::None
+    }
+
+    /// The node's dedicated workers.
+    fn crew(&self) -> Crew {
+        Crew::None
+    }
+
+    /// Whether timers, threads and dedicated workers rest while some rank waits, since that one steals.
+    fn rests_while_somebody_waits(&self) -> bool {
         false
     }
 
     /// Whether a timer signal interrupts a thread that computes while a long receive waits.
     fn interrupts_receiver(&self) -> bool {
         false
+    }
+
+    /// Whether the policy wants to know the long receives that a program leaves behind.
+    fn watches_receives(&self) -> bool {
+        self.interrupts_receiver()
+            || self.crew() != Crew::None
+            || self.rank_thread() == RankThread::PollsForRendezvous
     }
 
     /// What a waiting rank does for others between two looks at its own work.
@@ -87,7 +131,12 @@ pub fn policy(progress: Progress) -> &'static dyn ProgressPolicy {
         Progress::Steal => &steal::Steal,
         Progress::None => &none::None,
         Progress::Thread => &thread::Thread,
+        Progress::ThreadRendezvous => &thread::ThreadRendezvous,
         Progress::Signal => &signal::Signal,
+        Progress::Ghost => &ghost::Ghost,
+        Progress::Helper => &helper::Helper,
+        Progress::StealSignal => &fallback::StealSignal,
+        Progress::StealHelper => &fallback::StealHelper,
     }
 }
 

@@ -4,7 +4,7 @@
 //! |----------------|---------------------------------------------------|------------------|
 //! | `ranks`        | counts to run with                                | `2 4`            |
 //! | `abi`          | `mpich`, `mpi5`, `mpi5-wheel` (see [`Abi`])       | `mpich mpi5`     |
-//! | `progress`     | values of `COHORT_PROGRESS`                       | `steal`          |
+//! | `progress`     | values of `COHORT_PROGRESS`, or `all`             | `steal`          |
 //! | `wait`         | values of `COHORT_WAIT`                           | `auto`           |
 //! | `args`         | arguments of the program                          | none             |
 //! | `exit`         | expected exit code                                | `0`              |
@@ -55,6 +55,19 @@ impl fmt::Display for Abi {
         })
     }
 }
+
+/// Every value of `COHORT_PROGRESS`.
+const POLICIES: [&str; 9] = [
+    "steal",
+    "none",
+    "thread",
+    "thread:rndv",
+    "signal",
+    "ghost",
+    "helper",
+    "steal+signal",
+    "steal+helper",
+];
 
 /// What the comments of one program ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +135,8 @@ impl Directives {
         match key {
             "ranks" => self.ranks = list(value)?,
             "abi" => self.abis = list(value)?,
-            "progress" => self.progress = one_of(list(value)?, &["steal", "none", "thread"])?,
+            "progress" if value == "all" => self.progress = POLICIES.map(String::from).to_vec(),
+            "progress" => self.progress = one_of(list(value)?, &POLICIES)?,
             "wait" => self.wait = one_of(list(value)?, &["auto", "spin", "park"])?,
             "args" => self.args = value.split_whitespace().map(String::from).collect(),
             "exit" => self.exit = number(value)?,

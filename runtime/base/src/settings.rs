@@ -16,8 +16,36 @@ pub enum Progress {
     None,
     /// One polling thread per rank.
     Thread,
+    /// The same, only while a long receive waits (`thread:rndv`).
+    ThreadRendezvous,
     /// A timer signal interrupts the application thread while a long receive waits (PEF).
     Signal,
+    /// Dedicated workers (CasperII).
+    Ghost,
+    /// Dedicated workers that wake a rank's sleeping progress thread (SmartInterrupts).
+    Helper,
+    /// `Steal`; while no rank waits, `Signal`.
+    StealSignal,
+    /// `Steal`; while no rank waits, `Helper`.
+    StealHelper,
+}
+
+/// Where a rank's progress thread runs (`COHORT_THREAD_PIN`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadPin {
+    /// Where the rank may run.
+    Rank,
+    /// On the CPUs that no rank is bound to, if there are any.
+    Spare,
+}
+
+/// How dedicated workers are dealt out to ranks and CPUs (`COHORT_GHOST_TOPO`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrewPlacement {
+    /// Ranks in their order, any free CPU.
+    Machine,
+    /// A worker serves ranks of one NUMA node, on a free CPU there.
+    Numa,
 }
 
 /// How far from itself a worker looks for victims (`COHORT_STEAL_LOCALITY`).
@@ -94,6 +122,14 @@ pub struct Settings {
     pub net_notify: NetNotify,
     /// `COHORT_SIGNAL_*`: the turns of the `signal` policy.
     pub signal: SignalPace,
+    /// `COHORT_GHOSTS`: dedicated workers of the `ghost` policy.
+    pub ghosts: u32,
+    /// `COHORT_HELPERS`: dedicated workers of the `helper` policies.
+    pub helpers: u32,
+    /// `COHORT_GHOST_TOPO`.
+    pub crew_placement: CrewPlacement,
+    /// `COHORT_THREAD_PIN`.
+    pub thread_pin: ThreadPin,
     /// `COHORT_STACKSIZE`, bytes; 0 means RLIMIT_STACK.
     pub stack_size: usize,
     /// `COHORT_STATS`: print the counters when the job ends.
@@ -116,6 +152,10 @@ impl Settings {
             decay: 2,
             max_turns: 64,
         },
+        ghosts: 1,
+        helpers: 1,
+        crew_placement: CrewPlacement::Machine,
+        thread_pin: ThreadPin::Rank,
         stack_size: 0,
         stats: false,
     };
@@ -171,6 +211,34 @@ pub static TABLE: &[Row] = &[
         set: |s, v| bytes(v).filter(|&n| n <= 1 << 30).map(|n| s.eager_max = n),
     },
     Row {
+        name: "COHORT_GHOSTS",
+        values: "a count, 1 to 64",
+        default: "1",
+        help: "ghost policy: dedicated workers per node",
+        set: |s, v| number(v, 1, 64).map(|n| s.ghosts = n),
+    },
+    Row {
+        name: "COHORT_GHOST_TOPO",
+        values: "machine, numa, socket",
+        default: "machine",
+        help: "ghost and helper policies: which ranks and CPUs a dedicated worker gets",
+        set: |s, v| {
+            let choices = [
+                ("machine", CrewPlacement::Machine),
+                ("numa", CrewPlacement::Numa),
+                ("socket", CrewPlacement::Numa),
+            ];
+            choose(v, &choices).map(|x| s.crew_placement = x)
+        },
+    },
+    Row {
+        name: "COHORT_HELPERS",
+        values: "a count, 1 to 64",
+        default: "1",
+        help: "helper policies: dedicated workers per node",
+        set: |s, v| number(v, 1, 64).map(|n| s.helpers = n),
+    },
+    Row {
         name: "COHORT_NET_INTERFACE",
         values: "auto, an interface (eth0) or an address of it",
         default: "auto",
@@ -196,15 +264,20 @@ pub static TABLE: &[Row] = &[
     },
     Row {
         name: "COHORT_PROGRESS",
-        values: "steal, none, thread, signal",
+        values: "steal, none, thread, thread:rndv, signal, ghost, helper, steal+signal, steal+helper",
         default: "steal",
-        help: "who progresses a rank that computes: waiting ranks, nobody, a thread per rank, a timer signal",
+        help: "who progresses a rank that computes: waiting ranks, nobody, threads, a timer signal, dedicated workers",
         set: |s, v| {
             let choices = [
                 ("steal", Progress::Steal),
                 ("none", Progress::None),
                 ("thread", Progress::Thread),
+                ("thread:rndv", Progress::ThreadRendezvous),
                 ("signal", Progress::Signal),
+                ("ghost", Progress::Ghost),
+                ("helper", Progress::Helper),
+                ("steal+signal", Progress::StealSignal),
+                ("steal+helper", Progress::StealHelper),
             ];
             choose(v, &choices).map(|x| s.progress = x)
         },
@@ -290,6 +363,16 @@ pub static TABLE: &[Row] = &[
                 .ok()
                 .filter(|&n| n <= 1_000_000)
                 .map(|n| s.steal_remote_after = n)
+        },
+    },
+    Row {
+        name: "COHORT_THREAD_PIN",
+        values: "rank, spare",
+        default: "rank",
+        help: "thread policies: a progress thread runs on its rank's CPUs, or on those without a rank",
+        set: |s, v| {
+            let choices = [("rank", ThreadPin::Rank), ("spare", ThreadPin::Spare)];
+            choose(v, &choices).map(|x| s.thread_pin = x)
         },
     },
     Row {
@@ -429,81 +512,4 @@ fn printable(bytes: &[u8]) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    extern crate std;
-    use super::*;
-    use std::string::ToString;
-
-    fn read(entries: &[&str]) -> Result<Settings, Invalid> {
-        Settings::from_env(entries.iter().map(|entry| entry.as_bytes()))
-    }
-
-    #[test]
-    fn defaults_of_the_table_are_the_defaults_of_the_struct() {
-        for row in TABLE {
-            let mut settings = Settings::DEFAULT;
-            if row.default != "RLIMIT_STACK" {
-                assert_eq!(
-                    (row.set)(&mut settings, row.default),
-                    Some(()),
-                    "{}",
-                    row.name
-                );
-            }
-            assert_eq!(settings, Settings::DEFAULT, "{}", row.name);
-        }
-    }
-
-    #[test]
-    fn other_variables_are_passed_over() {
-        assert_eq!(
-            read(&["PATH=/bin", "NOEQUALS", "COHORTX=1"]).unwrap(),
-            Settings::DEFAULT
-        );
-    }
-
-    #[test]
-    fn values_are_read() {
-        let settings = read(&["COHORT_PROGRESS=none", "COHORT_STACKSIZE=2M"]).unwrap();
-        assert_eq!(settings.progress, Progress::None);
-        assert_eq!(settings.stack_size, 2 << 20);
-    }
-
-    #[test]
-    fn a_misspelt_name_gets_the_nearest_one() {
-        let message = read(&["COHORT_PROGRES=steal"]).unwrap_err().to_string();
-        assert!(
-            message.contains("did you mean COHORT_PROGRESS?"),
-            "{message}"
-        );
-    }
-
-    #[test]
-    fn a_bad_value_names_the_valid_ones() {
-        for entry in [
-            "COHORT_PROGRESS=stael",
-            "COHORT_PROGRESS",
-            "COHORT_PROGRESS=",
-        ] {
-            let message = read(&[entry]).unwrap_err().to_string();
-            assert!(message.contains("steal, none, thread"), "{message}");
-        }
-        for entry in [
-            "COHORT_EAGER_MAX=-1",
-            "COHORT_EAGER_MAX=2G",
-            "COHORT_STACKSIZE=1K",
-        ] {
-            assert!(read(&[entry]).is_err(), "{entry}");
-        }
-        assert!(bytes("99999999999999999999G").is_none());
-    }
-
-    #[test]
-    fn the_tuning_page_has_every_setting() {
-        let page = include_str!("../../../docs/TUNING.md");
-        for row in TABLE {
-            let line = std::format!("| `{}` | {} | {} |", row.name, row.values, row.default);
-            assert!(page.contains(&line), "docs/TUNING.md lacks the row {line}");
-        }
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The standard's procedures, read from the Forum's `apis.json` and `removed.table`.
+//! The standard's procedures, read from the Forum's `apis.json`, `removed.table` and `extensions.table`.
 
 use crate::ctype::{Base, Type};
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub struct Parameter {
 /// One C procedure or callback type, in its small or its large-count form.
 #[derive(Clone, Debug)]
 pub struct Procedure {
-    /// C name without `MPI_`, with `_c` in the large form.
+    /// C name without `MPI_`, with `_c` in the large form. An extension's begins with `X_`.
     pub name: String,
     /// What it returns.
     pub returns: Base,
@@ -26,8 +26,21 @@ pub struct Procedure {
     pub large: bool,
     /// Whether MPI-3 removed it, so that only old binaries know it.
     pub removed: bool,
+    /// Whether it is no part of the standard (`MPIX_...`).
+    pub extension: bool,
     /// For a callback: whether its type depends on the kind of counts.
     pub poly: bool,
+}
+
+impl Procedure {
+    /// The name in C, as the standard writes it: `MPI_Send`, `MPIX_Progress_set`.
+    #[must_use]
+    pub fn c_name(&self) -> String {
+        match self.extension {
+            true => format!("MPI{}", self.name),
+            false => format!("MPI_{}", self.name),
+        }
+    }
 }
 
 /// Everything C programs see.
@@ -42,12 +55,31 @@ pub struct Api {
 /// C types of a kind: the small form, and the large form when it differs.
 type Kinds = HashMap<String, (String, Option<String>)>;
 
+/// The texts of the tables beside `apis.json`.
+#[derive(Debug)]
+pub struct Tables {
+    /// `kinds.table`: the C types of the standard's kinds.
+    pub kinds: String,
+    /// `removed.table`: what MPI-3 removed.
+    pub removed: String,
+    /// `extensions.table`: what is no part of the standard.
+    pub extensions: String,
+    /// `corrections.table`: types that the Forum's file has wrong.
+    pub corrections: String,
+}
+
 impl Api {
     /// Reads the interface.
     ///
     /// # Errors
     /// A text that says which entry is not understood.
-    pub fn read(apis: &str, kinds: &str, removed: &str, corrections: &str) -> Result<Self, String> {
+    pub fn read(apis: &str, tables: &Tables) -> Result<Self, String> {
+        let Tables {
+            kinds,
+            removed,
+            extensions,
+            corrections,
+        } = tables;
         let kinds = read_kinds(kinds)?;
         let json: Value = serde_json::from_str(apis).map_err(|e| format!("apis.json: {e}"))?;
         let entries = json.as_object().ok_or("apis.json: not an object")?;
@@ -67,7 +99,19 @@ impl Api {
             }
         }
         for line in crate::table_lines(removed) {
-            procedures.push(removed_procedure(line, &kinds)?);
+            let procedure = listed_procedure(line, &kinds)?;
+            procedures.push(Procedure {
+                removed: true,
+                ..procedure
+            });
+        }
+        for line in crate::table_lines(extensions) {
+            let procedure = listed_procedure(line, &kinds)?;
+            procedures.push(Procedure {
+                name: format!("X_{}", procedure.name),
+                extension: true,
+                ..procedure
+            });
         }
         for line in crate::table_lines(corrections) {
             correct(&mut procedures, line).ok_or(format!("corrections.table: {line}"))?;
@@ -134,6 +178,7 @@ fn procedure(entry: &Value, kinds: &Kinds, large: bool) -> Result<Procedure, Str
         parameters,
         large,
         removed: false,
+        extension: false,
         poly: has_large_form(entry),
     })
 }
@@ -254,7 +299,8 @@ fn correct(procedures: &mut [Procedure], line: &str) -> Option<()> {
     Some(())
 }
 
-fn removed_procedure(line: &str, kinds: &Kinds) -> Result<Procedure, String> {
+/// A procedure of `removed.table` or `extensions.table`.
+fn listed_procedure(line: &str, kinds: &Kinds) -> Result<Procedure, String> {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
     let parameters = words
@@ -272,7 +318,7 @@ fn removed_procedure(line: &str, kinds: &Kinds) -> Result<Procedure, String> {
                 "length": fields.get(3),
                 "constant": fields.get(3).is_some() && fields.get(2) == Some(&"in"),
             });
-            parameter(&value, kinds, false).ok_or(format!("removed.table: {name}: {word}"))
+            parameter(&value, kinds, false).ok_or(format!("tables: {name}: {word}"))
         })
         .collect::<Result<_, String>>()?;
     Ok(Procedure {
@@ -280,7 +326,8 @@ fn removed_procedure(line: &str, kinds: &Kinds) -> Result<Procedure, String> {
         returns: Base::Int("int".to_owned()),
         parameters,
         large: false,
-        removed: true,
+        removed: false,
+        extension: false,
         poly: false,
     })
 }

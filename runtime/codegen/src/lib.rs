@@ -98,12 +98,13 @@ pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
 /// What could not be read or understood, for the user.
 pub fn read_api(root: &Path, apis: &Path) -> Result<api::Api, String> {
     let own = |name: &str| read(&root.join("runtime/codegen").join(name));
-    api::Api::read(
-        &read(apis)?,
-        &own("kinds.table")?,
-        &own("removed.table")?,
-        &own("corrections.table")?,
-    )
+    let tables = api::Tables {
+        kinds: own("kinds.table")?,
+        removed: own("removed.table")?,
+        extensions: own("extensions.table")?,
+        corrections: own("corrections.table")?,
+    };
+    api::Api::read(&read(apis)?, &tables)
 }
 
 /// Writes the outputs that differ; returns their paths.

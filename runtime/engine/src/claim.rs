@@ -12,6 +12,7 @@ use crate::partitioned::{IN_AWAITING, Receiver};
 use crate::protocol::job::{IN_JOBS, Job};
 use crate::rank::Rank;
 use crate::request::{IN_OWNED, Request};
+use crate::watch;
 use cohort_alloc::Heap;
 use cohort_base::LocalRank;
 use cohort_steal::TaskKind;
@@ -40,8 +41,6 @@ pub(crate) struct State {
     pub(crate) receivers_waited_for: u32,
     /// Where the next poll of all rings begins.
     pub(crate) first_ring: u32,
-    /// Posted receives that the program left behind and the policy watches for.
-    pub(crate) watched: u32,
     /// What is under way with remote peers.
     pub(crate) net: NetState,
     /// Why this rank expects progress, by kind: posted receives (counted once), receivers waited for,
@@ -64,7 +63,6 @@ impl State {
             awaiting: List::EMPTY,
             receivers_waited_for: 0,
             first_ring: 0,
-            watched: 0,
             net: NetState::new(links),
             reasons: [0; TaskKind::COUNT],
             outboxes,
@@ -199,10 +197,7 @@ impl<'rank> Claim<'rank> {
         // SAFETY: the caller's promise.
         unsafe {
             self.state().posted.remove(request);
-            if (*request).watched {
-                (*request).watched = false;
-                self.state().watched -= 1;
-            }
+            watch::end(self, request);
         }
         if self.state().posted.is_empty() {
             self.expect_less(TaskKind::Shm);

@@ -28,11 +28,17 @@ pub mod claim;
 #[cfg(not(loom))]
 pub mod coll;
 #[cfg(not(loom))]
+mod crew;
+#[cfg(not(loom))]
 pub mod datatype;
 #[cfg(not(loom))]
 pub mod error;
 #[cfg(not(loom))]
+mod helper;
+#[cfg(not(loom))]
 mod inbox;
+#[cfg(not(loom))]
+mod kernel_thread;
 #[cfg(not(loom))]
 pub mod lifecycle;
 #[cfg(not(loom))]
@@ -73,9 +79,13 @@ mod ring;
 mod rounds;
 mod shares;
 #[cfg(not(loom))]
-pub mod signal;
+mod signal;
+#[cfg(all(test, not(loom)))]
+mod testing;
 #[cfg(not(loom))]
 pub mod wait;
+#[cfg(not(loom))]
+pub mod watch;
 
 #[cfg(not(loom))]
 pub use claim::Claim;

@@ -2,6 +2,7 @@
 
 use crate::arch;
 use crate::net;
+use crate::poller;
 use crate::rank::Rank;
 use cohort_base::boot::RankBoot;
 use cohort_base::sync::atomic::Ordering;
@@ -12,11 +13,11 @@ use cohort_base::text::say;
 /// simply progresses inside its own calls.
 pub fn begin(rank: &'static Rank) {
     net::open(rank);
-    let policy = rank.node().policy();
-    if policy.has_progress_thread() {
-        rank.poller().start(rank);
+    poller::start(rank);
+    if let Some(worker) = rank.crew_worker() {
+        worker.ensure(rank);
     }
-    if policy.interrupts_receiver() {
+    if rank.node().policy().interrupts_receiver() {
         rank.parasite().install();
     }
 }
@@ -25,7 +26,10 @@ pub fn begin(rank: &'static Rank) {
 /// rank's own task, at finalisation.
 pub fn end(rank: &'static Rank) {
     net::close(rank);
-    rank.poller().stop(rank);
+    poller::stop(rank);
+    if let Some(worker) = rank.crew_worker() {
+        worker.leave(rank);
+    }
     rank.parasite().remove();
 }
 

@@ -104,6 +104,30 @@ impl Want {
         }
     }
 
+    /// The same in three words: context, source and tag, wildcards.
+    pub(crate) fn pack(&self) -> (u32, u64, u32) {
+        let Envelope {
+            context,
+            source,
+            tag,
+        } = self.envelope;
+        let source_and_tag = u64::from(source as u32) << 32 | u64::from(tag as u32);
+        (context, source_and_tag, u32::from(self.shape.0))
+    }
+
+    /// The inverse of [`Want::pack`], for comparing envelopes only.
+    pub(crate) fn unpack(context: u32, source_and_tag: u64, wildcards: u32) -> Self {
+        Self {
+            envelope: Envelope {
+                context,
+                source: (source_and_tag >> 32) as i32,
+                tag: source_and_tag as i32,
+            },
+            shape: Shape(wildcards as u8),
+            may_be_remote: false,
+        }
+    }
+
     /// The key of messages that are wanted, in the table of this shape.
     #[inline]
     fn key(&self) -> Envelope {

@@ -1,5 +1,7 @@
 //! The node: all ranks of one address space.
 
+use crate::crew::{self, CrewWorker};
+use crate::helper::Board;
 use crate::inbox::Inbox;
 use crate::net::{Link, Net};
 use crate::outbox::Outbox;
@@ -13,7 +15,7 @@ use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_fabric::Transport;
 use cohort_steal::idle::IdleSet;
-use cohort_steal::policy::{ProgressPolicy, Worker, policy};
+use cohort_steal::policy::{Crew, ProgressPolicy, Worker, policy};
 use cohort_steal::stats::Counters;
 use core::ffi::CStr;
 use core::fmt;
@@ -27,6 +29,9 @@ pub struct Node {
     ranks: *const Rank,
     size: u32,
     crowded: bool,
+    /// Ranks that wait, counted under policies that want to know.
+    waiting: AtomicU32,
+    crew: &'static [CrewWorker],
     barriers: Barriers,
     policy: &'static dyn ProgressPolicy,
     settings: Settings,
@@ -58,15 +63,26 @@ impl Node {
         network: Option<&'static dyn Transport>,
     ) -> Option<&'static Self> {
         let size = boot.node_ranks;
-        let mut memory = Memory::map(size, boot.world_ranks.saturating_sub(size))?;
+        let mut memory = Memory::map(
+            size,
+            settings.ghosts.max(settings.helpers),
+            boot.world_ranks.saturating_sub(size),
+        )?;
+        let policy = policy(settings.progress);
+        let crew_size = match policy.crew() {
+            Crew::None => 0,
+            Crew::Ghosts => settings.ghosts,
+            Crew::Helpers => settings.helpers,
+        };
         let crowded = match settings.wait {
-            WaitMode::Auto => size > boot.cpus,
+            WaitMode::Auto => size + crew_size > boot.cpus,
             WaitMode::Spin => false,
             WaitMode::Park => true,
         };
         let node = memory.node;
         let ranks = memory.ranks;
         let idle = memory.idle.take(IdleSet::words(size));
+        let crew = memory.crew.take(crew_size as usize);
         // SAFETY: the memory is zeroed, exclusively ours, large enough for every table and never
         // unmapped; nobody sees the node before it is complete.
         unsafe {
@@ -74,8 +90,10 @@ impl Node {
                 ranks: ranks.as_ptr(),
                 size,
                 crowded,
+                waiting: AtomicU32::new(0),
+                crew: core::slice::from_raw_parts(crew, crew_size as usize),
                 barriers: Barriers::detect(crowded),
-                policy: policy(settings.progress),
+                policy,
                 settings,
                 boot,
                 idle: core::slice::from_raw_parts(idle, IdleSet::words(size)),
@@ -84,6 +102,10 @@ impl Node {
                 net: network.map(|transport| Net::new(transport, settings.eager_max)),
             });
             let node: &'static Self = node.as_ref();
+            for number in 0..crew_size {
+                crew.add(number as usize)
+                    .write(CrewWorker::new(node, number));
+            }
             for id in 0..size {
                 ranks
                     .add(id as usize)
@@ -220,6 +242,9 @@ impl Node {
 
     /// Wakes one sleeping worker, preferably near `near`; says whether there was one.
     pub(crate) fn wake_worker(&self, near: LocalRank) -> bool {
+        if self.policy.crew() == Crew::Ghosts {
+            return self.rank(near).wake_crew();
+        }
         if !self.policy.may_steal() {
             return false;
         }
@@ -228,6 +253,60 @@ impl Node {
         };
         self.rank(worker).wake();
         true
+    }
+
+    /// The dedicated workers.
+    #[inline]
+    pub(crate) fn crew(&self) -> &'static [CrewWorker] {
+        self.crew
+    }
+
+    /// Which dedicated worker serves a rank; 0 if there is none.
+    pub(crate) fn crew_number_for(&self, rank: LocalRank) -> u32 {
+        let workers = self.crew.len() as u32;
+        if workers == 0 {
+            return 0;
+        }
+        let placement = self.settings.crew_placement;
+        crew::number_for(rank, self.size, workers, placement, |id| self.numa_of(id))
+    }
+
+    /// The CPU that a rank is bound to, or -1.
+    fn cpu_of(&self, rank: LocalRank) -> i32 {
+        assert!(rank < self.size, "no such rank");
+        // SAFETY: the loader's record has one entry per rank.
+        unsafe { (*self.boot.ranks.add(rank as usize)).cpu }
+    }
+
+    /// The NUMA node that a rank is bound to; 0 for one that is not bound.
+    pub(crate) fn numa_of(&self, rank: LocalRank) -> u32 {
+        let cpu = self.cpu_of(rank);
+        let is_its_place = |place: &&CpuPlace| i64::from(place.cpu) == i64::from(cpu);
+        self.places()
+            .iter()
+            .find(is_its_place)
+            .map_or(0, |place| place.numa)
+    }
+
+    /// Whether a rank is bound to this CPU.
+    pub(crate) fn has_rank_on(&self, place: &CpuPlace) -> bool {
+        (0..self.size).any(|rank| i64::from(self.cpu_of(rank)) == i64::from(place.cpu))
+    }
+
+    /// A rank begins or ends a wait. Counted only where the policy asks [`Node::rests`].
+    #[inline]
+    pub(crate) fn count_waiting(&self, begins: bool) {
+        if self.policy.rests_while_somebody_waits() {
+            // Relaxed: a hint. Wrapping: the end takes back what the beginning added.
+            let change = if begins { 1 } else { u32::MAX };
+            self.waiting.fetch_add(change, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether timers and dedicated workers rest now, because a rank waits and steals.
+    #[inline]
+    pub(crate) fn rests(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) != 0
     }
 }
 
@@ -244,6 +323,9 @@ struct Memory {
     workers: Table<Worker<'static>>,
     hits: Table<AtomicU64>,
     links: Table<*mut Link>,
+    crew: Table<CrewWorker>,
+    boards: Table<Board>,
+    accepted: Table<AtomicU32>,
     /// Ranks of other nodes.
     remotes: u32,
 }
@@ -281,13 +363,13 @@ impl Cursor {
 }
 
 impl Memory {
-    fn map(size: u32, remotes: u32) -> Option<Self> {
+    fn map(size: u32, workers: u32, remotes: u32) -> Option<Self> {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
         let mut measure = Cursor {
             base: core::ptr::without_provenance_mut(4096),
             offset: 0,
         };
-        Self::lay_out(&mut measure, size, remotes);
+        Self::lay_out(&mut measure, size, workers, remotes);
         // SAFETY: a new private mapping at an address of the kernel's choice.
         let base = unsafe {
             mmap_anonymous(
@@ -301,10 +383,10 @@ impl Memory {
             base: base.ok()?.cast(),
             offset: 0,
         };
-        Self::lay_out(&mut cursor, size, remotes)
+        Self::lay_out(&mut cursor, size, workers, remotes)
     }
 
-    fn lay_out(cursor: &mut Cursor, size: u32, remotes: u32) -> Option<Self> {
+    fn lay_out(cursor: &mut Cursor, size: u32, workers: u32, remotes: u32) -> Option<Self> {
         let count = size as usize;
         let node = cursor.table::<Node>(1).next;
         let ranks = cursor.table::<Rank>(count).next;
@@ -318,9 +400,25 @@ impl Memory {
             workers: cursor.table(count),
             hits: cursor.table(count * count),
             links: cursor.table(count * remotes as usize),
+            crew: cursor.table(workers as usize),
+            boards: cursor.table(count),
+            accepted: cursor.table(count * count),
             remotes,
             node: NonNull::new(node)?,
             ranks: NonNull::new(ranks)?,
+        })
+    }
+
+    /// The board of the next rank, if the node has helpers.
+    ///
+    /// # Safety
+    /// The mapping is real.
+    unsafe fn board(&mut self, node: &Node) -> Option<&'static Board> {
+        let board = self.boards.take(1);
+        // SAFETY: the room is ours, and lives as long as the node.
+        (node.policy.crew() == Crew::Helpers).then(|| unsafe {
+            board.write(Board::new());
+            &*board
         })
     }
 
@@ -343,6 +441,8 @@ impl Memory {
                 victims: self.victims.take(count),
                 worker_room: self.workers.take(1),
                 counters: Counters::new(core::slice::from_raw_parts(self.hits.take(count), count)),
+                board: self.board(node),
+                accepted: self.accepted.take(count),
             }
         }
     }

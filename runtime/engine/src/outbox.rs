@@ -6,6 +6,7 @@
 
 use crate::claim::Claim;
 use crate::error::EngineError;
+use crate::helper;
 use crate::rank::Rank;
 use crate::ring::{Header, PayloadKind, Ring};
 use cohort_base::LocalRank;
@@ -27,6 +28,8 @@ pub(crate) struct Outbox {
     last: *mut Waiting,
     /// Messages that wait.
     pub(crate) waiting: u32,
+    /// Offers put into the ring so far, modulo 2^32.
+    offers: u32,
     /// The next receiver with waiting messages, plus one; 0 at the end.
     next_receiver: u32,
 }
@@ -54,12 +57,29 @@ pub(crate) unsafe fn post(
             (*outbox).ring = open(claim, receiver).ok_or(EngineError::OutOfMemory)?;
         }
         let has_room = (*outbox).first.is_null() && (*(*outbox).ring).push(header, payload);
-        if !has_room {
+        if has_room {
+            published(claim, to, &header);
+        } else {
             line_up(claim, to, header, payload)?;
         }
     }
     receiver.notify(claim.rank(), header.kind == PayloadKind::Offer);
     Ok(())
+}
+
+/// A message is in the ring: counts and announces offers, which helpers look for.
+#[inline]
+fn published(claim: &mut Claim<'_>, to: LocalRank, header: &Header) {
+    if header.kind == PayloadKind::Offer {
+        let outbox = claim.outbox(to);
+        // SAFETY: outboxes belong to the claim's holder.
+        let number = unsafe {
+            (*outbox).offers = (*outbox).offers.wrapping_add(1);
+            (*outbox).offers
+        };
+        let sender = claim.rank();
+        helper::announce(sender.node().rank(to), sender, header.envelope(), number);
+    }
 }
 
 /// Makes the ring from the claimed rank to `receiver` and shows it to the receiver.
@@ -94,6 +114,7 @@ unsafe fn line_up(
         if (*outbox).first.is_null() {
             let ring = &*(*outbox).ring;
             if ring.starve() && ring.push(header, payload) {
+                published(claim, to, &header);
                 return Ok(());
             }
         }
@@ -156,6 +177,7 @@ fn flush_to(claim: &mut Claim<'_>, to: LocalRank) -> u32 {
             if !moves {
                 break;
             }
+            published(claim, to, &header);
             has_offer |= header.kind == PayloadKind::Offer;
             (*outbox).first = message.as_ref().next;
             (*outbox).waiting -= 1;

@@ -1,108 +1,41 @@
-//! The polling thread of a rank (`COHORT_PROGRESS=thread`).
+//! A rank's own progress thread: one that polls (`COHORT_PROGRESS=thread`), polls while long receives
+//! wait (`thread:rndv`), or sleeps until a helper has something for it (`helper`).
 //!
-//! It is a bare kernel thread of the rank's task: the node image has no libc to make a pthread
-//! with, and needs none, since stealable code uses no thread-local data. All signals are
-//! blocked in it, so that handlers of the application never run on it.
-//!
-//! Like a thief it takes the claim for one turn at a time, and like a waiting rank it parks when
-//! nothing moves, in the rank's own slot, where every message to the rank wakes it.
+//! Like a thief it takes the claim for one turn at a time. The one that polls parks like a waiting
+//! rank when nothing moves, in the rank's own slot, where every message to the rank wakes it. The others sleep in a
+//! slot of their own, which only [`wake_sleeper`] and a receive that is left behind wake.
 
-use crate::arch;
 use crate::net;
 use crate::partitioned::Opened;
 use crate::progress;
 use crate::rank::Rank;
 use crate::wait::{Patience, UNSURE_SLEEP};
-use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use cohort_base::settings::ThreadPin;
+use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
+use cohort_steal::park::Awake;
+use cohort_steal::policy::RankThread;
 use core::ffi::c_void;
-use core::ptr::{from_ref, null_mut};
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
-/// Bytes of the thread's stack, of which the lowest page is a guard.
-const STACK: usize = 128 << 10;
-const GUARD: usize = 4096;
-
-/// A rank's polling thread, if it has one.
-#[derive(Debug)]
-pub(crate) struct Poller {
-    stop: AtomicBool,
-    /// 1 while the thread lives; the kernel clears it.
-    alive: AtomicU32,
-    stack: AtomicPtr<c_void>,
+/// Starts the thread that the policy gives the rank, if any.
+pub(crate) fn start(rank: &'static Rank) {
+    if rank.node().policy().rank_thread() != RankThread::None {
+        // SAFETY: `run` takes a rank, and looks at `must_stop` in every turn.
+        unsafe { rank.thread().start(run, rank) };
+    }
 }
 
-impl Poller {
-    pub(crate) fn new() -> Self {
-        Self {
-            stop: AtomicBool::new(false),
-            alive: AtomicU32::new(0),
-            stack: AtomicPtr::new(null_mut()),
-        }
-    }
-
-    /// Starts the thread, if it does not run and the kernel lets us.
-    pub(crate) fn start(&self, rank: &'static Rank) {
-        if self.alive.load(Ordering::Acquire) != 0 {
-            return;
-        }
-        let Some(stack) = map_stack() else {
-            return;
-        };
-        self.stack.store(stack, Ordering::Relaxed);
-        self.stop.store(false, Ordering::Relaxed);
-        self.alive.store(1, Ordering::Relaxed);
-        let signals = arch::block_signals();
-        // SAFETY: the stack is fresh, and unmapped in `stop` only after the thread has ended;
-        // the rank lives for ever; `run` is stealable code.
-        let started = unsafe {
-            let end = stack.cast::<u8>().add(STACK);
-            let argument = from_ref(rank).cast();
-            arch::start_thread(end, self.alive.as_ptr(), run, argument)
-        };
-        arch::restore_signals(signals);
-        if started < 0 {
-            self.alive.store(0, Ordering::Relaxed);
-            self.unmap_stack();
-        }
-    }
-
-    /// Stops the thread, if there is one, and waits for its end.
-    pub(crate) fn stop(&self, rank: &Rank) {
-        use rustix::thread::futex::{Flags, wait};
-        if self.stack.load(Ordering::Relaxed).is_null() {
-            return;
-        }
-        self.stop.store(true, Ordering::Release);
+/// Stops the thread, if there is one, and waits for its end.
+pub(crate) fn stop(rank: &Rank) {
+    rank.thread().stop(|| {
         rank.wake();
-        while self.alive.load(Ordering::Acquire) != 0 {
-            // The kernel's wake-up is of the shared kind. A failed wait just looks again.
-            let _ = wait(&self.alive, Flags::empty(), 1, None);
-        }
-        self.unmap_stack();
-    }
-
-    fn unmap_stack(&self) {
-        let stack = self.stack.swap(null_mut(), Ordering::Relaxed);
-        // SAFETY: mapped by `map_stack`, and no thread uses it. Unmapping a whole mapping
-        // does not fail.
-        let _ = unsafe { munmap(stack, STACK) };
-    }
+        rank.sleeper().wake(rank.node().barriers());
+    });
 }
 
-fn map_stack() -> Option<*mut c_void> {
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new mapping at an address of the kernel's choice, whose first page is ours to
-    // protect.
-    unsafe {
-        let stack = mmap_anonymous(null_mut(), STACK, protection, flags).ok()?;
-        if mprotect(stack, GUARD, MprotectFlags::empty()).is_err() {
-            let _ = munmap(stack, STACK);
-            return None;
-        }
-        Some(stack)
-    }
+/// Wakes the sleeping thread of a rank; says whether it did sleep.
+pub(crate) fn wake_sleeper(rank: &Rank) -> bool {
+    rank.sleeper().wake(rank.node().barriers())
 }
 
 /// The thread.
@@ -112,16 +45,55 @@ fn map_stack() -> Option<*mut c_void> {
 unsafe extern "C" fn run(rank: *const c_void) {
     // SAFETY: `start` passed a rank, which lives for ever.
     let rank = unsafe { &*rank.cast::<Rank>() };
-    let mut patience = Patience::new(rank);
-    while !rank.poller().stop.load(Ordering::Acquire) {
+    if rank.node().settings().thread_pin == ThreadPin::Spare {
+        go_to_spare_cpus(rank);
+    }
+    match rank.node().policy().rank_thread() {
+        RankThread::None => {}
+        RankThread::Polls => poll_while(rank, || true),
+        RankThread::PollsForRendezvous => {
+            let is_needed = || rank.watched().load(Ordering::Relaxed) > 0;
+            sleep_until_woken(rank, is_needed, || poll_while(rank, is_needed));
+        }
+        RankThread::Sleeps => sleep_until_woken(rank, || false, || answer(rank)),
+    }
+}
+
+/// Takes turns while `is_needed`, and parks in the rank's slot when nothing moves.
+fn poll_while(rank: &Rank, is_needed: impl Fn() -> bool) {
+    let mut patience = Patience::of(rank.node());
+    while !rank.thread().must_stop() && is_needed() {
         if poll(rank) {
             patience.renew();
         } else if patience.is_over() {
-            park(rank);
+            park(rank, &is_needed);
             patience.renew();
         } else {
             pause();
         }
+    }
+}
+
+/// Sleeps in the thread's own slot, and works whenever it is woken or needed.
+fn sleep_until_woken(rank: &Rank, is_needed: impl Fn() -> bool, work: impl Fn()) {
+    while !rank.thread().must_stop() {
+        let ticket = rank.sleeper().prepare(rank.node().barriers());
+        if rank.thread().must_stop() || is_needed() {
+            rank.sleeper().cancel(ticket);
+            work();
+        } else if rank.sleeper().sleep(ticket, None) == Awake::Woken && !rank.thread().must_stop() {
+            work();
+        }
+    }
+}
+
+/// A helper has found a match: moves whatever can be moved.
+fn answer(rank: &Rank) {
+    let found = poll(rank);
+    rank.counters().count_own_turn(found);
+    let mut moved = found;
+    while moved && !rank.thread().must_stop() {
+        moved = poll(rank);
     }
 }
 
@@ -139,15 +111,29 @@ fn poll(rank: &Rank) -> bool {
 }
 
 /// Sleeps until something happens to the rank.
-fn park(rank: &Rank) {
+fn park(rank: &Rank, is_needed: &impl Fn() -> bool) {
     let ticket = rank.park().prepare(rank.node().barriers());
-    let stop = &rank.poller().stop;
-    if stop.load(Ordering::Acquire) || poll(rank) {
+    if rank.thread().must_stop() || !is_needed() || poll(rank) {
         rank.park().cancel(ticket);
     } else {
         // While the owner is in a call it holds the claim and handles everything itself; when it
         // leaves, a message that it left behind may wait for us, so that the sleep is short.
         let limit = rank.is_claimed().then_some(UNSURE_SLEEP);
         net::sleep(rank, ticket, limit);
+    }
+}
+
+/// Moves the thread to the CPUs that no rank is bound to, if there are any.
+fn go_to_spare_cpus(rank: &Rank) {
+    let node = rank.node();
+    let mut cpus = rustix::thread::CpuSet::new();
+    for place in node.places() {
+        if !node.has_rank_on(place) {
+            cpus.set(place.cpu as usize);
+        }
+    }
+    if cpus.count() > 0 && cpus.count() as usize != node.places().len() {
+        // A refusal leaves the thread where it is.
+        let _ = rustix::thread::sched_setaffinity(None, &cpus);
     }
 }

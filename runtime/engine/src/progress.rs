@@ -15,7 +15,7 @@ use crate::protocol::job::{Job, JobRef};
 use crate::protocol::{self, Payload};
 use crate::rank::Rank;
 use crate::request::{self, Request, RequestRef};
-use crate::ring::{Front, Ring};
+use crate::ring::{Front, PayloadKind, Ring};
 use cohort_base::{LocalRank, Peer};
 use cohort_steal::TaskKind;
 use cohort_steal::policy::{Outcome, Victims};
@@ -153,6 +153,9 @@ fn accept(claim: &mut Claim<'_>, sender: LocalRank, front: Front<'_>) -> Result<
             claim.unpost_receive(request);
             bytes = protocol::deliver(claim, &payload, request);
         }
+    }
+    if front.header.kind == PayloadKind::Offer {
+        claim.rank().count_accepted(sender);
     }
     if front.pop() {
         let rank = claim.rank();

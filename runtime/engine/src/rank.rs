@@ -1,16 +1,18 @@
 //! One rank of the node.
 
 use crate::claim::{Claim, State};
+use crate::crew::CrewWorker;
+use crate::helper::Board;
 use crate::inbox::Inbox;
+use crate::kernel_thread::KernelThread;
 use crate::net::Link;
 use crate::node::Node;
 use crate::outbox::Outbox;
-use crate::poller::Poller;
 use crate::request::{Request, RequestRef};
 use crate::signal::Parasite;
 use cohort_alloc::Heap;
 use cohort_base::boot::{CpuPlace, RankBoot};
-use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
+use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_steal::TaskKind;
 use cohort_steal::avail::Availability;
@@ -48,7 +50,18 @@ pub struct Rank {
     /// When a nonblocking call last found nothing, in ticks.
     last_fruitless: AtomicU64,
     inbox: Inbox,
-    poller: Poller,
+    /// The rank's own progress thread.
+    thread: KernelThread,
+    /// Where that thread sleeps under policies that wake it on purpose.
+    sleeper: ParkSlot,
+    /// Posted receives that the program left behind and the policy watches for.
+    watched: AtomicU32,
+    /// Which dedicated worker serves this rank.
+    crew_number: u32,
+    /// What this rank and its senders tell the helper, if there is one.
+    board: Option<&'static Board>,
+    /// Offers taken out of the rings, by sender; `node.size()` entries, written under the claim.
+    accepted: *const AtomicU32,
     parasite: Parasite,
     heap: Heap,
     /// The request of every eager send.
@@ -78,6 +91,8 @@ pub(crate) struct Parts {
     pub(crate) victims: *mut LocalRank,
     pub(crate) worker_room: *mut Worker<'static>,
     pub(crate) counters: Counters<'static>,
+    pub(crate) board: Option<&'static Board>,
+    pub(crate) accepted: *const AtomicU32,
 }
 
 impl Rank {
@@ -97,7 +112,12 @@ impl Rank {
             counters: parts.counters,
             last_fruitless: AtomicU64::new(0),
             inbox: parts.inbox,
-            poller: Poller::new(),
+            thread: KernelThread::new(),
+            sleeper: ParkSlot::new(),
+            watched: AtomicU32::new(0),
+            crew_number: parts.node.crew_number_for(parts.id),
+            board: parts.board,
+            accepted: parts.accepted,
             parasite: Parasite::new(),
             heap: Heap::new(),
             sent: UnsafeCell::new(Request::sent()),
@@ -242,8 +262,55 @@ impl Rank {
         &self.last_fruitless
     }
 
-    pub(crate) fn poller(&self) -> &Poller {
-        &self.poller
+    pub(crate) fn thread(&self) -> &KernelThread {
+        &self.thread
+    }
+
+    pub(crate) fn sleeper(&self) -> &ParkSlot {
+        &self.sleeper
+    }
+
+    /// Posted receives that the program left behind and the policy watches for; written under the claim.
+    pub(crate) fn watched(&self) -> &AtomicU32 {
+        &self.watched
+    }
+
+    /// The number of the dedicated worker that serves this rank, if there are any.
+    pub(crate) fn crew_number(&self) -> u32 {
+        self.crew_number
+    }
+
+    /// The dedicated worker that serves this rank.
+    #[inline]
+    pub(crate) fn crew_worker(&self) -> Option<&'static CrewWorker> {
+        self.node.crew().get(self.crew_number as usize)
+    }
+
+    /// Wakes the dedicated worker that serves this rank, if there is one and it sleeps.
+    pub(crate) fn wake_crew(&self) -> bool {
+        self.crew_worker().is_some_and(CrewWorker::wake)
+    }
+
+    pub(crate) fn board(&self) -> Option<&'static Board> {
+        self.board
+    }
+
+    /// Offers of a sender that this rank has taken out of the ring so far, modulo 2^32.
+    pub(crate) fn accepted_from(&self, sender: LocalRank) -> u32 {
+        self.accepted(sender).load(Ordering::Relaxed)
+    }
+
+    /// One more offer of a sender is out of the ring. Under the claim.
+    pub(crate) fn count_accepted(&self, sender: LocalRank) {
+        let count = self.accepted_from(sender);
+        self.accepted(sender)
+            .store(count.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    fn accepted(&self, sender: LocalRank) -> &AtomicU32 {
+        assert!(sender < self.node.size(), "no such rank");
+        // SAFETY: the table has an entry per rank of the node.
+        unsafe { &*self.accepted.add(sender as usize) }
     }
 
     pub(crate) fn parasite(&self) -> &Parasite {

@@ -23,6 +23,7 @@ use crate::matching::Want;
 use crate::message::Status;
 use crate::protocol::job::Job;
 use crate::rank::Rank;
+use crate::watch::Watch;
 use cohort_alloc::Heap;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use core::cell::UnsafeCell;
@@ -66,7 +67,7 @@ pub struct Request {
     pub(crate) is_posted: bool,
     pub(crate) owned: Owned,
     /// Whether the policy watches for this receive's message; it is posted then.
-    pub(crate) watched: bool,
+    pub(crate) watch: Watch,
     status: UnsafeCell<Status>,
     /// The copy job of a matched rendezvous send: the sender's reference to it.
     pub(crate) job: AtomicPtr<Job>,
@@ -127,7 +128,7 @@ impl Request {
             state: AtomicU32::new(PENDING),
             is_posted: false,
             owned: Owned::No,
-            watched: false,
+            watch: Watch::No,
             status: UnsafeCell::new(Status::EMPTY),
             job: AtomicPtr::new(null_mut()),
             membership: None,
@@ -163,7 +164,7 @@ impl Request {
             state: AtomicU32::new(COMPLETE),
             is_posted: false,
             owned: Owned::Permanent,
-            watched: false,
+            watch: Watch::No,
             status: UnsafeCell::new(Status::EMPTY),
             job: AtomicPtr::new(null_mut()),
             membership: None,

@@ -23,10 +23,9 @@
 mod resume;
 mod timer;
 
-use crate::claim::Claim;
+use crate::partitioned::Opened;
 use crate::progress;
 use crate::rank::Rank;
-use crate::request::RequestRef;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_steal::policy::Pace;
 use timer::{Context, Information, Timers};
@@ -72,7 +71,7 @@ impl Parasite {
     }
 
     /// Begins a sequence of turns in the calling thread.
-    fn begin(&self, rank: &'static Rank) {
+    pub(crate) fn begin(&self, rank: &'static Rank) {
         let signal = self.signal.load(Ordering::Relaxed);
         if signal == 0 {
             return;
@@ -106,9 +105,9 @@ impl Parasite {
 
     /// A wait has ended: begins a sequence if receives that the policy watches still wait.
     #[inline]
-    pub(crate) fn resume(&self, claim: &mut Claim<'_>) {
-        if claim.state().watched != 0 {
-            self.begin(claim.rank().forever());
+    pub(crate) fn resume(&self, rank: &Rank) {
+        if self.signal.load(Ordering::Relaxed) != 0 && rank.watched().load(Ordering::Relaxed) != 0 {
+            self.begin(rank.forever());
         }
     }
 
@@ -157,12 +156,16 @@ enum Found {
 
 /// One bounded step of the rank's progress.
 fn step(rank: &Rank) -> Found {
+    if rank.node().rests() {
+        return Found::Busy;
+    }
     let Some(mut claim) = rank.try_steal() else {
         return Found::Busy;
     };
     let turn = progress::turn(&mut claim);
-    let watched = claim.state().watched;
+    let watched = rank.watched().load(Ordering::Relaxed);
     drop(claim);
+    let opened = turn.opened.map_or(0, Opened::work);
     // The sender was woken when the copy began; if it waits, it copies while we compute.
     let work = turn
         .work
@@ -171,7 +174,7 @@ fn step(rank: &Rank) -> Found {
         Some(work) if !turn.moved => work.run(CHUNKS_PER_TURN),
         _ => 0,
     };
-    let moved = turn.moved || copied > 0;
+    let moved = turn.moved || opened + copied > 0;
     rank.counters().count_own_turn(moved);
     match (moved, watched == 0 && work.is_none()) {
         (_, true) => Found::End,
@@ -199,33 +202,6 @@ unsafe extern "C" fn handle(_: i32, information: *const Information, context: *m
             parasite.arm(wait);
         }
     }
-}
-
-/// The program goes on and leaves this receive behind: if it is long and its message has not
-/// come, the policy watches for it. Other requests are passed over. Called with the claim under which it
-/// was started.
-#[inline]
-pub fn leave_behind(claim: &mut Claim<'_>, request: RequestRef) {
-    if claim.rank().node().policy().interrupts_receiver() {
-        watch(claim, request);
-    }
-}
-
-#[cold]
-fn watch(claim: &mut Claim<'_>, request: RequestRef) {
-    let rank = claim.rank().forever();
-    let request = request.as_ptr();
-    // SAFETY: a request of the claimed rank that is not released.
-    unsafe {
-        let longest = (*request).layout().map_or(0, |layout| layout.bytes());
-        let is_eager = longest <= rank.node().settings().eager_max as u64;
-        if !(*request).is_posted || (*request).watched || is_eager {
-            return;
-        }
-        (*request).watched = true;
-    }
-    claim.state().watched += 1;
-    rank.parasite().begin(rank);
 }
 
 #[cfg(test)]

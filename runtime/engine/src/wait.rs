@@ -17,6 +17,7 @@
 use crate::arch::{TICKS_PER_US, ticks};
 use crate::claim::Claim;
 use crate::net;
+use crate::node::Node;
 use crate::progress::{self, Thief};
 use crate::rank::Rank;
 use cohort_base::settings::WaitMode;
@@ -83,21 +84,23 @@ pub(crate) fn until_claimed<'rank>(
     _kind: WaitKind,
     done: impl FnMut(&mut Claim<'_>) -> bool,
 ) -> Claim<'rank> {
-    let parasite = claim.rank().parasite();
-    parasite.suspend();
-    let mut claim = take_turns(claim, done);
-    parasite.resume(&mut claim);
+    let rank = claim.rank();
+    rank.parasite().suspend();
+    rank.node().count_waiting(true);
+    let claim = take_turns(claim, done);
+    rank.node().count_waiting(false);
+    rank.parasite().resume(rank);
     claim
 }
 
-/// [`until_claimed`] without a thought of the policy's timers.
+/// [`until_claimed`] without a thought of what the policy does for ranks that compute.
 fn take_turns<'rank>(
     claim: Claim<'rank>,
     mut done: impl FnMut(&mut Claim<'_>) -> bool,
 ) -> Claim<'rank> {
     let rank = claim.rank();
     let mut claim = Some(claim);
-    let mut patience = Patience::new(rank);
+    let mut patience = Patience::of(rank.node());
     let mut watched = false;
     loop {
         let mut held = claim.take().unwrap_or_else(|| rank.enter());
@@ -167,8 +170,7 @@ pub(crate) struct Patience {
 
 impl Patience {
     #[inline]
-    pub(crate) fn new(rank: &Rank) -> Self {
-        let node = rank.node();
+    pub(crate) fn of(node: &Node) -> Self {
         let limit = match node.settings().wait {
             WaitMode::Spin => None,
             WaitMode::Park => Some(0),

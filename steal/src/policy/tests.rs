@@ -209,29 +209,66 @@ fn counters_add_up() {
 
 #[test]
 fn each_setting_has_its_policy() {
-    let all = [
-        Progress::Steal,
-        Progress::None,
-        Progress::Thread,
-        Progress::Signal,
-    ];
-    let facts = all.map(|progress| {
-        let policy = policy(progress);
-        (
-            policy.name(),
-            policy.may_steal(),
-            policy.wakes_worker_on_rendezvous(),
-            policy.has_progress_thread(),
-            policy.interrupts_receiver(),
-        )
-    });
+    use RankThread::{None as Nothing, Polls, PollsForRendezvous, Sleeps};
     let expected = [
-        ("steal", true, true, false, false),
-        ("none", false, false, false, false),
-        ("thread", false, false, true, false),
-        ("signal", false, false, false, true),
+        (Progress::Steal, "steal", true, Nothing, Crew::None, false),
+        (Progress::None, "none", false, Nothing, Crew::None, false),
+        (Progress::Thread, "thread", false, Polls, Crew::None, false),
+        (
+            Progress::ThreadRendezvous,
+            "thread:rndv",
+            false,
+            PollsForRendezvous,
+            Crew::None,
+            false,
+        ),
+        (Progress::Signal, "signal", false, Nothing, Crew::None, true),
+        (
+            Progress::Ghost,
+            "ghost",
+            false,
+            Nothing,
+            Crew::Ghosts,
+            false,
+        ),
+        (
+            Progress::Helper,
+            "helper",
+            false,
+            Sleeps,
+            Crew::Helpers,
+            false,
+        ),
+        (
+            Progress::StealSignal,
+            "steal+signal",
+            true,
+            Nothing,
+            Crew::None,
+            true,
+        ),
+        (
+            Progress::StealHelper,
+            "steal+helper",
+            true,
+            Sleeps,
+            Crew::Helpers,
+            false,
+        ),
     ];
-    assert_eq!(facts, expected);
+    for (progress, name, steals, thread, crew, interrupts) in expected {
+        let policy = policy(progress);
+        assert_eq!(policy.name(), name);
+        assert_eq!(policy.may_steal(), steals, "{name}");
+        assert_eq!(policy.rank_thread(), thread, "{name}");
+        assert_eq!(policy.crew(), crew, "{name}");
+        assert_eq!(policy.interrupts_receiver(), interrupts, "{name}");
+        assert_eq!(
+            policy.rests_while_somebody_waits(),
+            name.contains('+'),
+            "{name}"
+        );
+    }
 }
 
 #[test]

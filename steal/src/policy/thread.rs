@@ -1,7 +1,8 @@
 //! `thread`: one thread per rank polls that rank's progress, as in MPICH and MVAPICH with
-//! asynchronous progress. The thread itself is the engine's; waiting ranks help nobody.
+//! asynchronous progress; `thread:rndv`: only while a long receive waits, as Cray's MPI offers. The
+//! thread itself is the engine's; waiting ranks help nobody.
 
-use super::ProgressPolicy;
+use super::{ProgressPolicy, RankThread};
 
 /// `COHORT_PROGRESS=thread`.
 #[derive(Debug)]
@@ -12,7 +13,21 @@ impl ProgressPolicy for Thread {
         "thread"
     }
 
-    fn has_progress_thread(&self) -> bool {
-        true
+    fn rank_thread(&self) -> RankThread {
+        RankThread::Polls
+    }
+}
+
+/// `COHORT_PROGRESS=thread:rndv`.
+#[derive(Debug)]
+pub(super) struct ThreadRendezvous;
+
+impl ProgressPolicy for ThreadRendezvous {
+    fn name(&self) -> &'static str {
+        "thread:rndv"
+    }
+
+    fn rank_thread(&self) -> RankThread {
+        RankThread::PollsForRendezvous
     }
 }

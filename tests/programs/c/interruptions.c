@@ -3,7 +3,8 @@
 // processes. No message is lost, no byte wrong, and no call ends with EINTR that the program's own signals do
 // not explain.
 //# ranks: 2 4
-//# progress: steal, none, thread, signal
+//# abi: mpi5
+//# progress: all
 //# timeout: 60
 #include "check.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 // 64 MB messages, contiguous and strided, arrive byte for byte.
 //# ranks: 2
-//# progress: steal, none, thread, signal
+//# progress: all
 //# timeout: 60
 #include "check.h"
 enum { BYTES = 64 << 20 };

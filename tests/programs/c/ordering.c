@@ -1,7 +1,7 @@
 // Messages of one pair and communicator match in the order they were sent, whatever their
 // size and whether the receive or the message came first.
 //# ranks: 2
-//# progress: steal, none
+//# progress: all
 #include "check.h"
 enum { MESSAGES = 400, LARGEST = 100000 };
 

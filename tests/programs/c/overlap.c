@@ -3,7 +3,8 @@
 // receives are posted until they have completed: with all communication hidden it is the sleep.
 // The arguments name the layouts of receiver and sender: v (vector) or c (contiguous).
 //# ranks: 2 3
-//# progress: steal, none, thread, signal
+//# abi: mpi5
+//# progress: all
 //# alone: yes
 //# stdout: total_ms
 #include "check.h"

@@ -1,7 +1,7 @@
 // 64 ranks exchange messages of random sizes, tags and datatypes with random partners, half of
 // them received by wildcards; every byte is verified. The seed is the first argument.
 //# ranks: 64
-//# progress: steal, none, thread
+//# progress: all
 //# wait: auto, park
 //# args: 1
 //# timeout: 120

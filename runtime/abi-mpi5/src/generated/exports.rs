@@ -19151,3 +19151,20 @@ pub unsafe extern "C" fn PMPI_Wtime() -> f64 {
     // SAFETY: the C caller keeps the contract of this procedure.
     unsafe { (table.Wtime)(caller) }
 }
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Progress_set(comm: <A as Abi>::Comm, policy: *const c_char) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Progress_set)(caller, comm, policy) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Progress_set(
+    comm: <A as Abi>::Comm,
+    policy: *const c_char,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Progress_set)(caller, comm, policy) }
+}

@@ -5676,4 +5676,10 @@ pub struct Table<A: Abi> {
     pub Wtick: unsafe extern "C" fn(caller: *const c_void) -> f64,
     /// `MPI_Wtime`
     pub Wtime: unsafe extern "C" fn(caller: *const c_void) -> f64,
+    /// `MPIX_Progress_set`
+    pub X_Progress_set: unsafe extern "C" fn(
+        caller: *const c_void,
+        comm: <A as Abi>::Comm,
+        policy: *const c_char,
+    ) -> c_int,
 }

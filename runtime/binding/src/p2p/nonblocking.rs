@@ -5,7 +5,7 @@ use super::message::{Incoming, Outgoing};
 use crate::arguments::{Call, Outcome, engine_error, on_comm, output};
 use crate::request::{Operation, SENT, State};
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
-use cohort_engine::signal::leave_behind;
+use cohort_engine::watch::leave_behind;
 use cohort_engine::{Claim, RequestRef, SendMode, Status};
 use core::ffi::{c_int, c_void};
 

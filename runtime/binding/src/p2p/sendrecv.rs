@@ -5,8 +5,8 @@ use crate::arguments::{Call, Outcome, engine_error, on_comm, output};
 use crate::request::State;
 use crate::status::neutral_status;
 use cohort_abi::{Abi, Count, Handle, Kind, Status, dynamic, neutral};
-use cohort_engine::signal::leave_behind;
 use cohort_engine::wait::{WaitKind, until};
+use cohort_engine::watch::leave_behind;
 use cohort_engine::{RequestRef, SendMode};
 use core::ffi::{c_int, c_void};
 

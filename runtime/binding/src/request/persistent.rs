@@ -6,7 +6,7 @@ use crate::coll::Repeated;
 use crate::p2p::{Incoming, Outgoing, Owners, post_buffered};
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
-use cohort_engine::signal::leave_behind;
+use cohort_engine::watch::leave_behind;
 use cohort_engine::{Claim, RequestRef, SendMode, Status};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};

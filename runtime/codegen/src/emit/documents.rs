@@ -27,7 +27,7 @@ pub fn functions(api: &Api, wiring: &Wiring) -> String {
         } else {
             "unsupported"
         };
-        let _ = writeln!(out, "| `MPI_{}` | {state} |", procedure.name);
+        let _ = writeln!(out, "| `{}` | {state} |", procedure.c_name());
     }
     out
 }

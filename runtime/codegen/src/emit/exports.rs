@@ -17,15 +17,16 @@ pub fn exports(api: &Api, abi: &str) -> String {
     for procedure in &api.procedures {
         let (parameters, arguments) = (rust_parameters(procedure), rust_arguments(procedure));
         let comma = if arguments.is_empty() { "" } else { ", " };
-        for prefix in ["MPI", "PMPI"] {
+        for prefix in ["", "P"] {
             let _ = writeln!(
                 out,
-                "\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}_{0}({parameters}){1} {{\n\
+                "\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}{2}({parameters}){1} {{\n\
                  let (caller, table) = ATTACHMENT.get();\n\
                  // SAFETY: the C caller keeps the contract of this procedure.\n\
                  unsafe {{ (table.{0})(caller{comma}{arguments}) }}\n}}",
                 procedure.name,
                 rust_return(procedure),
+                procedure.c_name(),
             );
         }
     }

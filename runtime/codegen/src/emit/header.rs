@@ -115,7 +115,7 @@ pub fn header(api: &Api, constants: &[Constant]) -> String {
             definition(constant)
         );
     }
-    for prefix in ["MPI", "PMPI"] {
+    for prefix in ["", "P"] {
         out += "\n";
         for procedure in api.procedures.iter().filter(|p| !p.removed) {
             prototype(&mut out, prefix, procedure);
@@ -221,8 +221,8 @@ fn prototype(out: &mut String, prefix: &str, procedure: &Procedure) {
     };
     let _ = writeln!(
         out,
-        "{} {prefix}_{}({parameters});",
+        "{} {prefix}{}({parameters});",
         procedure.returns.c(),
-        procedure.name
+        procedure.c_name()
     );
 }

@@ -21,9 +21,10 @@ pub fn table(api: &Api) -> String {
         let comma = if parameters.is_empty() { "" } else { ", " };
         let _ = writeln!(
             out,
-            "/// `MPI_{0}`\npub {0}: unsafe extern \"C\" fn(caller: *const c_void{comma}{parameters}){1},",
+            "/// `{2}`\npub {0}: unsafe extern \"C\" fn(caller: *const c_void{comma}{parameters}){1},",
             procedure.name,
             rust_return(procedure),
+            procedure.c_name(),
         );
     }
     out + "}\n"

@@ -104,7 +104,8 @@ fn stub(procedure: &Procedure) -> Result<String, String> {
     Ok(format!(
         "\npub unsafe extern \"C\" fn {name}<A: Abi>(caller: *const c_void{parameters}){} {{\n\
          // SAFETY: `caller` is the calling rank, by the contract of the table.\n\
-         unsafe {{ crate::unsupported::<A>(caller, \"MPI_{name}\") }}\n}}\n",
+         unsafe {{ crate::unsupported::<A>(caller, \"{}\") }}\n}}\n",
         rust_return(procedure),
+        procedure.c_name(),
     ))
 }

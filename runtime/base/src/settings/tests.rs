@@ -1,0 +1,76 @@
+extern crate std;
+use super::*;
+use std::string::ToString;
+
+fn read(entries: &[&str]) -> Result<Settings, Invalid> {
+    Settings::from_env(entries.iter().map(|entry| entry.as_bytes()))
+}
+
+#[test]
+fn defaults_of_the_table_are_the_defaults_of_the_struct() {
+    for row in TABLE {
+        let mut settings = Settings::DEFAULT;
+        if row.default != "RLIMIT_STACK" {
+            assert_eq!(
+                (row.set)(&mut settings, row.default),
+                Some(()),
+                "{}",
+                row.name
+            );
+        }
+        assert_eq!(settings, Settings::DEFAULT, "{}", row.name);
+    }
+}
+
+#[test]
+fn other_variables_are_passed_over() {
+    assert_eq!(
+        read(&["PATH=/bin", "NOEQUALS", "COHORTX=1"]).unwrap(),
+        Settings::DEFAULT
+    );
+}
+
+#[test]
+fn values_are_read() {
+    let settings = read(&["COHORT_PROGRESS=none", "COHORT_STACKSIZE=2M"]).unwrap();
+    assert_eq!(settings.progress, Progress::None);
+    assert_eq!(settings.stack_size, 2 << 20);
+}
+
+#[test]
+fn a_misspelt_name_gets_the_nearest_one() {
+    let message = read(&["COHORT_PROGRES=steal"]).unwrap_err().to_string();
+    assert!(
+        message.contains("did you mean COHORT_PROGRESS?"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_bad_value_names_the_valid_ones() {
+    for entry in [
+        "COHORT_PROGRESS=stael",
+        "COHORT_PROGRESS",
+        "COHORT_PROGRESS=",
+    ] {
+        let message = read(&[entry]).unwrap_err().to_string();
+        assert!(message.contains("steal, none, thread"), "{message}");
+    }
+    for entry in [
+        "COHORT_EAGER_MAX=-1",
+        "COHORT_EAGER_MAX=2G",
+        "COHORT_STACKSIZE=1K",
+    ] {
+        assert!(read(&[entry]).is_err(), "{entry}");
+    }
+    assert!(bytes("99999999999999999999G").is_none());
+}
+
+#[test]
+fn the_tuning_page_has_every_setting() {
+    let page = include_str!("../../../../docs/TUNING.md");
+    for row in TABLE {
+        let line = std::format!("| `{}` | {} | {} |", row.name, row.values, row.default);
+        assert!(page.contains(&line), "docs/TUNING.md lacks the row {line}");
+    }
+}

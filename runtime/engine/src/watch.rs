@@ -1,0 +1,86 @@
+//! Receives that a program leaves behind while it computes (scenario 3 of PEF).
+//!
+//! Policies that act for a computing rank want to know them: blocking receives, and those that find their
+//! message, need no help. A receive counts when it may take a message that is not sent eagerly.
+
+use crate::claim::Claim;
+use crate::helper;
+use crate::progress;
+use crate::rank::Rank;
+use crate::request::{Request, RequestRef};
+use cohort_base::sync::atomic::Ordering;
+use cohort_steal::policy::{Crew, RankThread};
+
+/// Whether, and how, a receive is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// Not.
+    No,
+    /// It is counted.
+    Counted,
+    /// It is counted, and has this place on the rank's board.
+    OnBoard(u8),
+}
+
+/// The program goes on and leaves this receive behind: if it is long and its message has not
+/// come, the policy watches for it. Other requests are passed over. Called with the claim under which it
+/// was started.
+#[inline]
+pub fn leave_behind(claim: &mut Claim<'_>, request: RequestRef) {
+    let rank = claim.rank();
+    if rank.node().policy().watches_receives() {
+        watch(rank.forever(), claim, request.as_ptr());
+    }
+}
+
+#[cold]
+fn watch(rank: &'static Rank, claim: &mut Claim<'_>, request: *mut Request) {
+    let policy = rank.node().policy();
+    // SAFETY: a request of the claimed rank that is not released.
+    unsafe {
+        let longest = (*request).layout().map_or(0, |layout| layout.bytes());
+        let is_eager = longest <= rank.node().settings().eager_max as u64;
+        if !(*request).is_posted || (*request).watch != Watch::No || is_eager {
+            return;
+        }
+        (*request).watch = Watch::Counted;
+        // Relaxed: written under the claim; others take it as a hint.
+        rank.watched().fetch_add(1, Ordering::Relaxed);
+        if policy.crew() == Crew::Helpers
+            && let Some(place) = helper::watch(claim, &(*request).want)
+        {
+            (*request).watch = Watch::OnBoard(place);
+            progress::pull_for(claim, None, request);
+            if !(*request).is_posted {
+                return;
+            }
+        }
+    }
+    if let Some(worker) = rank.crew_worker() {
+        worker.ensure(rank);
+    }
+    if policy.interrupts_receiver() {
+        rank.parasite().begin(rank);
+    }
+    if policy.rank_thread() == RankThread::PollsForRendezvous {
+        rank.sleeper().wake(rank.node().barriers());
+    }
+}
+
+/// A posted receive has left its queue.
+///
+/// # Safety
+/// `request` is a request of the claimed rank that is not released.
+#[inline]
+pub(crate) unsafe fn end(claim: &mut Claim<'_>, request: *mut Request) {
+    // SAFETY: the caller's promise.
+    let watch = unsafe { core::mem::replace(&mut (*request).watch, Watch::No) };
+    if watch == Watch::No {
+        return;
+    }
+    let rank = claim.rank();
+    rank.watched().fetch_sub(1, Ordering::Relaxed);
+    if let (Watch::OnBoard(place), Some(board)) = (watch, rank.board()) {
+        board.withdraw(place);
+    }
+}
