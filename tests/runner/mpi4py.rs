@@ -5,13 +5,16 @@ use crate::{Outcome, place, trial};
 use libtest_mimic::Trial;
 use serde::Deserialize;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Suite {
-    /// Rank counts that every group runs with.
+    /// Rank counts that every group runs with, under mpi4py's wheel (MPICH ABI).
     ranks: Vec<u32>,
+    /// The same under an mpi4py that our compiler wrapper built (MPI-5 ABI).
+    own_ranks: Vec<u32>,
     /// Time limit of one run.
     seconds: u64,
     group: Vec<Group>,
@@ -26,6 +29,35 @@ struct Suite {
 struct Group {
     name: String,
     modules: Vec<String>,
+}
+
+/// Which mpi4py runs.
+#[derive(Clone, Copy)]
+enum Build {
+    /// PyPI's wheel.
+    Wheel,
+    /// One that our `mpicc` built from our `mpi.h`.
+    Own,
+}
+
+impl Build {
+    /// Its place in a trial's name.
+    fn title(self) -> &'static str {
+        match self {
+            Self::Wheel => "mpi4py",
+            Self::Own => "mpi4py/own build",
+        }
+    }
+
+    /// Its interpreter.
+    fn python(self) -> Result<PathBuf, String> {
+        match self {
+            Self::Wheel => place::cached("mpi4py-venv/bin/python", "mpi4py"),
+            // The stamp is written when the build is complete.
+            Self::Own => place::cached("mpi4py-abi-venv/stamp", "mpi4py-abi")
+                .and_then(|_| place::cached("mpi4py-abi-venv/bin/python", "mpi4py-abi")),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -54,10 +86,14 @@ pub fn trials() -> Vec<Trial> {
     let layout = Arc::clone(&suite);
     let mut trials = vec![trial("mpi4py/layout".into(), move || layout.check())];
     for index in 0..suite.group.len() {
-        for &ranks in &suite.ranks {
+        let wheel = suite.ranks.iter().map(|&ranks| (Build::Wheel, ranks));
+        let own = suite.own_ranks.iter().map(|&ranks| (Build::Own, ranks));
+        for (build, ranks) in wheel.chain(own) {
             let suite = Arc::clone(&suite);
-            let name = format!("mpi4py/{}/{ranks}", suite.group[index].name);
-            trials.push(trial(name, move || suite.run(&suite.group[index], ranks)));
+            let name = format!("{}/{}/{ranks}", build.title(), suite.group[index].name);
+            trials.push(trial(name, move || {
+                suite.run(build, &suite.group[index], ranks)
+            }));
         }
     }
     trials
@@ -104,7 +140,7 @@ impl Suite {
         }
     }
 
-    fn run(&self, group: &Group, ranks: u32) -> Outcome {
+    fn run(&self, build: Build, group: &Group, ranks: u32) -> Outcome {
         let include = format!("^({})\\.py$", group.modules.join("|"));
         let skipped = self
             .skip
@@ -114,7 +150,7 @@ impl Suite {
         let ended = Program::new(place::built_file("pip-exec")?)
             .env("OPENBLAS_NUM_THREADS", "1")
             .args(["-n", &ranks.to_string()])
-            .arg(place::cached("mpi4py-venv/bin/python", "mpi4py")?)
+            .arg(build.python()?)
             .arg("-B")
             .arg(place::cached("mpi4py-src/test/main.py", "mpi4py-src")?)
             .args(["--no-builddir", "-i", &include])

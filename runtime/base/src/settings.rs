@@ -130,6 +130,8 @@ pub struct Settings {
     pub crew_placement: CrewPlacement,
     /// `COHORT_THREAD_PIN`.
     pub thread_pin: ThreadPin,
+    /// `COHORT_CHECK`: look for wrong arguments of MPI functions.
+    pub check: bool,
     /// `COHORT_STACKSIZE`, bytes; 0 means RLIMIT_STACK.
     pub stack_size: usize,
     /// `COHORT_STATS`: print the counters when the job ends.
@@ -156,6 +158,7 @@ impl Settings {
         helpers: 1,
         crew_placement: CrewPlacement::Machine,
         thread_pin: ThreadPin::Rank,
+        check: true,
         stack_size: 0,
         stats: false,
     };
@@ -203,6 +206,13 @@ pub struct Row {
 
 /// All settings, in alphabetical order.
 pub static TABLE: &[Row] = &[
+    Row {
+        name: "COHORT_CHECK",
+        values: "on, off",
+        default: "on",
+        help: "look for wrong arguments of MPI functions; off trusts the program",
+        set: |s, v| choose(v, &[("on", true), ("off", false)]).map(|x| s.check = x),
+    },
     Row {
         name: "COHORT_EAGER_MAX",
         values: "bytes, 0 to 1G (suffixes K, M, G)",

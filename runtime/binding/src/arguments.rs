@@ -81,10 +81,39 @@ impl<'a, A: Abi> Call<'a, A> {
             .objects()
             .datatype(handle)
             .map_err(|class| bad_datatype(self, handle, class))?;
-        match datatype.is_committed() {
+        match datatype.is_committed() || !self.checks() {
             true => Ok(datatype.layout.clone()),
             false => Err(self.blame(neutral::ERR_TYPE, format_args!("it is not committed"))),
         }
+    }
+
+    /// Whether arguments are checked that only a wrong program gets wrong (`COHORT_CHECK`).
+    #[inline]
+    pub fn checks(&self) -> bool {
+        self.rank().node().settings().check
+    }
+
+    /// Refuses a buffer that cannot hold data: `MPI_IN_PLACE`, or NULL for a type whose data
+    /// begins at the buffer's own address. (Other types may be relative to `MPI_BOTTOM`, NULL.)
+    ///
+    /// # Errors
+    /// `MPI_ERR_BUFFER`.
+    #[inline]
+    pub fn check_buffer(
+        &self,
+        buffer: *const c_void,
+        elements: i64,
+        datatype: &TypeRef,
+    ) -> Outcome<()> {
+        let address = buffer.addr();
+        let nowhere = address == 0 && elements > 0 && datatype.size() > 0 && datatype.is_dense();
+        let special = address == <A as Constants>::IN_PLACE;
+        if (nowhere || special) && self.checks() {
+            let name = if special { "MPI_IN_PLACE" } else { "NULL" };
+            let what = format_args!("the buffer of {elements} elements is {name}");
+            return Err(self.blame(neutral::ERR_BUFFER, what));
+        }
+        Ok(())
     }
 
     /// Remembers what is wrong with an argument, and returns `class`.
@@ -162,7 +191,10 @@ fn bad_comm<A: Abi>(call: &Call<'_, A>, handle: u32, class: i32) -> i32 {
             call.blame(class, format_args!("{stage}"))
         }
         (_, neutral::handle::COMM_NULL) => call.blame(class, format_args!("it is MPI_COMM_NULL")),
-        _ => class,
+        _ => call.blame(
+            class,
+            format_args!("the handle {handle:#x} stands for no communicator"),
+        ),
     }
 }
 
@@ -173,7 +205,10 @@ fn bad_datatype<A: Abi>(call: &Call<'_, A>, handle: u32, class: i32) -> i32 {
         neutral::handle::DATATYPE_NULL => {
             call.blame(class, format_args!("it is MPI_DATATYPE_NULL"))
         }
-        _ => call.blame(class, format_args!("the handle stands for no datatype")),
+        _ => call.blame(
+            class,
+            format_args!("the handle {handle:#x} stands for no datatype"),
+        ),
     }
 }
 

@@ -12,6 +12,6 @@ pub use buffered::{
     detach, flush, flush_buffers, forget_buffer, forget_departure, iflush, post_buffered,
     session_attach, session_detach, session_flush, session_iflush,
 };
-pub use message::{FROM_NOBODY, Incoming, Outgoing, check_buffer, source, wanted_tag};
+pub use message::{FROM_NOBODY, Incoming, Outgoing, source, wanted_tag};
 pub use nonblocking::{ibsend, irecv, irsend, isend, issend};
 pub use sendrecv::{isendrecv, isendrecv_replace, sendrecv, sendrecv_replace};

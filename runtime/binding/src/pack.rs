@@ -9,7 +9,6 @@ pub use external::{
 };
 
 use crate::arguments::{Outcome, on_comm, output};
-use crate::p2p::check_buffer;
 use cohort_abi::{Abi, Count, Integer, neutral};
 use cohort_engine::datatype::{self, Layout, TypeRef};
 use core::ffi::{c_int, c_void};
@@ -87,7 +86,7 @@ pub unsafe extern "C" fn pack<A: Abi, C: Count>(
         on_comm::<A>(caller, "MPI_Pack", comm, |call, _| {
             let elements = call.count(elements)?;
             let datatype = call.committed(datatype)?;
-            check_buffer::<A>(input, elements, &datatype)?;
+            call.check_buffer(input, elements, &datatype)?;
             let bytes = size_of(&datatype, elements)?;
             let target = packed(buffer, size, position, bytes)?;
             let layout = Layout::new(input.cast::<u8>().cast_mut(), elements as u64, &datatype);
@@ -116,7 +115,7 @@ pub unsafe extern "C" fn unpack<A: Abi, C: Count>(
         on_comm::<A>(caller, "MPI_Unpack", comm, |call, _| {
             let elements = call.count(elements)?;
             let datatype = call.committed(datatype)?;
-            check_buffer::<A>(target, elements, &datatype)?;
+            call.check_buffer(target, elements, &datatype)?;
             let bytes = size_of(&datatype, elements)?;
             let source = packed(buffer, size, position, bytes)?;
             let layout = Layout::new(target.cast(), elements as u64, &datatype);

@@ -1,7 +1,7 @@
 //! Probes and matched receives (MPI-4.1 section 3.8).
 
 use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm, on_process, output};
-use crate::p2p::{FROM_NOBODY, check_buffer, source, wanted_tag};
+use crate::p2p::{FROM_NOBODY, source, wanted_tag};
 use crate::request::{Operation, State};
 use crate::status::neutral_status;
 use cohort_abi::{Abi, Count, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
@@ -209,7 +209,7 @@ unsafe fn receive<A: Abi, C: Count>(
     output(message)?;
     let elements = call.count(elements)?;
     let datatype = call.committed(datatype)?;
-    check_buffer::<A>(buffer, elements, &datatype)?;
+    call.check_buffer(buffer, elements, &datatype)?;
     // SAFETY: the caller's contract.
     let handle = unsafe { (*message).neutral() };
     let null = A::Message::from_neutral(neutral::handle::MESSAGE_NULL);

@@ -9,6 +9,7 @@ mod requests;
 use crate::context::Process;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle, Mpi5, Table, neutral};
+use cohort_base::settings::Settings;
 use cohort_engine::Node;
 use cohort_object::errhandler::Errhandler;
 use core::ffi::{c_int, c_void};
@@ -30,7 +31,12 @@ struct Program {
 
 /// Runs `program` on `ranks` ranks of a node of their own. Errors are returned.
 fn run(ranks: u32, program: impl Fn(Program) + Sync) {
-    let node = Node::for_test(ranks);
+    run_with(Settings::DEFAULT, ranks, program);
+}
+
+/// The same with settings.
+fn run_with(settings: Settings, ranks: u32, program: impl Fn(Program) + Sync) {
+    let node = Node::for_test_with(ranks, settings);
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..ranks)
             .map(|rank| {

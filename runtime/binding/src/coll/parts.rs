@@ -2,7 +2,6 @@
 
 use crate::arguments::{Call, Outcome, counts, list};
 use crate::context::blame;
-use crate::p2p::check_buffer;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Count, Integer, neutral};
 use cohort_engine::EngineError;
@@ -71,7 +70,7 @@ impl Part {
     ) -> Outcome<Self> {
         let elements = call.count(elements)?;
         let datatype = call.committed(datatype)?;
-        check_buffer::<A>(buffer, elements, &datatype)?;
+        call.check_buffer(buffer, elements, &datatype)?;
         Ok(Self {
             base: buffer.cast::<u8>().cast_mut(),
             count: elements as u64,
@@ -145,7 +144,7 @@ impl Varying {
         let (counts, displacements) =
             unsafe { (counts(lengths, members)?, list(displacements, members)?) };
         let longest = counts.iter().copied().max().unwrap_or(0);
-        check_buffer::<A>(buffer, longest, &datatype)?;
+        call.check_buffer(buffer, longest, &datatype)?;
         Ok(Self {
             base: buffer.cast::<u8>().cast_mut(),
             counts,
@@ -234,7 +233,7 @@ impl Typed {
         }
         for ((&count, &start), datatype) in counts.iter().zip(&displacements).zip(&datatypes) {
             // Displacements may be addresses, relative to MPI_BOTTOM.
-            check_buffer::<A>(buffer.wrapping_byte_offset(start as isize), count, datatype)?;
+            call.check_buffer(buffer.wrapping_byte_offset(start as isize), count, datatype)?;
         }
         Ok(Self {
             base: buffer.cast::<u8>().cast_mut(),

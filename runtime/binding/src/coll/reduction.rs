@@ -5,7 +5,6 @@ use super::parts::{Part, failure, in_place, root};
 use crate::arguments::{Call, Outcome, counts, on_comm, on_process};
 use crate::intercomm::only_intra;
 use crate::op::BoundOp;
-use crate::p2p::check_buffer;
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::coll::inter::{Intergroup, Root};
 use cohort_engine::coll::{self, Reduction, Scan};
@@ -55,12 +54,12 @@ impl<A: Abi> Operands<A> {
             Role::Receiver => None,
             Role::Both if in_place::<A>(send_buffer) => None,
             _ => {
-                check_buffer::<A>(send_buffer, elements, &datatype)?;
+                call.check_buffer(send_buffer, elements, &datatype)?;
                 Some(send_buffer.cast())
             }
         };
         if role != Role::Contributor {
-            check_buffer::<A>(buffer, elements, &datatype)?;
+            call.check_buffer(buffer, elements, &datatype)?;
         }
         Ok(Self {
             input,

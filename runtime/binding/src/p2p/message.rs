@@ -2,7 +2,7 @@
 
 use crate::arguments::{Call, Comm, Outcome};
 use crate::context::blame;
-use cohort_abi::{Abi, Constants, Count, neutral};
+use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::datatype::{Layout, TypeRef, pack};
 use cohort_engine::{
     Claim, EngineError, Envelope, Peer, RequestRef, SendMode, Source, Status, Tag,
@@ -70,7 +70,7 @@ impl Outgoing {
                     .ok_or_else(|| bad_rank(comm, "destination", to))?,
             ),
         };
-        if tag < 0 {
+        if tag < 0 && call.checks() {
             return Err(bad_tag(comm, tag));
         }
         let envelope = Envelope {
@@ -264,25 +264,6 @@ fn data<A: Abi, C: Count>(
 ) -> Outcome<(u64, TypeRef)> {
     let elements = call.count(elements)?;
     let datatype = call.committed(datatype)?;
-    check_buffer::<A>(buffer, elements, &datatype)?;
+    call.check_buffer(buffer, elements, &datatype)?;
     Ok((elements as u64, datatype))
-}
-
-/// Refuses a buffer that cannot hold data: `MPI_IN_PLACE`, or NULL for a type whose data
-/// begins at the buffer's own address. (Other types may be relative to `MPI_BOTTOM`, NULL.)
-///
-/// # Errors
-/// `MPI_ERR_BUFFER`.
-#[inline]
-pub fn check_buffer<A: Abi>(
-    buffer: *const c_void,
-    elements: i64,
-    datatype: &TypeRef,
-) -> Outcome<()> {
-    let address = buffer.addr();
-    let nowhere = address == 0 && elements > 0 && datatype.size() > 0 && datatype.is_dense();
-    if nowhere || address == <A as Constants>::IN_PLACE {
-        return Err(neutral::ERR_BUFFER);
-    }
-    Ok(())
 }

@@ -6,7 +6,6 @@
 
 use super::{advance, packed, size_of};
 use crate::arguments::{Call, Outcome, count, on_process, output};
-use crate::p2p::check_buffer;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Count, Integer, neutral};
 use cohort_engine::datatype::{self, Basic, Layout, Type, TypeRef};
@@ -152,7 +151,7 @@ pub unsafe extern "C" fn pack<A: Abi, C: Count>(
     unsafe {
         on_process::<A>(caller, "MPI_Pack_external", |call| {
             let (elements, datatype) = check(call, representation, elements, datatype)?;
-            check_buffer::<A>(input, elements, &datatype)?;
+            call.check_buffer(input, elements, &datatype)?;
             let bytes = size_of(&datatype, elements)?;
             let target = packed(buffer, size, position, bytes)?;
             if bytes > 0 {
@@ -184,7 +183,7 @@ pub unsafe extern "C" fn unpack<A: Abi, C: Count>(
     unsafe {
         on_process::<A>(caller, "MPI_Unpack_external", |call| {
             let (elements, datatype) = check(call, representation, elements, datatype)?;
-            check_buffer::<A>(output, elements, &datatype)?;
+            call.check_buffer(output, elements, &datatype)?;
             let bytes = size_of(&datatype, elements)?;
             let source = packed(buffer, size, position, bytes)?;
             if bytes > 0 {

@@ -1,6 +1,6 @@
 //! Communicators without waiting, sessions, and whom errors reach.
 
-use super::{Comm, Program, Request, TABLE, int, mpi, null_request, run, status, world};
+use super::{Comm, Program, Request, TABLE, int, mpi, null_request, run, run_with, status, world};
 use crate::context::{Process, blame};
 use alloc::string::{String, ToString};
 use cohort_abi::{Abi, Handle, Mpi5, neutral};
@@ -263,4 +263,27 @@ fn the_tool_interface_opens_and_closes() {
         assert_eq!(mpi!(program, T_finalize), neutral::SUCCESS);
         assert_eq!(mpi!(program, T_finalize), neutral::T_ERR_NOT_INITIALIZED);
     });
+}
+
+#[test]
+fn a_trusted_program_may_send_what_it_did_not_commit() {
+    for check in [true, false] {
+        let settings = settings::Settings {
+            check,
+            ..settings::Settings::DEFAULT
+        };
+        run_with(settings, 1, |program| {
+            let mut pair = int();
+            assert_eq!(mpi!(program, Type_contiguous, 2, int(), &mut pair), 0);
+            let (sent, own) = ([3, 4], Comm::from_neutral(neutral::handle::COMM_SELF));
+            let code = mpi!(program, Send, (&raw const sent).cast(), 1, pair, 0, 5, own);
+            assert_eq!(code == neutral::ERR_TYPE, check);
+            if !check {
+                let (mut got, mut status) = ([0; 2], status());
+                let buffer = (&raw mut got).cast();
+                let code = mpi!(program, Recv, buffer, 2, int(), 0, 5, own, &mut status);
+                assert_eq!((code, got), (neutral::SUCCESS, sent));
+            }
+        });
+    }
 }
