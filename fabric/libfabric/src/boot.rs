@@ -99,18 +99,23 @@ unsafe fn open(request: &Request) -> Result<Open, String> {
     let job = Arc::new(Job::new(request.node, request.job, homes));
     let shared = request.shared_address_space != 0;
     let descriptors = shared.then(|| share(request)).transpose()?;
+    let system = |error| format!("the network cannot be opened: {error}");
     let mut inner = Vec::with_capacity(own_ranks.len());
     for rank in own_ranks {
         let opened = with_shelf(descriptors.as_ref(), || {
             Endpoint::open(&library, &provider, Arc::clone(&job), rank)
         });
-        let (endpoint, shelf) = opened.map_err(|problem| {
+        let (endpoint, mut shelf) = opened.map_err(|problem| {
             format!(
                 "the network {} on {} is not usable: {problem}; COHORT_NET_PROVIDER and \
                  COHORT_NET_INTERFACE choose another",
                 provider.name, provider.interface
             )
         })?;
+        if let Some(descriptors) = &descriptors {
+            let owner = inner.len();
+            shelf.set_owner(descriptors, owner).map_err(system)?;
+        }
         inner.push(Inner { endpoint, shelf });
     }
     let format = provider.information.get().addr_format;
@@ -122,7 +127,6 @@ unsafe fn open(request: &Request) -> Result<Open, String> {
     };
     let queue = |inner: &Inner| inner.endpoint.wait_descriptor();
     let queues: Vec<Option<i32>> = inner.iter().map(queue).collect();
-    let system = |error| format!("the network cannot be opened: {error}");
     let watch = with_shelf(descriptors.as_ref(), || Watch::open(&queues)).map_err(system)?;
     if let Some(descriptors) = &descriptors {
         descriptors.set_sample(watch.0.descriptor());

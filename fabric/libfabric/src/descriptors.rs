@@ -9,6 +9,7 @@
 //!   process holds them. Endpoints share no libfabric object, so a call uses those of its own list only.
 //! * **Mirroring.** Before a call, the caller takes what it lacks from a process that has it: `pidfd_getfd`, then `dup3` to
 //!   the same number; and closes what others have closed. One comparison if nothing has changed.
+//! * **Handing over.** What a thief makes it also sends to the endpoint's owner ([`mailbox`]), so that it outlives the thief.
 //! * **Closing.** Who closes a descriptor takes it out of the endpoint's epoll sets and shuts a socket down, so
 //!   copies that still exist elsewhere keep nothing alive; its number is used again when all copies are gone.
 //!
@@ -18,6 +19,7 @@
 //! calls for others are refused as a thief's ([`Refused::Busy`](cohort_fabric::Refused::Busy)): the owner makes them.
 
 pub mod hooks;
+mod mailbox;
 pub mod shelf;
 
 use libc::{c_int, c_long};

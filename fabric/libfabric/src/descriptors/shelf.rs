@@ -1,5 +1,7 @@
 //! The descriptors of one endpoint, and who holds them.
 
+use super::hooks::listen;
+use super::mailbox::Mailbox;
 use super::{Descriptors, close, exists, place};
 use cohort_fabric::interpose::{Action, Kind};
 
@@ -14,6 +16,8 @@ struct Entry {
     closed: bool,
     /// Calls that handed data to it.
     sends: u32,
+    /// Tells it from earlier ones of the same number.
+    mark: u32,
 }
 
 /// The descriptors of one endpoint. Used under its lock.
@@ -26,6 +30,8 @@ pub struct Shelf {
     seen: Vec<u32>,
     /// A call was withheld since the owner's last one.
     withheld: bool,
+    /// The process of the endpoint's own rank, and where it gets what thieves make.
+    owner: Option<(usize, Mailbox)>,
 }
 
 impl Shelf {
@@ -37,6 +43,34 @@ impl Shelf {
             changes: 1,
             seen: vec![0; processes],
             withheld: false,
+            owner: None,
+        }
+    }
+
+    /// Makes the mailbox of a process, the endpoint's owner, whose descriptors are the first of the shelf. To be called
+    /// by the root.
+    ///
+    /// # Errors
+    /// There are no more descriptors.
+    pub fn set_owner(&mut self, descriptors: &Descriptors, owner: usize) -> std::io::Result<()> {
+        let root = descriptors.root();
+        let mailbox = listen(descriptors, self, root, false, Mailbox::open)?;
+        self.owner = Some((owner, mailbox));
+        Ok(())
+    }
+
+    /// Takes what thieves have sent to the owner, who calls this.
+    fn empty_mailbox(&mut self, mailbox: Mailbox, owner: usize) {
+        while let Some((number, mark, copy)) = mailbox.take() {
+            let mut entries = self.entries.iter_mut();
+            let entry = entries.find(|entry| entry.number == number && entry.mark == mark);
+            if let Some(entry) = entry
+                && !entry.closed
+                && !entry.holders[owner]
+            {
+                entry.holders[owner] = place(copy, number).is_ok();
+            }
+            close(copy);
         }
     }
 
@@ -49,6 +83,11 @@ impl Shelf {
         }
         let able = descriptors.is_able(process);
         let first_time = self.seen[process] == 0;
+        if let Some((owner, mailbox)) = self.owner
+            && owner == process
+        {
+            self.empty_mailbox(mailbox, owner);
+        }
         let mut complete = true;
         for entry in &mut self.entries {
             if entry.closed {
@@ -121,7 +160,14 @@ impl Shelf {
             holders,
             closed: false,
             sends: 0,
+            mark: self.changes,
         });
+        if let Some((owner, mailbox)) = self.owner
+            && owner != process
+            && descriptors.root() != process
+        {
+            mailbox.post(number, self.changes);
+        }
         self.change(process);
         number
     }

@@ -74,7 +74,7 @@ pub fn wait_for_done(counter: &AtomicU32, value: u32) {
 }
 
 /// Lets another task run.
-fn give_way() {
+pub fn give_way() {
     // SAFETY: no condition.
     unsafe {
         let mut result = libc::SYS_sched_yield;
