@@ -19,6 +19,7 @@ mod python;
 mod spawn;
 mod text;
 mod topology;
+mod watch;
 
 pub use options::{Options, Request, Section};
 

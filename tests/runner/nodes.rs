@@ -1,5 +1,6 @@
 //! Jobs of several nodes: process managers, programs and suites across nodes, and the network's faults.
 
+mod faults;
 mod hosts;
 mod managers;
 
@@ -7,5 +8,7 @@ use libtest_mimic::Trial;
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
-    managers::trials()
+    let mut trials = managers::trials();
+    trials.extend(faults::trials());
+    trials
 }

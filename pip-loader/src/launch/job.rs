@@ -146,9 +146,12 @@ impl<'a> Job<'a> {
     /// Waits for the end of the job and returns its exit status.
     #[must_use]
     pub fn wait(mut self) -> i32 {
-        while !self.alive.is_empty() {
+        while !self.alive.is_empty() || self.is_awaited() {
             self.sleep();
             self.take_signals();
+            if let Some(status) = self.membership.news() {
+                self.begin_ending(status);
+            }
             self.serve();
             if let Some(pump) = &mut self.spawner.pump {
                 pump.pass();
@@ -164,6 +167,11 @@ impl<'a> Job<'a> {
         }
         self.spawner.node.report();
         self.ending.map_or(0, |ending| ending.status)
+    }
+
+    /// Whether other nodes still run that need this one to pass failures on.
+    fn is_awaited(&self) -> bool {
+        self.ending.is_none() && self.membership.watch().is_needed()
     }
 
     /// Sleeps until a signal, output or a deadline.
@@ -187,10 +195,11 @@ impl<'a> Job<'a> {
             let pump = unsafe { BorrowedFd::borrow_raw(pump.descriptor()) };
             sources.push(PollFd::new(pump, PollFlags::POLLIN));
         }
+        let input = |descriptor| PollFd::new(descriptor, PollFlags::POLLIN);
         if let Some(server) = &self.spawner.server {
-            let input = |descriptor| PollFd::new(descriptor, PollFlags::POLLIN);
             sources.extend(server.descriptors().map(input));
         }
+        sources.extend(self.membership.watch().descriptors().map(input));
         // An interrupted wait is followed by another round of looking.
         let _ = poll(&mut sources, limit);
     }

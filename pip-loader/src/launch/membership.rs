@@ -1,6 +1,7 @@
 //! This node's part in a job: the process manager that started it, the other nodes, and
 //! the network that joins them.
 
+use super::watch::{News, Watch};
 use super::{Refusal, say};
 use cohort_base::boot::Home;
 use cohort_manager::meeting::{Card, Numbering, World, meet};
@@ -19,6 +20,7 @@ pub struct Membership {
     manager: Option<Box<dyn Manager>>,
     world: World,
     network: Option<Network>,
+    watch: Watch,
 }
 
 impl Membership {
@@ -32,6 +34,7 @@ impl Membership {
             manager: manager.map_err(refuse)?,
             world: World::alone(Card::default()),
             network: None,
+            watch: Watch::default(),
         })
     }
 
@@ -56,10 +59,21 @@ impl Membership {
         let mut card = Card::of_this_machine(ranks as u32, numbering)
             .map_err(|error| Refusal::new(format!("no random numbers: {error}")))?;
         card.isolated = isolated;
+        if let Place {
+            index: 0,
+            count: 2..,
+        } = self.place()
+        {
+            (self.watch, card.watch) = Watch::listen();
+        }
         self.world = match &mut self.manager {
             Some(manager) => meet(manager.as_mut(), &card).map_err(refuse)?,
             None => World::alone(card),
         };
+        self.watch.begin(&self.world);
+        if let Some(manager) = &mut self.manager {
+            manager.fence().map_err(refuse)?;
+        }
         Ok(())
     }
 
@@ -119,13 +133,37 @@ impl Membership {
         }
     }
 
-    /// Tells the manager how this node's part has ended: a failure ends the whole job.
+    /// The connections by which nodes notice each other's end.
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// What has happened to other nodes: the status to end this one with, after saying why, if
+    /// one has failed.
+    pub fn news(&mut self) -> Option<i32> {
+        let news = self.watch.news();
+        let lost = news.iter().filter_map(|news| match news {
+            News::Lost(node) => Some(node),
+            News::Failed(_) => None,
+        });
+        for node in lost {
+            let host = self.world.host(*node);
+            say(format_args!("node {node} ({host}) is gone"));
+        }
+        news.first().map(|news| match news {
+            News::Lost(_) => 1,
+            News::Failed(status) => *status,
+        })
+    }
+
+    /// Tells the other nodes and the manager how this node's part has ended: a failure ends the whole job.
     /// Call when no rank runs.
     pub fn leave(&mut self, status: i32) {
         if let Some(network) = self.network.take() {
             // SAFETY: no rank runs, by the caller's word, and the root uses no network.
             unsafe { network.close() };
         }
+        self.watch.tell(status);
         let Some(mut manager) = self.manager.take() else {
             return;
         };

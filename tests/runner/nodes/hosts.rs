@@ -169,6 +169,30 @@ impl Hosts {
         let pip_exec = place::built_file("pip-exec")?;
         Ok(self.mpiexec()?.arg(pip_exec).args(["-n", ranks]))
     }
+
+    /// Switches the network interface of a host.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn set_link(&self, host: u32, state: &str) -> Result<(), String> {
+        let own = self.namespace(&host.to_string());
+        ip(&["-n", &own, "link", "set", "eth0", state])
+    }
+
+    /// Lets what a host sends be late or lost, in the words of `tc`'s netem.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn disturb(&self, host: u32, how: &[&str]) -> Result<(), String> {
+        let own = self.namespace(&host.to_string());
+        let words = ["-n", &own, "qdisc", "add", "dev", "eth0", "root", "netem"];
+        command("tc", words.iter().chain(how))
+    }
+
+    /// Processes of a host.
+    pub fn processes(&self, host: u32) -> Vec<i32> {
+        pids(&self.namespace(&host.to_string()))
+    }
 }
 
 impl Drop for Hosts {
