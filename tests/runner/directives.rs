@@ -12,6 +12,7 @@
 //! | `stderr`       | text that standard error contains (may repeat)    | none             |
 //! | `differential` | `mpich`: the same output lines under MPICH        | none             |
 //! | `timeout`      | seconds                                           | `30`             |
+//! | `nodes`        | `no`: not on several nodes, which needs a reason beside it | `yes`    |
 //! | `alone`        | `yes`: no other program runs beside it            | `no`             |
 //! | `libs`         | further arguments of the compiler                 | none             |
 //!
@@ -84,6 +85,7 @@ pub struct Directives {
     pub seconds: u64,
     pub alone: bool,
     pub libs: Vec<String>,
+    pub nodes: bool,
 }
 
 impl Default for Directives {
@@ -101,6 +103,7 @@ impl Default for Directives {
             seconds: 30,
             alone: false,
             libs: Vec::new(),
+            nodes: true,
         }
     }
 }
@@ -145,6 +148,7 @@ impl Directives {
             "differential" => self.differential = !one_of(list(value)?, &["mpich"])?.is_empty(),
             "timeout" => self.seconds = number(value)?,
             "alone" => self.alone = one_of(list(value)?, &["yes", "no"])? == ["yes"],
+            "nodes" => self.nodes = one_of(list(value)?, &["yes", "no"])? == ["yes"],
             "libs" => self.libs = value.split_whitespace().map(String::from).collect(),
             _ => return Err("no such key".into()),
         }

@@ -3,6 +3,7 @@
 mod faults;
 mod hosts;
 mod managers;
+mod programs;
 
 use libtest_mimic::Trial;
 
@@ -10,5 +11,6 @@ use libtest_mimic::Trial;
 pub fn trials() -> Vec<Trial> {
     let mut trials = managers::trials();
     trials.extend(faults::trials());
+    trials.extend(programs::trials());
     trials
 }

@@ -88,7 +88,8 @@ pub fn source(name: &str) -> PathBuf {
     place::root().join("tests/programs/c").join(name)
 }
 
-fn sources() -> Vec<PathBuf> {
+/// All programs of `tests/programs/c`.
+pub fn sources() -> Vec<PathBuf> {
     let folder = source("");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
         .into_iter()
@@ -100,7 +101,8 @@ fn sources() -> Vec<PathBuf> {
     paths
 }
 
-fn stem(path: &Path) -> String {
+/// A program's name.
+pub fn stem(path: &Path) -> String {
     path.file_stem()
         .unwrap_or_default()
         .to_string_lossy()
@@ -163,16 +165,8 @@ impl Source {
             .args(&directives.args)
             .seconds(directives.seconds)
             .alone(directives.alone)
-            .run()?
-            .expect_code(directives.exit)?;
-        for (stream, texts) in [
-            (&ended.stdout, &directives.stdout),
-            (&ended.stderr, &directives.stderr),
-        ] {
-            if let Some(text) = texts.iter().find(|text| !stream.contains(text.as_str())) {
-                return Err(ended.failure(&format!("expected the output to contain {text:?}")));
-            }
-        }
+            .run()?;
+        let ended = as_promised(ended, directives)?;
         if directives.differential {
             let reference = self.reference(variant.ranks)?;
             if sorted_lines(&ended) != reference {
@@ -199,6 +193,23 @@ impl Source {
         };
         reference.entry(ranks).or_insert_with(run).clone()
     }
+}
+
+/// What the directives say of exit code and output.
+///
+/// # Errors
+/// When it is otherwise.
+pub fn as_promised(ended: Ended, directives: &Directives) -> Result<Ended, String> {
+    let ended = ended.expect_code(directives.exit)?;
+    for (stream, texts) in [
+        (&ended.stdout, &directives.stdout),
+        (&ended.stderr, &directives.stderr),
+    ] {
+        if let Some(text) = texts.iter().find(|text| !stream.contains(text.as_str())) {
+            return Err(ended.failure(&format!("expected the output to contain {text:?}")));
+        }
+    }
+    Ok(ended)
 }
 
 fn sorted_lines(ended: &Ended) -> Vec<String> {

@@ -1,0 +1,98 @@
+//! Programs across nodes: those of `tests/programs/c`, mpi4py's suite, programs that do without
+//! `pip-exec` or cannot share an address space.
+
+use super::hosts::{Hosts, namespaces_work};
+use crate::command::Program;
+use crate::directives::{Abi, Directives};
+use crate::{Outcome, place, programs, trial};
+use libtest_mimic::Trial;
+use std::path::{Path, PathBuf};
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        trial("nodes/random traffic".into(), || random_traffic(&[])),
+        trial("nodes/random traffic over a bad network".into(), || {
+            random_traffic(&["delay", "2ms", "1ms", "loss", "1%"])
+        }),
+        trial("nodes/mpiexec without pip-exec".into(), without_pip_exec),
+        trial("nodes/isolated ranks".into(), isolated),
+    ];
+    for source in programs::sources() {
+        // What cannot be read is reported by the trials of one node.
+        if let Ok(directives) = Directives::read(&source)
+            && let Some(ranks) = layout(&directives)
+        {
+            let name = format!("nodes/c/{}", programs::stem(&source));
+            trials.push(trial(name, move || program(&source, &directives, ranks)));
+        }
+    }
+    trials
+}
+
+/// The ranks of each of two nodes, by the numbers of ranks that a program runs with.
+fn layout(directives: &Directives) -> Option<&'static str> {
+    let layouts = [(4, "2"), (3, "2,1"), (2, "1")];
+    let fitting = |(ranks, _): &(u32, &str)| directives.nodes && directives.ranks.contains(ranks);
+    layouts.into_iter().find(fitting).map(|(_, each)| each)
+}
+
+fn compiled(source: &Path, directives: &Directives) -> Result<PathBuf, String> {
+    let abi = directives.abis.first().copied().unwrap_or(Abi::Mpi5);
+    let name = format!("nodes-{}", programs::stem(source));
+    programs::compile_as(&name, source, abi, &directives.libs)
+}
+
+fn program(source: &Path, directives: &Directives, ranks: &str) -> Outcome {
+    let hosts = Hosts::new(2)?;
+    let ended = hosts
+        .pip_exec(ranks)?
+        .arg(compiled(source, directives)?)
+        .args(&directives.args)
+        .seconds(directives.seconds * 2)
+        .alone(directives.alone)
+        .run()?;
+    programs::as_promised(ended, directives).map(drop)
+}
+
+/// Messages of random sizes between random ranks, each byte verified.
+fn random_traffic(disturbance: &[&str]) -> Outcome {
+    let hosts = Hosts::new(3)?;
+    let source = programs::source("stress64.c");
+    let name = format!("nodes-traffic{}", disturbance.len());
+    let executable = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
+    if namespaces_work() && !disturbance.is_empty() {
+        for host in 0..3 {
+            hosts.disturb(host, disturbance)?;
+        }
+    }
+    let job = hosts.pip_exec("2,1,3")?.arg(executable).arg("7");
+    job.seconds(120).run()?.expect_code(0)?;
+    Ok(())
+}
+
+fn ring(name: &str) -> Result<PathBuf, String> {
+    programs::compile_as(name, &programs::source("ring.c"), Abi::Mpi5, &[])
+}
+
+fn without_pip_exec() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    let job = hosts
+        .mpiexec()?
+        .args(["-n", "4", "-ppn", "2"])
+        .arg(ring("nodes-alone")?);
+    job.run()?
+        .expect_code(0)?
+        .expect_text("the token counts 6")?;
+    Ok(())
+}
+
+fn isolated() -> Outcome {
+    let job = Program::new(place::built_file("pip-exec")?)
+        .args(["--isolate", "-n", "3"])
+        .arg(ring("nodes-isolated")?);
+    job.run()?
+        .expect_code(0)?
+        .expect_text("the token counts 3")?;
+    Ok(())
+}
