@@ -5,6 +5,7 @@ mod hosts;
 mod managers;
 mod programs;
 
+pub use hosts::Hosts;
 use libtest_mimic::Trial;
 
 /// The trials of this module.

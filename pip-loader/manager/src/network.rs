@@ -24,7 +24,10 @@ pub struct Wishes {
 impl Wishes {
     /// Reads the wishes with `variable`.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let text = |name| variable(name).and_then(|value| CString::new(value).ok());
+        let text = |name| {
+            let value = variable(name).filter(|value| value != "auto")?;
+            CString::new(value).ok()
+        };
         Self {
             provider: text("COHORT_NET_PROVIDER"),
             interface: text("COHORT_NET_INTERFACE"),
@@ -188,6 +191,7 @@ mod tests {
     fn wishes_are_read() {
         let wishes = Wishes::read(|name| match name {
             "COHORT_NET_PROVIDER" => Some("tcp".to_owned()),
+            "COHORT_NET_INTERFACE" => Some("auto".to_owned()),
             "COHORT_NET_NOTIFY" => Some("defer".to_owned()),
             _ => None,
         });

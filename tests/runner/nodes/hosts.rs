@@ -141,14 +141,14 @@ impl Hosts {
         }
     }
 
-    /// Hydra's `mpiexec` on the first host, with the options that start one process on each. What it shall
-    /// start is still to be added.
+    /// Hydra's `mpiexec` on the first host, with the options that start so many processes on each. What it
+    /// shall start is still to be added.
     ///
     /// # Errors
     /// It has not been fetched.
-    pub fn mpiexec(&self) -> Result<Program, String> {
+    pub fn mpiexec(&self, each: u32) -> Result<Program, String> {
         let addresses: Vec<String> = (0..self.count).map(|host| self.address(host)).collect();
-        let count = self.count.to_string();
+        let (each, all) = (each.to_string(), (each * self.count).to_string());
         let mpiexec = place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?;
         let interface = match namespaces_work() {
             true => "eth0",
@@ -158,7 +158,7 @@ impl Hosts {
             .program(0, mpiexec)
             .args(["-iface", interface, "-launcher", "ssh", "-launcher-exec"])
             .arg(&self.launcher)
-            .args(["-hosts", &addresses.join(","), "-ppn", "1", "-n", &count]))
+            .args(["-hosts", &addresses.join(","), "-ppn", &each, "-n", &all]))
     }
 
     /// [`Hosts::mpiexec`] with one `pip-exec` on each host; `ranks` is what its `-n` takes.
@@ -167,7 +167,7 @@ impl Hosts {
     /// Something has not been built or fetched.
     pub fn pip_exec(&self, ranks: &str) -> Result<Program, String> {
         let pip_exec = place::built_file("pip-exec")?;
-        Ok(self.mpiexec()?.arg(pip_exec).args(["-n", ranks]))
+        Ok(self.mpiexec(1)?.arg(pip_exec).args(["-n", ranks]))
     }
 
     /// Switches the network interface of a host.

@@ -63,7 +63,12 @@ fn random_traffic(disturbance: &[&str]) -> Outcome {
     let executable = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
     if namespaces_work() && !disturbance.is_empty() {
         for host in 0..3 {
-            hosts.disturb(host, disturbance)?;
+            match hosts.disturb(host, disturbance) {
+                Err(reason) if reason.contains("qdisc kind is unknown") => {
+                    eprintln!("nodes: this kernel has no netem: the network is as good as ever");
+                }
+                result => result?,
+            }
         }
     }
     let job = hosts.pip_exec("2,1,3")?.arg(executable).arg("7");
@@ -77,10 +82,7 @@ fn ring(name: &str) -> Result<PathBuf, String> {
 
 fn without_pip_exec() -> Outcome {
     let hosts = Hosts::new(2)?;
-    let job = hosts
-        .mpiexec()?
-        .args(["-n", "4", "-ppn", "2"])
-        .arg(ring("nodes-alone")?);
+    let job = hosts.mpiexec(2)?.arg(ring("nodes-alone")?);
     job.run()?
         .expect_code(0)?
         .expect_text("the token counts 6")?;
