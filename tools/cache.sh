@@ -45,9 +45,11 @@ system() {
     install_packages "${missing[@]}"
 }
 
-# Debian programs that tests run: a debugger, and a Python that is linked to fixed addresses.
+# Debian programs that tests run: a debugger, a Python that is linked to fixed addresses, and what makes
+# network namespaces.
 judges() {
     local missing=()
+    command -v ip >/dev/null && command -v tc >/dev/null || missing+=(iproute2)
     command -v gdb >/dev/null || missing+=(gdb)
     [ -x /usr/bin/python3 ] || missing+=(python3)
     ldconfig -p | grep -q 'libpython3\.11\.so\.1' || missing+=(libpython3.11)

@@ -1,6 +1,8 @@
 // Dup, split, create and free: separate contexts, ranks by key, no leak over many rounds.
 //# ranks: 1 2 4 8
 //# progress: steal, none
+//# nodes: no
+// (It takes all of the world to share one node's memory.)
 #include "check.h"
 
 static void contexts_do_not_mix(void) {

@@ -3,6 +3,8 @@
 //# ranks: 1 2 3
 //# progress: steal, none
 //# libs: -lpthread
+//# nodes: no
+// (Partitioned messages between nodes report MPI_ERR_UNSUPPORTED_OPERATION so far.)
 #include "check.h"
 #include <pthread.h>
 enum { PARTITIONS = 8, EACH = 3000, TOTAL = PARTITIONS * EACH, ROUNDS = 5, THREADS = 4 };

@@ -18,6 +18,10 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/mpiexec without pip-exec".into(), without_pip_exec),
         trial("nodes/isolated ranks".into(), isolated),
     ];
+    for ranks in [2, 4] {
+        let name = format!("nodes/IMB-MPI1/{ranks}");
+        trials.push(trial(name, move || intel_benchmarks("IMB-MPI1", ranks)));
+    }
     for source in programs::sources() {
         // What cannot be read is reported by the trials of one node.
         if let Ok(directives) = Directives::read(&source)
@@ -96,5 +100,19 @@ fn isolated() -> Outcome {
     job.run()?
         .expect_code(0)?
         .expect_text("the token counts 3")?;
+    Ok(())
+}
+
+/// The Intel MPI Benchmarks have fixed addresses, so each rank is a process of its own.
+fn intel_benchmarks(name: &str, ranks: u32) -> Outcome {
+    Program::new(place::built_file("pip-exec")?)
+        .args(["-n", &ranks.to_string()])
+        .arg(place::cached(&format!("impi-venv/bin/{name}"), "impi")?)
+        .args(["-iter", "5", "-msglog", "12", "-npmin", &ranks.to_string()])
+        .seconds(240)
+        .run()?
+        .expect_code(0)?
+        .expect_text("is not position-independent")?
+        .expect_text("All processes entering MPI_Finalize")?;
     Ok(())
 }
