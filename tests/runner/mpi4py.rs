@@ -1,6 +1,7 @@
 //! mpi4py's own test suite, laid out by `tests/suites/mpi4py.toml`.
 
 use crate::command::Program;
+use crate::nodes::Hosts;
 use crate::{Outcome, place, trial};
 use libtest_mimic::Trial;
 use serde::Deserialize;
@@ -15,6 +16,8 @@ struct Suite {
     ranks: Vec<u32>,
     /// The same under an mpi4py that our compiler wrapper built (MPI-5 ABI).
     own_ranks: Vec<u32>,
+    /// Ranks of each node, for jobs of several nodes.
+    nodes: Vec<Vec<u32>>,
     /// Time limit of one run.
     seconds: u64,
     group: Vec<Group>,
@@ -29,6 +32,9 @@ struct Suite {
 struct Group {
     name: String,
     modules: Vec<String>,
+    /// Whether it also runs on several nodes.
+    #[serde(default)]
+    across_nodes: bool,
 }
 
 /// Which mpi4py runs.
@@ -92,8 +98,17 @@ pub fn trials() -> Vec<Trial> {
             let suite = Arc::clone(&suite);
             let name = format!("{}/{}/{ranks}", build.title(), suite.group[index].name);
             trials.push(trial(name, move || {
-                suite.run(build, &suite.group[index], ranks)
+                suite.run_on_one(build, &suite.group[index], ranks)
             }));
+        }
+        let across = suite.group[index].across_nodes;
+        for layout in 0..suite.nodes.len() * usize::from(across) {
+            let suite = Arc::clone(&suite);
+            let each: Vec<String> = suite.nodes[layout].iter().map(u32::to_string).collect();
+            let group = &suite.group[index].name;
+            let name = format!("nodes/mpi4py/{group}/{}", each.join("+"));
+            let run = move || suite.run_on_several(&suite.group[index], &suite.nodes[layout]);
+            trials.push(trial(name, run));
         }
     }
     trials
@@ -140,16 +155,28 @@ impl Suite {
         }
     }
 
-    fn run(&self, build: Build, group: &Group, ranks: u32) -> Outcome {
+    fn run_on_one(&self, build: Build, group: &Group, ranks: u32) -> Outcome {
+        let launcher =
+            Program::new(place::built_file("pip-exec")?).args(["-n", &ranks.to_string()]);
+        self.run(launcher, build, group, ranks)
+    }
+
+    fn run_on_several(&self, group: &Group, each: &[u32]) -> Outcome {
+        let hosts = Hosts::new(each.len() as u32)?;
+        let counts: Vec<String> = each.iter().map(u32::to_string).collect();
+        let launcher = hosts.pip_exec(&counts.join(","))?;
+        self.run(launcher, Build::Wheel, group, each.iter().sum())
+    }
+
+    fn run(&self, launcher: Program, build: Build, group: &Group, ranks: u32) -> Outcome {
         let include = format!("^({})\\.py$", group.modules.join("|"));
         let skipped = self
             .skip
             .iter()
             .filter(|skip| skip.ranks.is_empty() || skip.ranks.contains(&ranks))
             .flat_map(|skip| ["-x", skip.pattern.as_str()]);
-        let ended = Program::new(place::built_file("pip-exec")?)
+        let ended = launcher
             .env("OPENBLAS_NUM_THREADS", "1")
-            .args(["-n", &ranks.to_string()])
             .arg(build.python()?)
             .arg("-B")
             .arg(place::cached("mpi4py-src/test/main.py", "mpi4py-src")?)
