@@ -4,6 +4,7 @@
 //! inbound rings and the producing ends of its outbound ones, and its heap. Owners get one
 //! by [`Rank::enter`], thieves by [`Rank::try_steal`]; nobody waits while holding a stolen one.
 
+use crate::coll::wide::{IN_SCRIPTS, Running};
 use crate::list::List;
 use crate::matching::{Posted, Unexpected};
 use crate::net::{Link, NetState};
@@ -33,6 +34,8 @@ pub(crate) struct State {
     pub(crate) offers: List<Request, IN_OWNED>,
     /// Nonblocking collectives with steps left.
     pub(crate) schedules: List<Request, IN_OWNED>,
+    /// Nonblocking collectives among nodes.
+    pub(crate) scripts: List<Running, IN_SCRIPTS>,
     /// Requests that were released before they were complete.
     pub(crate) released: List<Request, IN_OWNED>,
     /// Started partitioned receives whose senders are not known.
@@ -59,6 +62,7 @@ impl State {
             jobs: List::EMPTY,
             offers: List::EMPTY,
             schedules: List::EMPTY,
+            scripts: List::EMPTY,
             released: List::EMPTY,
             awaiting: List::EMPTY,
             receivers_waited_for: 0,

@@ -69,6 +69,8 @@ impl Status {
     pub const SUCCESS: i32 = 0;
     /// `MPI_ERR_TRUNCATE`: the message was longer than the buffer; its beginning was delivered.
     pub const TRUNCATE: i32 = 15;
+    /// `MPI_ERR_NO_MEM`.
+    pub const NO_MEMORY: i32 = 39;
     /// `MPI_ANY_SOURCE`.
     pub const ANY_SOURCE: i32 = -1;
     /// `MPI_ANY_TAG`.

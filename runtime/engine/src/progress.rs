@@ -6,6 +6,7 @@
 
 use crate::claim::Claim;
 use crate::coll::schedule::{self, ScheduleRef};
+use crate::coll::wide::{self, ScriptRef};
 use crate::matching::Stored;
 use crate::net;
 use crate::node::Node;
@@ -50,6 +51,8 @@ pub(crate) enum Work {
     Message(JobRef),
     /// A nonblocking collective.
     Collective(ScheduleRef),
+    /// One among nodes, for its owner alone.
+    Script(ScriptRef),
 }
 
 impl Work {
@@ -58,6 +61,10 @@ impl Work {
         match self {
             Self::Message(job) => job.work(pieces),
             Self::Collective(schedule) => schedule.work(pieces),
+            Self::Script(script) => {
+                script.work();
+                0
+            }
         }
     }
 
@@ -65,7 +72,7 @@ impl Work {
     pub(crate) fn is_of_a_waiting_sender(&self) -> bool {
         match self {
             Self::Message(job) => job.sender_is_in_call(),
-            Self::Collective(_) => false,
+            Self::Collective(_) | Self::Script(_) => false,
         }
     }
 }
@@ -250,12 +257,20 @@ pub(crate) unsafe fn pull_for(claim: &mut Claim<'_>, from: Option<Peer>, request
 }
 
 /// Work that only the claimed rank itself, or its polling thread, looks for: that of its own sends and,
-/// for the owner, of collectives with a user's operation.
+/// for the owner, of collectives among nodes and of those with a user's operation.
 pub(crate) fn own_work(claim: &mut Claim<'_>, by_owner: bool) -> Option<Work> {
     if let Some(job) = job_of_own_send(claim) {
         return Some(Work::Message(job));
     }
-    if !by_owner || claim.state().schedules.first().is_null() {
+    if !by_owner {
+        return None;
+    }
+    if !claim.state().scripts.first().is_null()
+        && let Some(script) = wide::next(claim)
+    {
+        return Some(Work::Script(script));
+    }
+    if claim.state().schedules.first().is_null() {
         return None;
     }
     schedule::next(claim, true).map(Work::Collective)

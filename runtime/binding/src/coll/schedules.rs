@@ -73,16 +73,12 @@ enum Arguments<A: Abi> {
 
 /// Refuses communicators that have the blocking forms only.
 fn has_schedules<A: Abi>(call: &Call<'_, A>, comm: &Comm) -> Outcome<()> {
-    let what = match (comm.is_inter(), comm.collective().is_within_node()) {
-        (true, _) => "of an intercommunicator",
-        (_, false) => "among nodes",
-        _ => return Ok(()),
-    };
+    if !comm.is_inter() {
+        return Ok(());
+    }
     let class = neutral::ERR_UNSUPPORTED_OPERATION;
-    Err(call.blame(
-        class,
-        format_args!("collectives {what} are blocking ones only"),
-    ))
+    let what = "collectives of an intercommunicator are blocking ones only";
+    Err(call.blame(class, format_args!("{what}")))
 }
 
 /// Arguments whose ABI does not matter any more.

@@ -51,7 +51,7 @@ pub(crate) mod schedule;
 mod shared;
 #[cfg(test)]
 mod tests;
-mod wide;
+pub(crate) mod wide;
 
 pub use allgather::allgather;
 pub use alltoall::alltoall;
@@ -85,12 +85,6 @@ pub struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// Whether all members live on one node, as nonblocking collectives need it so far.
-    #[must_use]
-    pub fn is_within_node(&self) -> bool {
-        self.shared.spread().is_none()
-    }
-
     fn size(&self) -> usize {
         self.world.len()
     }

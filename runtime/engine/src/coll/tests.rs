@@ -28,7 +28,7 @@ pub(super) fn on_ranks<R: Send>(size: u32, work: impl Fn(&Group<'_>) -> R + Sync
 /// Some ways to place `size` ranks on nodes: blocks of different lengths, and mixed up.
 fn placements(size: u32) -> Vec<Vec<Vec<u32>>> {
     match size {
-        0 | 1 | 17.. => vec![],
+        0 | 1 | 9.. => vec![],
         2 => vec![vec![vec![1], vec![0]]],
         _ => {
             let (third, end) = (size / 3, size - 1);

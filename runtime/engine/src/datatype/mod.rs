@@ -32,6 +32,7 @@ pub use construct::{
     struct_, vector,
 };
 pub use contents::{Combiner, Contents, CountForm};
+pub(crate) use predefined::predefined_type;
 pub use predefined::{predefined, predefined_all, value_index};
 pub use signature::Signature;
 pub use transfer::{Layout, copy, pack, unpack};

@@ -118,9 +118,13 @@ static INDEX: [u8; 256] = {
 /// for values that name no datatype.
 #[must_use]
 pub fn predefined(handle: u32) -> Option<TypeRef> {
+    predefined_type(handle).map(TypeRef::of_static)
+}
+
+/// The predefined datatype of a handle itself.
+pub(crate) fn predefined_type(handle: u32) -> Option<&'static Type> {
     let slot = *INDEX.get(handle.checked_sub(HANDLE_PAGE)? as usize)?;
-    let datatype = PREDEFINED.get(usize::from(slot).checked_sub(1)?)?;
-    Some(TypeRef::of_static(datatype))
+    PREDEFINED.get(usize::from(slot).checked_sub(1)?)
 }
 
 /// All predefined datatypes, in the order of their handles.

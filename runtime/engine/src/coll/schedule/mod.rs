@@ -23,6 +23,7 @@ mod copies;
 mod plan;
 mod step;
 
+use super::wide::Station;
 use super::{Call, Group};
 use crate::EngineError;
 use crate::claim::Claim;
@@ -78,12 +79,16 @@ impl fmt::Debug for Part {
 /// Begins the operation: the next one of the group's nonblocking collectives at this member.
 ///
 /// # Safety
-/// The members live on one node. All that `call` refers to, and the buffers, live until the
-/// request is complete; the request is not released before.
+/// All that `call` refers to, and the buffers, live until the request is complete; the request is not
+/// released before.
 ///
 /// # Errors
 /// No memory, or a predefined operation that does not take the type; then the member has not taken part.
 pub unsafe fn start(group: &Group<'_>, call: &Call<'_>) -> Result<RequestRef, EngineError> {
+    if let Some(spread) = group.shared.spread() {
+        // SAFETY: the caller's conditions.
+        return unsafe { Station::next(group, spread).start(call) };
+    }
     let place = Place {
         first: group.shared.schedules(),
         cursor: group.shared.cursor(group.me),
@@ -97,7 +102,48 @@ pub unsafe fn start(group: &Group<'_>, call: &Call<'_>) -> Result<RequestRef, En
 /// A persistent collective: all its starts meet in a chain of their own, so that members may
 /// start several such operations in any order.
 #[derive(Debug)]
-pub struct Repeated {
+pub struct Repeated(Form);
+
+#[derive(Debug)]
+enum Form {
+    WithinNode(Chain),
+    AcrossNodes(Station),
+}
+
+impl Repeated {
+    /// Begins a persistent operation: the members' nonblocking collectives and persistent ones meet in the order
+    /// in which they are begun.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn open(group: &Group<'_>) -> Result<Self, EngineError> {
+        Ok(Self(match group.shared.spread() {
+            Some(spread) => Form::AcrossNodes(Station::next(group, spread)),
+            None => Form::WithinNode(Chain::open(group)?),
+        }))
+    }
+
+    /// Starts the operation once.
+    ///
+    /// # Safety
+    /// As for [`start`]; the previous start is complete.
+    ///
+    /// # Errors
+    /// As [`start`].
+    pub unsafe fn start(&self, call: &Call<'_>) -> Result<RequestRef, EngineError> {
+        // SAFETY: the caller's conditions.
+        unsafe {
+            match &self.0 {
+                Form::WithinNode(chain) => chain.start(call),
+                Form::AcrossNodes(station) => station.start(call),
+            }
+        }
+    }
+}
+
+/// A persistent collective within a node.
+#[derive(Debug)]
+struct Chain {
     rank: &'static Rank,
     anchor: NonNull<Schedule>,
     cursor: AtomicPtr<Schedule>,
@@ -106,15 +152,10 @@ pub struct Repeated {
 }
 
 // SAFETY: meetings are shared; the cursor is the owner's.
-unsafe impl Send for Repeated {}
+unsafe impl Send for Chain {}
 
-impl Repeated {
-    /// Begins a persistent operation: the members' nonblocking collectives and persistent ones meet in the order
-    /// in which they are begun. The members live on one node.
-    ///
-    /// # Errors
-    /// No memory.
-    pub fn open(group: &Group<'_>) -> Result<Self, EngineError> {
+impl Chain {
+    fn open(group: &Group<'_>) -> Result<Self, EngineError> {
         let size = group.world.len() as u32;
         let place = Place {
             first: group.shared.schedules(),
@@ -136,14 +177,9 @@ impl Repeated {
         })
     }
 
-    /// Starts the operation once.
-    ///
     /// # Safety
-    /// As for [`start`]; the previous start is complete.
-    ///
-    /// # Errors
-    /// As [`start`].
-    pub unsafe fn start(&self, call: &Call<'_>) -> Result<RequestRef, EngineError> {
+    /// As for [`Repeated::start`].
+    unsafe fn start(&self, call: &Call<'_>) -> Result<RequestRef, EngineError> {
         let place = Place {
             // SAFETY: our reference.
             first: unsafe { self.anchor.as_ref() }.branch(),
@@ -156,7 +192,7 @@ impl Repeated {
     }
 }
 
-impl Drop for Repeated {
+impl Drop for Chain {
     fn drop(&mut self) {
         release_cursor(&self.cursor);
         // SAFETY: our reference.

@@ -2,7 +2,7 @@
 //! finish in any order, and need no second call of their members.
 
 use super::data::{Random, double};
-use super::on_node;
+use super::{on_node, on_nodes, placements};
 use crate::coll::{Blocks, Call, Group, Reduction, Repeated, Scan, run, start};
 use crate::datatype::{Layout, TypeRef};
 use crate::node::Node;
@@ -87,6 +87,16 @@ impl Trial {
             receive: (0..room).map(|at| value(at) + 0.1).collect(),
             datatype: double(),
         }
+    }
+
+    /// The same with operands whose sum does not depend on the order: among nodes the blocking forms
+    /// may fold in another one.
+    fn exact(mut self) -> Self {
+        self.by_user = false;
+        for value in self.send.iter_mut().chain(&mut self.receive) {
+            *value = value.floor();
+        }
+        self
     }
 
     fn layout(&self, base: *const f64, member: usize) -> Layout<'_> {
@@ -240,6 +250,54 @@ fn several_at_once_agree_with_the_blocking_form_bit_for_bit() {
                 }
                 for (trial, expected) in trials.iter().zip(&expected) {
                     assert!(&trial.result(group.me) == expected, "kind {}", trial.kind);
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn among_nodes_too_several_at_once_and_persistent_ones_in_any_order() {
+    for placement in [2, 3, 5, 8].into_iter().flat_map(placements) {
+        on_nodes(&placement, |group| {
+            let (me, size) = (group.me, group.world.len() as u32);
+            for round in 0..15 {
+                let new = |seed| Trial::new(seed, me, size).exact();
+                let seeds = 4 * round + 1..4 * round + 5;
+                let trials: Vec<_> = seeds.clone().map(new).collect();
+                let operations: Vec<_> = (0..2)
+                    .map(|_| Repeated::open(group).expect("an operation"))
+                    .collect();
+                let begin = |at: usize| {
+                    let call = trials[at].call(me);
+                    // SAFETY: live buffers, here and below, until the requests are complete.
+                    unsafe {
+                        match operations.get(at) {
+                            Some(operation) => operation.start(&call),
+                            None => start(group, &call),
+                        }
+                    }
+                };
+                let first = me as usize % 2;
+                let order = [first, 1 - first, 2, 3];
+                let mut requests: Vec<_> = order
+                    .iter()
+                    .map(|&at| Some(begin(at).expect("nonblocking")))
+                    .collect();
+                let expected: Vec<_> = seeds
+                    .map(|seed| {
+                        let trial = new(seed);
+                        // SAFETY: as above.
+                        unsafe { run(group, &trial.call(me)) }.expect("blocking");
+                        trial.result(me)
+                    })
+                    .collect();
+                for step in 0..4 {
+                    let at = (step + me as usize + round as usize) % 4;
+                    finish(group, requests[at].take().expect("each once"));
+                }
+                for (trial, expected) in trials.iter().zip(&expected) {
+                    assert!(&trial.result(me) == expected, "kind {}", trial.kind);
                 }
             }
         });

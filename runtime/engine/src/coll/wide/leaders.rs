@@ -19,7 +19,10 @@ pub(in crate::coll) fn barrier(group: &Group<'_>, spread: &Spread) -> Result<(),
     let leaders = spread.leaders(0);
     coll::barrier(&inner)?;
     if leaders[spread.here()] == group.me() {
-        meet(group, Line::of(&leaders, spread.here()))?;
+        let mut script = Script::new(group, None);
+        meet(&mut script, Line::of(&leaders, spread.here()));
+        // SAFETY: messages without data.
+        unsafe { script.run()? };
     }
     coll::barrier(&inner)
 }
@@ -65,8 +68,11 @@ pub(in crate::coll) unsafe fn allreduce(
     call: &Reduction<'_>,
 ) -> Result<(), EngineError> {
     if !folds_by_node(call.op, spread) {
+        let mut script = Script::new(group, Some(*folder));
+        let everyone = script.everyone();
+        reducing::allreduce(&mut script, everyone, folder, call)?;
         // SAFETY: the caller's promise.
-        return unsafe { reducing::allreduce(group, Line::all(group), folder, call) };
+        return unsafe { script.run() };
     }
     let inner = spread.inner(group);
     let leaders = spread.leaders(0);
@@ -80,7 +86,9 @@ pub(in crate::coll) unsafe fn allreduce(
                 input: None,
                 ..*call
             };
-            outcome = reducing::allreduce(group, line, folder, &in_place);
+            let mut script = Script::new(group, Some(*folder));
+            reducing::allreduce(&mut script, line, folder, &in_place)?;
+            outcome = script.run();
         }
         outcome.and(coll::bcast(
             &inner,
@@ -102,9 +110,11 @@ pub(in crate::coll) unsafe fn reduce(
     root: usize,
 ) -> Result<(), EngineError> {
     if !folds_by_node(call.op, spread) {
-        let line = Line::all(group);
+        let mut script = Script::new(group, Some(*folder));
+        let everyone = script.everyone();
+        reducing::reduce(&mut script, everyone, folder, call, root)?;
         // SAFETY: the caller's promise.
-        return unsafe { reducing::reduce(group, line, folder, call, root) };
+        return unsafe { script.run() };
     }
     let leaders = spread.leaders(root);
     let leader = leaders[spread.here()];
@@ -127,6 +137,8 @@ pub(in crate::coll) unsafe fn reduce(
             ..here
         };
         let line = Line::of(&leaders, spread.here());
-        reducing::reduce(group, line, folder, &in_place, spread.home(root))
+        let mut script = Script::new(group, Some(*folder));
+        reducing::reduce(&mut script, line, folder, &in_place, spread.home(root))?;
+        script.run()
     }
 }

@@ -8,17 +8,21 @@
 //! | `spread` | which members live where |
 //! | `script` | stages and who runs them |
 //! | `moving`, `reducing` | scripts in which members speak for themselves |
+//! | `running` | nonblocking and persistent forms: scripts that their owner goes on with in its other calls |
 //! | `leaders` | one member of each node speaks for all of them |
 
 mod leaders;
 mod moving;
 mod reducing;
+mod running;
 mod script;
 mod spread;
 
 pub(super) use leaders::{allreduce, barrier, bcast, reduce};
 pub(super) use moving::{allgather, alltoall, gather, scatter};
 pub(super) use reducing::{reduce_scatter, scan};
+pub(super) use running::Station;
+pub(crate) use running::{IN_SCRIPTS, Running, ScriptRef, next};
 pub(super) use spread::Spread;
 
 use super::Group;

@@ -1,16 +1,14 @@
 //! Collectives that move data.
 
-use super::script::{self, Line};
+use super::script::{Line, byte};
 use super::{Group, Script};
 use crate::EngineError;
 use crate::coll::Blocks;
 use crate::datatype::Layout;
 
-/// Barrier by dissemination: after step *k* a member knows of 2^*k* others.
-pub(super) fn meet(group: &Group<'_>, line: Line<'_>) -> Result<(), EngineError> {
-    let byte = script::byte();
-    let nothing = Layout::new(core::ptr::null_mut(), 0, &byte);
-    let mut script = Script::new(group, None);
+/// Steps of a barrier by dissemination: after step *k* a member of the line knows of 2^*k* others.
+pub(super) fn meet(script: &mut Script<'_>, line: Line<'_>) {
+    let nothing = Layout::new(core::ptr::null_mut(), 0, byte());
     let Line { me, size, .. } = line;
     let mut distance = 1;
     while distance < size {
@@ -19,8 +17,6 @@ pub(super) fn meet(group: &Group<'_>, line: Line<'_>) -> Result<(), EngineError>
         script.wait();
         distance *= 2;
     }
-    // SAFETY: messages without data.
-    unsafe { script.run() }
 }
 
 /// Steps that bring the buffer of the member at place `root` to all of a line, along a binomial tree.
@@ -61,6 +57,18 @@ pub(in crate::coll) unsafe fn gather(
     root: usize,
 ) -> Result<(), EngineError> {
     let mut script = Script::new(group, None);
+    collect(&mut script, send, receive, root);
+    // SAFETY: the caller's promise.
+    unsafe { script.run() }
+}
+
+/// Steps that bring each member's block to the root.
+pub(super) fn collect<'a>(
+    script: &mut Script<'a>,
+    send: Option<Layout<'a>>,
+    receive: Option<Blocks<'a>>,
+    root: usize,
+) {
     let (me, size) = script.place();
     match (receive.filter(|_| me == root), send) {
         (Some(receive), send) => {
@@ -74,8 +82,6 @@ pub(in crate::coll) unsafe fn gather(
         (None, Some(send)) => script.send(root, send),
         (None, None) => {}
     }
-    // SAFETY: the caller's promise.
-    unsafe { script.run() }
 }
 
 /// Scatter: the root sends to everybody.
@@ -126,6 +132,13 @@ pub(in crate::coll) unsafe fn allgather(
     receive: Blocks<'_>,
 ) -> Result<(), EngineError> {
     let mut script = Script::new(group, None);
+    tell_everyone(&mut script, send, receive);
+    // SAFETY: the caller's promise.
+    unsafe { script.run() }
+}
+
+/// Steps that bring each member's block to all others.
+pub(super) fn tell_everyone<'a>(script: &mut Script<'a>, send: Layout<'a>, receive: Blocks<'a>) {
     let (me, size) = script.place();
     for distance in 1..size {
         let from = (me + size - distance) % size;
@@ -134,8 +147,6 @@ pub(in crate::coll) unsafe fn allgather(
     for distance in 1..size {
         script.send((me + distance) % size, send);
     }
-    // SAFETY: the caller's promise.
-    unsafe { script.run() }
 }
 
 /// All-to-all: everybody sends to everybody.
@@ -148,6 +159,13 @@ pub(in crate::coll) unsafe fn alltoall(
     receive: Blocks<'_>,
 ) -> Result<(), EngineError> {
     let mut script = Script::new(group, None);
+    tell_each(&mut script, send, receive);
+    // SAFETY: the caller's promise.
+    unsafe { script.run() }
+}
+
+/// Steps that bring each member a block of its own from all others.
+pub(super) fn tell_each<'a>(script: &mut Script<'a>, send: Blocks<'a>, receive: Blocks<'a>) {
     let (me, size) = script.place();
     for distance in 1..size {
         let from = (me + size - distance) % size;
@@ -157,6 +175,4 @@ pub(in crate::coll) unsafe fn alltoall(
         let to = (me + distance) % size;
         script.send(to, send.block(to));
     }
-    // SAFETY: the caller's promise.
-    unsafe { script.run() }
 }

@@ -1,12 +1,11 @@
 //! Collectives that fold operands, always in rank order.
 
-use super::moving::{deal_out, pass_on};
+use super::moving::pass_on;
 use super::script::Line;
 use super::{Group, Script};
 use crate::EngineError;
 use crate::coll::fold::Folder;
-use crate::coll::{Blocks, Reduction, Scan};
-use alloc::vec::Vec;
+use crate::coll::{Reduction, Scan};
 
 /// Steps that fold everybody's operands at the first of a line, along a binomial tree of neighbours. Returns
 /// where the result is there; elsewhere that memory is of no use.
@@ -44,20 +43,19 @@ pub(super) fn fold_at_first<'a>(
     Ok(sum)
 }
 
-/// Reduce among a line: folded at its first member, and sent on to the one at place `root`.
+/// Steps of a reduce among a line: folded at its first member, and sent on to the one at place `root`.
 ///
-/// # Safety
-/// As [`reduce`](crate::coll::reduce).
-pub(super) unsafe fn reduce(
-    group: &Group<'_>,
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(super) fn reduce<'a>(
+    script: &mut Script<'a>,
     line: Line<'_>,
-    folder: &Folder<'_>,
-    call: &Reduction<'_>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
     root: usize,
 ) -> Result<(), EngineError> {
-    let mut script = Script::new(group, Some(*folder));
     let count = call.count;
-    let sum = fold_at_first(&mut script, line, folder, call.operand(), count)?;
+    let sum = fold_at_first(script, line, folder, call.operand(), count)?;
     let (sum, output) = (folder.layout(sum, count), folder.layout(call.output, count));
     match (line.me, root) {
         (0, 0) => script.copy(sum, output),
@@ -65,32 +63,29 @@ pub(super) unsafe fn reduce(
         (me, _) if me == root => script.receive(line.at(0), output),
         _ => {}
     }
-    // SAFETY: the caller's promise.
-    unsafe { script.run() }
+    Ok(())
 }
 
-/// Allreduce among a line: folded at its first member, and broadcast.
+/// Steps of an allreduce among a line: folded at its first member, and broadcast.
 ///
-/// # Safety
-/// As [`allreduce`](crate::coll::allreduce).
-pub(super) unsafe fn allreduce(
-    group: &Group<'_>,
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(super) fn allreduce<'a>(
+    script: &mut Script<'a>,
     line: Line<'_>,
-    folder: &Folder<'_>,
-    call: &Reduction<'_>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
 ) -> Result<(), EngineError> {
-    let mut script = Script::new(group, Some(*folder));
     let output = folder.layout(call.output, call.count);
-    let sum = fold_at_first(&mut script, line, folder, call.operand(), call.count)?;
+    let sum = fold_at_first(script, line, folder, call.operand(), call.count)?;
     if line.me == 0 {
         script.copy(folder.layout(sum, call.count), output);
     }
-    pass_on(&mut script, line, output, 0);
-    // SAFETY: the caller's promise.
-    unsafe { script.run() }
+    pass_on(script, line, output, 0);
+    Ok(())
 }
 
-/// Reduce-scatter: folded at member 0, and scattered.
+/// Reduce-scatter.
 ///
 /// # Safety
 /// As [`reduce_scatter`](crate::coll::reduce_scatter).
@@ -100,31 +95,41 @@ pub(in crate::coll) unsafe fn reduce_scatter(
     call: &Reduction<'_>,
     counts: &[i64],
 ) -> Result<(), EngineError> {
-    let total: i64 = counts.iter().sum();
-    let starts: Vec<i64> = counts
-        .iter()
-        .scan(0, |next, count| {
-            Some(core::mem::replace(next, *next + count))
-        })
-        .collect();
     let mut script = Script::new(group, Some(*folder));
-    let line = Line::all(group);
-    let sum = fold_at_first(&mut script, line, folder, call.operand(), total as u64)?;
-    let blocks = Blocks::Varying {
-        base: sum,
-        counts,
-        displacements: &starts,
-        datatype: call.datatype,
-    };
-    let mine = counts[group.me()] as u64;
-    let output = folder.layout(call.output, mine);
-    deal_out(&mut script, Some(blocks), Some(output), 0);
+    fold_and_deal_out(&mut script, folder, call, counts)?;
     // SAFETY: the caller's promise.
     unsafe { script.run() }
 }
 
-/// Scan and exscan: in step *k* a member learns the fold of the 2^*k* operands that end 2^*k* members before
-/// its own.
+/// Steps of a reduce-scatter: folded at member 0, and scattered.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(super) fn fold_and_deal_out<'a>(
+    script: &mut Script<'a>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    counts: &[i64],
+) -> Result<(), EngineError> {
+    let total: i64 = counts.iter().sum();
+    let (me, size) = script.place();
+    let line = script.everyone();
+    let sum = fold_at_first(script, line, folder, call.operand(), total as u64)?;
+    let output = folder.layout(call.output, counts[me] as u64);
+    if me != 0 {
+        script.receive(0, output);
+        return Ok(());
+    }
+    let mut start = counts[0] as u64;
+    for (member, &count) in (1..size).zip(&counts[1..]) {
+        script.send(member, folder.layout(folder.at(sum, start), count as u64));
+        start += count as u64;
+    }
+    script.copy(folder.layout(sum, counts[0] as u64), output);
+    Ok(())
+}
+
+/// Scan and exscan.
 ///
 /// # Safety
 /// As [`scan`](crate::coll::scan).
@@ -135,6 +140,22 @@ pub(in crate::coll) unsafe fn scan(
     kind: Scan,
 ) -> Result<(), EngineError> {
     let mut script = Script::new(group, Some(*folder));
+    prefixes(&mut script, folder, call, kind)?;
+    // SAFETY: the caller's promise.
+    unsafe { script.run() }
+}
+
+/// Steps of a scan: in step *k* a member learns the fold of the 2^*k* operands that end 2^*k* members before
+/// its own.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(super) fn prefixes<'a>(
+    script: &mut Script<'a>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    kind: Scan,
+) -> Result<(), EngineError> {
     let (me, size) = script.place();
     let count = call.count;
     let layout = |base: *mut u8| folder.layout(base, count);
@@ -166,6 +187,5 @@ pub(in crate::coll) unsafe fn scan(
         }
         distance *= 2;
     }
-    // SAFETY: the caller's promise.
-    unsafe { script.run() }
+    Ok(())
 }

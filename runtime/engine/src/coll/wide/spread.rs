@@ -6,6 +6,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_base::Peer;
+use cohort_base::sync::atomic::{AtomicU32, Ordering};
 
 /// Where the members of a communicator live that spans nodes, as one of these nodes sees it. Nodes
 /// are numbered in the order of their first members, so all nodes number them alike.
@@ -20,6 +21,8 @@ pub(in crate::coll) struct Spread {
     local: Vec<Peer>,
     /// What this node's members share.
     inner: Box<CommShared>,
+    /// Nonblocking collectives that each of them has begun.
+    begun: Vec<AtomicU32>,
 }
 
 impl Spread {
@@ -52,6 +55,7 @@ impl Spread {
             .iter()
             .map(|&member| members[member as usize])
             .collect();
+        let begun = local.iter().map(|_| AtomicU32::new(0)).collect();
         let inner = CommShared::within_node(node, context, local.len() as u32);
         Some(Self {
             nodes,
@@ -59,7 +63,14 @@ impl Spread {
             here,
             local,
             inner: Box::new(inner),
+            begun,
         })
+    }
+
+    /// The number of a member's next nonblocking collective, the same at all members.
+    pub(in crate::coll) fn begin(&self, group: &Group<'_>) -> u32 {
+        // Relaxed: one thread of the member at a time is here, as MPI demands.
+        self.begun[self.place_here(group.me()) as usize].fetch_add(1, Ordering::Relaxed)
     }
 
     /// Members on this node.
