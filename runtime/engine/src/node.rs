@@ -69,13 +69,14 @@ impl Node {
             boot.world_ranks.saturating_sub(size),
         )?;
         let policy = policy(settings.progress);
-        let crew_size = match policy.crew() {
+        let crew_size = settings.ghosts.max(settings.helpers);
+        let crew_running = match policy.crew() {
             Crew::None => 0,
             Crew::Ghosts => settings.ghosts,
             Crew::Helpers => settings.helpers,
         };
         let crowded = match settings.wait {
-            WaitMode::Auto => size + crew_size > boot.cpus,
+            WaitMode::Auto => size + crew_running > boot.cpus,
             WaitMode::Spin => false,
             WaitMode::Park => true,
         };
@@ -242,11 +243,8 @@ impl Node {
 
     /// Wakes one sleeping worker, preferably near `near`; says whether there was one.
     pub(crate) fn wake_worker(&self, near: LocalRank) -> bool {
-        if self.policy.crew() == Crew::Ghosts {
+        if self.rank(near).policy().crew() == Crew::Ghosts {
             return self.rank(near).wake_crew();
-        }
-        if !self.policy.may_steal() {
-            return false;
         }
         let Some(worker) = self.idle().pick(near) else {
             return false;
@@ -261,12 +259,12 @@ impl Node {
         self.crew
     }
 
-    /// Which dedicated worker serves a rank; 0 if there is none.
-    pub(crate) fn crew_number_for(&self, rank: LocalRank) -> u32 {
-        let workers = self.crew.len() as u32;
-        if workers == 0 {
-            return 0;
-        }
+    /// Which of the dedicated workers of a kind serves a rank.
+    pub(crate) fn crew_number_for(&self, rank: LocalRank, crew: Crew) -> u32 {
+        let workers = match crew {
+            Crew::Ghosts => self.settings.ghosts,
+            Crew::None | Crew::Helpers => self.settings.helpers,
+        };
         let placement = self.settings.crew_placement;
         crew::number_for(rank, self.size, workers, placement, |id| self.numa_of(id))
     }
@@ -293,14 +291,9 @@ impl Node {
         (0..self.size).any(|rank| i64::from(self.cpu_of(rank)) == i64::from(place.cpu))
     }
 
-    /// A rank begins or ends a wait. Counted only where the policy asks [`Node::rests`].
-    #[inline]
-    pub(crate) fn count_waiting(&self, begins: bool) {
-        if self.policy.rests_while_somebody_waits() {
-            // Relaxed: a hint. Wrapping: the end takes back what the beginning added.
-            let change = if begins { 1 } else { u32::MAX };
-            self.waiting.fetch_add(change, Ordering::Relaxed);
-        }
+    /// Ranks that wait, as far as their policies want them counted.
+    pub(crate) fn waiting(&self) -> &AtomicU32 {
+        &self.waiting
     }
 
     /// Whether timers and dedicated workers rest now, because a rank waits and steals.
@@ -409,19 +402,6 @@ impl Memory {
         })
     }
 
-    /// The board of the next rank, if the node has helpers.
-    ///
-    /// # Safety
-    /// The mapping is real.
-    unsafe fn board(&mut self, node: &Node) -> Option<&'static Board> {
-        let board = self.boards.take(1);
-        // SAFETY: the room is ours, and lives as long as the node.
-        (node.policy.crew() == Crew::Helpers).then(|| unsafe {
-            board.write(Board::new());
-            &*board
-        })
-    }
-
     /// The parts of the next rank.
     ///
     /// # Safety
@@ -441,7 +421,7 @@ impl Memory {
                 victims: self.victims.take(count),
                 worker_room: self.workers.take(1),
                 counters: Counters::new(core::slice::from_raw_parts(self.hits.take(count), count)),
-                board: self.board(node),
+                board_room: self.boards.take(1),
                 accepted: self.accepted.take(count),
             }
         }

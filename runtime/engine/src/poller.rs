@@ -19,7 +19,7 @@ use core::ffi::c_void;
 
 /// Starts the thread that the policy gives the rank, if any.
 pub(crate) fn start(rank: &'static Rank) {
-    if rank.node().policy().rank_thread() != RankThread::None {
+    if rank.policy().rank_thread() != RankThread::None {
         // SAFETY: `run` takes a rank, and looks at `must_stop` in every turn.
         unsafe { rank.thread().start(run, rank) };
     }
@@ -48,7 +48,7 @@ unsafe extern "C" fn run(rank: *const c_void) {
     if rank.node().settings().thread_pin == ThreadPin::Spare {
         go_to_spare_cpus(rank);
     }
-    match rank.node().policy().rank_thread() {
+    match rank.policy().rank_thread() {
         RankThread::None => {}
         RankThread::Polls => poll_while(rank, || true),
         RankThread::PollsForRendezvous => {

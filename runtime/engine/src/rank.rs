@@ -12,13 +12,16 @@ use crate::request::{Request, RequestRef};
 use crate::signal::Parasite;
 use cohort_alloc::Heap;
 use cohort_base::boot::{CpuPlace, RankBoot};
-use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use cohort_base::settings::Progress;
+use cohort_base::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, fence,
+};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_steal::TaskKind;
 use cohort_steal::avail::Availability;
 use cohort_steal::claim::ClaimWord;
 use cohort_steal::park::ParkSlot;
-use cohort_steal::policy::Worker;
+use cohort_steal::policy::{Crew, ProgressPolicy, Worker, policy};
 use cohort_steal::stats::Counters;
 pub use cohort_steal::stats::Snapshot as StealCounts;
 use cohort_steal::victim;
@@ -56,10 +59,13 @@ pub struct Rank {
     sleeper: ParkSlot,
     /// Posted receives that the program left behind and the policy watches for.
     watched: AtomicU32,
-    /// Which dedicated worker serves this rank.
-    crew_number: u32,
-    /// What this rank and its senders tell the helper, if there is one.
-    board: Option<&'static Board>,
+    /// Which policy the rank has now.
+    progress: AtomicU8,
+    /// Which dedicated worker serves this rank under that policy.
+    crew_number: AtomicU32,
+    /// What this rank and its senders tell the helper; null until a policy with helpers.
+    board: AtomicPtr<Board>,
+    board_room: *mut Board,
     /// Offers taken out of the rings, by sender; `node.size()` entries, written under the claim.
     accepted: *const AtomicU32,
     parasite: Parasite,
@@ -91,7 +97,7 @@ pub(crate) struct Parts {
     pub(crate) victims: *mut LocalRank,
     pub(crate) worker_room: *mut Worker<'static>,
     pub(crate) counters: Counters<'static>,
-    pub(crate) board: Option<&'static Board>,
+    pub(crate) board_room: *mut Board,
     pub(crate) accepted: *const AtomicU32,
 }
 
@@ -115,8 +121,10 @@ impl Rank {
             thread: KernelThread::new(),
             sleeper: ParkSlot::new(),
             watched: AtomicU32::new(0),
-            crew_number: parts.node.crew_number_for(parts.id),
-            board: parts.board,
+            progress: AtomicU8::new(parts.node.settings().progress.index()),
+            crew_number: AtomicU32::new(0),
+            board: AtomicPtr::new(null_mut()),
+            board_room: parts.board_room,
             accepted: parts.accepted,
             parasite: Parasite::new(),
             heap: Heap::new(),
@@ -277,13 +285,36 @@ impl Rank {
 
     /// The number of the dedicated worker that serves this rank, if there are any.
     pub(crate) fn crew_number(&self) -> u32 {
-        self.crew_number
+        self.crew_number.load(Ordering::Relaxed)
     }
 
-    /// The dedicated worker that serves this rank.
+    /// The dedicated worker that serves this rank under its policy.
     #[inline]
     pub(crate) fn crew_worker(&self) -> Option<&'static CrewWorker> {
-        self.node.crew().get(self.crew_number as usize)
+        if self.policy().crew() == Crew::None {
+            return None;
+        }
+        self.node.crew().get(self.crew_number() as usize)
+    }
+
+    /// The rank's policy.
+    #[inline]
+    pub(crate) fn policy(&self) -> &'static dyn ProgressPolicy {
+        policy(Progress::of_index(self.progress.load(Ordering::Relaxed)))
+    }
+
+    /// Takes another policy, without starting or stopping anything. By a task of the rank.
+    pub(crate) fn take_policy(&self, progress: Progress) {
+        let crew = policy(progress).crew();
+        let number = self.node.crew_number_for(self.id, crew);
+        self.crew_number.store(number, Ordering::Relaxed);
+        if crew == Crew::Helpers && self.board().is_none() {
+            // SAFETY: the room is this rank's, lives as long as the node, and is filled once: tasks of one
+            // rank do not change policies at the same time.
+            unsafe { self.board_room.write(Board::new()) };
+            self.board.store(self.board_room, Ordering::Release);
+        }
+        self.progress.store(progress.index(), Ordering::Release);
     }
 
     /// Wakes the dedicated worker that serves this rank, if there is one and it sleeps.
@@ -291,8 +322,11 @@ impl Rank {
         self.crew_worker().is_some_and(CrewWorker::wake)
     }
 
+    /// The rank's board, once a policy with helpers has made it.
+    #[inline]
     pub(crate) fn board(&self) -> Option<&'static Board> {
-        self.board
+        // SAFETY: boards live as long as the node. Acquire pairs with the Release in `take_policy`.
+        unsafe { self.board.load(Ordering::Acquire).as_ref() }
     }
 
     /// Offers of a sender that this rank has taken out of the ring so far, modulo 2^32.
@@ -344,7 +378,7 @@ impl Rank {
     pub(crate) fn notify(&self, by: &Self, is_offer: bool) {
         if self.wake() {
             by.counters.count_wake();
-        } else if is_offer && self.node.policy().wakes_worker_on_rendezvous() {
+        } else if is_offer && self.policy().wakes_worker_on_rendezvous() {
             self.find_worker(by);
         }
     }

@@ -26,7 +26,7 @@ mod timer;
 use crate::partitioned::Opened;
 use crate::progress;
 use crate::rank::Rank;
-use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use cohort_steal::policy::Pace;
 use timer::{Context, Information, Timers};
 
@@ -36,8 +36,10 @@ const CHUNKS_PER_TURN: u32 = 4;
 /// The parasite of one rank.
 #[derive(Debug)]
 pub(crate) struct Parasite {
-    /// Our signal's number; 0: the policy does not interrupt, or there was no free signal.
+    /// Our signal's number; 0: not taken yet, or there was no free one.
     signal: AtomicU32,
+    /// Whether the rank's policy interrupts.
+    enabled: AtomicBool,
     /// The timer of the running sequence, plus one; 0 is none.
     active: AtomicU32,
     pace: Pace,
@@ -48,6 +50,7 @@ impl Parasite {
     pub(crate) fn new() -> Self {
         Self {
             signal: AtomicU32::new(0),
+            enabled: AtomicBool::new(false),
             active: AtomicU32::new(0),
             pace: Pace::new(),
             timers: Timers::new(),
@@ -61,19 +64,20 @@ impl Parasite {
             let signal = timer::install_handler(handle).unwrap_or(0);
             self.signal.store(signal, Ordering::Relaxed);
         }
+        self.enabled.store(true, Ordering::Relaxed);
     }
 
     /// Ends the sequence and the timers. The handler stays, for a signal that is already on its way.
     pub(crate) fn remove(&self) {
         self.suspend();
-        self.signal.store(0, Ordering::Relaxed);
+        self.enabled.store(false, Ordering::Relaxed);
         self.timers.delete_all();
     }
 
     /// Begins a sequence of turns in the calling thread.
     pub(crate) fn begin(&self, rank: &'static Rank) {
         let signal = self.signal.load(Ordering::Relaxed);
-        if signal == 0 {
+        if signal == 0 || !self.enabled.load(Ordering::Relaxed) {
             return;
         }
         let Some(timer) = self.timers.of_this_thread(signal, rank) else {
@@ -106,7 +110,7 @@ impl Parasite {
     /// A wait has ended: begins a sequence if receives that the policy watches still wait.
     #[inline]
     pub(crate) fn resume(&self, rank: &Rank) {
-        if self.signal.load(Ordering::Relaxed) != 0 && rank.watched().load(Ordering::Relaxed) != 0 {
+        if self.enabled.load(Ordering::Relaxed) && rank.watched().load(Ordering::Relaxed) != 0 {
             self.begin(rank.forever());
         }
     }

@@ -86,9 +86,16 @@ pub(crate) fn until_claimed<'rank>(
 ) -> Claim<'rank> {
     let rank = claim.rank();
     rank.parasite().suspend();
-    rank.node().count_waiting(true);
+    let waiting = rank.node().waiting();
+    // Relaxed: a hint for those who would help computing ranks.
+    let is_counted = rank.policy().rests_while_somebody_waits();
+    if is_counted {
+        waiting.fetch_add(1, Ordering::Relaxed);
+    }
     let claim = take_turns(claim, done);
-    rank.node().count_waiting(false);
+    if is_counted {
+        waiting.fetch_sub(1, Ordering::Relaxed);
+    }
     rank.parasite().resume(rank);
     claim
 }
@@ -152,7 +159,7 @@ fn take_turns<'rank>(
 /// One step of stealing; `true` when something moved.
 #[inline]
 fn steal(rank: &Rank, worker: &Worker<'_>) -> bool {
-    let policy = rank.node().policy();
+    let policy = rank.policy();
     policy.may_steal() && {
         let victims = Thief::of(rank);
         matches!(policy.step(worker, &victims), Outcome::Progressed { .. })
@@ -229,7 +236,7 @@ fn park(
     watched: &mut bool,
 ) -> bool {
     let node = rank.node();
-    if node.policy().may_steal() {
+    if rank.policy().may_steal() {
         node.idle().insert(rank.id());
     }
     let ticket = rank.park().prepare(node.barriers());
@@ -251,7 +258,7 @@ fn park(
 /// Leaves the idle set. `true`: a sender had picked the rank to work for another one, and it has
 /// made its round of stealing.
 fn leave_idle(rank: &Rank, worker: &Worker<'_>) -> bool {
-    let policy = rank.node().policy();
+    let policy = rank.policy();
     let picked = policy.may_steal() && !rank.node().idle().remove(rank.id());
     if picked {
         // Whatever the outcome, the errand is done: nobody else was sent for it.
@@ -290,7 +297,7 @@ fn last_look(
     let is_stalled = claim.state().net.is_stalled();
     drop(claim);
     let victims = Thief::of(rank);
-    match rank.node().policy().last_look(worker, &victims) {
+    match rank.policy().last_look(worker, &victims) {
         Outcome::Idle if !is_stalled => LastLook::Nothing,
         Outcome::Idle | Outcome::Busy => LastLook::Unsure,
         Outcome::Progressed { .. } => LastLook::Found,

@@ -28,14 +28,14 @@ pub(crate) enum Watch {
 #[inline]
 pub fn leave_behind(claim: &mut Claim<'_>, request: RequestRef) {
     let rank = claim.rank();
-    if rank.node().policy().watches_receives() {
+    if rank.policy().watches_receives() {
         watch(rank.forever(), claim, request.as_ptr());
     }
 }
 
 #[cold]
 fn watch(rank: &'static Rank, claim: &mut Claim<'_>, request: *mut Request) {
-    let policy = rank.node().policy();
+    let policy = rank.policy();
     // SAFETY: a request of the claimed rank that is not released.
     unsafe {
         let longest = (*request).layout().map_or(0, |layout| layout.bytes());

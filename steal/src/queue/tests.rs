@@ -32,7 +32,7 @@ mod plain {
 }
 
 #[cfg(loom)]
-mod model {
+mod models {
     extern crate std;
     use super::*;
     use loom::sync::Arc;

@@ -74,3 +74,17 @@ fn the_tuning_page_has_every_setting() {
         assert!(page.contains(&line), "docs/TUNING.md lacks the row {line}");
     }
 }
+
+#[test]
+fn policies_have_their_places() {
+    for (place, (name, progress)) in Progress::NAMES.into_iter().enumerate() {
+        assert_eq!(usize::from(progress.index()), place);
+        assert_eq!(Progress::of_index(progress.index()), progress);
+        assert_eq!(Progress::of_name(name), Some(progress));
+        let row = TABLE
+            .iter()
+            .find(|row| row.name == "COHORT_PROGRESS")
+            .expect("the row");
+        assert!(row.values.split(", ").any(|value| value == name), "{name}");
+    }
+}

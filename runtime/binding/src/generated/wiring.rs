@@ -707,7 +707,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Win_wait: unsupported::Win_wait::<A>,
         Wtick: crate::environment::wtick::<A>,
         Wtime: crate::environment::wtime::<A>,
-        X_Progress_set: unsupported::X_Progress_set::<A>,
+        X_Progress_set: crate::progress::progress_set::<A>,
     }
 }
 
@@ -2536,14 +2536,5 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Win_wait") }
-    }
-
-    pub unsafe extern "C" fn X_Progress_set<A: Abi>(
-        caller: *const c_void,
-        _comm: <A as Abi>::Comm,
-        _policy: *const c_char,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPIX_Progress_set") }
     }
 }
