@@ -95,9 +95,8 @@ impl Spawner {
         task::freeze_break().map_err(|error| refuse("cannot freeze the program break", &error))?;
         membership.meet(count, job.numbering, job.isolated)?;
         // Isolated ranks load the node image themselves, each its own.
-        let libraries = job.libraries.as_deref();
-        let shared = libraries.filter(|_| !job.isolated);
-        if let Some(folder) = shared {
+        let shared = job.libraries.clone().filter(|_| !job.isolated);
+        if let Some(folder) = &shared {
             membership.open_network(folder, &job.wishes)?;
         }
         if let Some(network) = membership.network() {
@@ -105,17 +104,10 @@ impl Spawner {
         }
         let world = membership.world();
         let numbers = world.ranks_of(world.place.index);
-        let (mut server, mut connections) = (None, Vec::new());
-        if job.isolated && libraries.is_some() {
-            let total = world.homes.len() as u32;
-            let (made, ends) = Server::new(numbers.clone(), total)
-                .map_err(|error| refuse("cannot connect with ranks", &error))?;
-            (server, connections) = (Some(made), ends);
-        }
-        let facts = rank_facts(job, &numbers);
+        let (server, connections) = serve_isolated(job, &numbers, world.homes.len())?;
         let node = Node::open(
-            shared,
-            &facts,
+            shared.as_deref(),
+            &rank_facts(job, &numbers),
             std::mem::take(&mut job.environment),
             &job.topology,
             membership,
@@ -141,10 +133,9 @@ impl Spawner {
             isolated: job.isolated,
             connections: connections.into_iter(),
             memory: Vec::with_capacity(count),
-            pump: if job.label {
-                Some(Pump::new().map_err(|e| refuse("--label", &e))?)
-            } else {
-                None
+            pump: match job.label {
+                true => Some(Pump::new().map_err(|e| refuse("--label", &e))?),
+                false => None,
             },
             records,
             handler_stacks: handler_stacks as usize,
@@ -256,6 +247,20 @@ impl Spawner {
         let execution = Execution::new(&program.strings, variables, inherited);
         Ok((range.end - 16, Program::Executed(execution), connection))
     }
+}
+
+/// The process manager of isolated ranks that may use MPI, and their ends of the connections.
+fn serve_isolated(
+    job: &Prepared,
+    numbers: &[u32],
+    world_ranks: usize,
+) -> Result<(Option<Server>, Vec<OwnedFd>), Refusal> {
+    if !job.isolated || job.libraries.is_none() {
+        return Ok((None, Vec::new()));
+    }
+    let (server, ends) = Server::new(numbers.to_vec(), world_ranks as u32)
+        .map_err(|error| refuse("cannot connect with ranks", &error))?;
+    Ok((Some(server), ends))
 }
 
 fn refuse(what: &str, error: &io::Error) -> Refusal {
