@@ -4,6 +4,10 @@
 //! starts; the node image reads the same table. A name that is not in the table,
 //! or a value that its row does not take, is an [`Invalid`] that says what is valid.
 
+mod collectives;
+
+pub use collectives::{Algorithm, Algorithms};
+
 use crate::text::FixedText;
 use core::fmt;
 
@@ -167,6 +171,8 @@ pub struct Settings {
     pub check: bool,
     /// `COHORT_STACKSIZE`, bytes; 0 means RLIMIT_STACK.
     pub stack_size: usize,
+    /// `COHORT_BARRIER` and so on: how blocking collectives are done.
+    pub collectives: Algorithms,
     /// `COHORT_STATS`: print the counters when the job ends.
     pub stats: bool,
 }
@@ -193,6 +199,7 @@ impl Settings {
         thread_pin: ThreadPin::Rank,
         check: true,
         stack_size: 0,
+        collectives: Algorithms::DEFAULT,
         stats: false,
     };
 
@@ -237,8 +244,30 @@ pub struct Row {
     set: fn(&mut Settings, &str) -> Option<()>,
 }
 
+/// The row of a family of collectives.
+macro_rules! algorithm {
+    ($name:literal, $family:ident) => {
+        Row {
+            name: $name,
+            values: "auto, rounds, schedule",
+            default: "auto",
+            help: concat!(
+                "how a blocking ",
+                stringify!($family),
+                " is done: each member its share, or steps for whoever has time"
+            ),
+            set: |s, v| choose(v, &Algorithm::CHOICES).map(|x| s.collectives.$family = x),
+        }
+    };
+}
+
 /// All settings, in alphabetical order.
 pub static TABLE: &[Row] = &[
+    algorithm!("COHORT_ALLGATHER", allgather),
+    algorithm!("COHORT_ALLREDUCE", allreduce),
+    algorithm!("COHORT_ALLTOALL", alltoall),
+    algorithm!("COHORT_BARRIER", barrier),
+    algorithm!("COHORT_BCAST", bcast),
     Row {
         name: "COHORT_CHECK",
         values: "on, off",
@@ -253,6 +282,7 @@ pub static TABLE: &[Row] = &[
         help: "longest message that is sent without waiting for its receive",
         set: |s, v| bytes(v).filter(|&n| n <= 1 << 30).map(|n| s.eager_max = n),
     },
+    algorithm!("COHORT_GATHER", gather),
     Row {
         name: "COHORT_GHOSTS",
         values: "a count, 1 to 64",
@@ -312,6 +342,10 @@ pub static TABLE: &[Row] = &[
         help: "who progresses a rank that computes: waiting ranks, nobody, threads, a timer signal, dedicated workers",
         set: |s, v| Progress::of_name(v).map(|x| s.progress = x),
     },
+    algorithm!("COHORT_REDUCE", reduce),
+    algorithm!("COHORT_REDUCE_SCATTER", reduce_scatter),
+    algorithm!("COHORT_SCAN", scan),
+    algorithm!("COHORT_SCATTER", scatter),
     Row {
         name: "COHORT_SIGNAL_DECAY",
         values: "a factor, 1 to 100",

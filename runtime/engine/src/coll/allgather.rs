@@ -3,9 +3,10 @@
 //! Members start with their right neighbour, so that they do not all read one buffer at once.
 
 use super::blocks::copy_whole;
+use super::choice::{beyond_an_entry, scheduled};
 use super::round::{Finish, Round};
 use super::wide;
-use super::{Blocks, Group};
+use super::{Blocks, Call, Group};
 use crate::EngineError;
 use crate::datatype::Layout;
 
@@ -22,6 +23,14 @@ pub unsafe fn allgather(
     receive: Blocks<'_>,
 ) -> Result<(), EngineError> {
     let (me, size) = (group.me(), group.size());
+    if size > 1 && group.is_within_node() {
+        let call = Call::Allgather { send, receive };
+        let two_meetings = beyond_an_entry(group, receive.equal_bytes(1));
+        // SAFETY: the caller's conditions.
+        if let Some(done) = unsafe { scheduled(group, |it| it.allgather, two_meetings, &call) } {
+            return done;
+        }
+    }
     let own = receive.block(me);
     let mut result = Ok(());
     if let Some(send) = send {

@@ -5,11 +5,12 @@
 //! read while it writes.
 
 use super::blocks::{copy_whole, unpack_inline};
+use super::choice::{beyond_an_entry, scheduled};
 use super::fold::reserve;
 use super::gather::post_blocks;
 use super::round::{Finish, Posted, Round};
 use super::wide;
-use super::{Blocks, Group};
+use super::{Blocks, Call, Group};
 use crate::EngineError;
 use crate::datatype::{TypeRef, pack, predefined};
 use alloc::vec::Vec;
@@ -30,6 +31,14 @@ pub unsafe fn alltoall(
     send: Option<Blocks<'_>>,
     receive: Blocks<'_>,
 ) -> Result<(), EngineError> {
+    if group.size() > 1 && group.is_within_node() {
+        let call = Call::Alltoall { send, receive };
+        let two_meetings = beyond_an_entry(group, receive.equal_bytes(group.size()));
+        // SAFETY: the caller's conditions.
+        if let Some(done) = unsafe { scheduled(group, |it| it.alltoall, two_meetings, &call) } {
+            return done;
+        }
+    }
     let Some(send) = send else {
         if group.size() == 1 {
             return Ok(());

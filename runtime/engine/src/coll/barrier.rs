@@ -6,9 +6,10 @@
 //! ranks that wait without a core of their own are parked, and only the last to arrive wakes
 //! them, once.
 
-use super::Group;
+use super::choice::scheduled;
 use super::round::{Finish, Round};
 use super::wide;
+use super::{Call, Group};
 use crate::EngineError;
 
 /// Largest group whose members look at each other instead of at a counter.
@@ -21,6 +22,10 @@ const PAIRWISE_MAX: usize = 64;
 pub fn barrier(group: &Group<'_>) -> Result<(), EngineError> {
     if let Some(spread) = group.shared.spread() {
         return wide::barrier(group, spread);
+    }
+    // SAFETY: no buffers.
+    if let Some(done) = unsafe { scheduled(group, |it| it.barrier, false, &Call::Barrier) } {
+        return done;
     }
     if group.size() > 1 {
         let round = Round::begin(group);

@@ -4,9 +4,10 @@
 //! posts the address; all members copy straight out of its buffer at the same time, and the
 //! root waits for the last of them.
 
-use super::Group;
+use super::choice::{is_long_bcast, scheduled};
 use super::round::{Finish, Round};
 use super::wide;
+use super::{Call, Group};
 use crate::EngineError;
 use crate::datatype::Layout;
 
@@ -24,6 +25,12 @@ pub unsafe fn bcast(group: &Group<'_>, buffer: Layout<'_>, root: u32) -> Result<
     if let Some(spread) = group.shared.spread() {
         // SAFETY: the caller's conditions.
         return unsafe { wide::bcast(group, spread, buffer, root) };
+    }
+    let long = is_long_bcast(buffer.bytes());
+    let call = Call::Bcast { buffer, root };
+    // SAFETY: the caller's conditions.
+    if let Some(done) = unsafe { scheduled(group, |it| it.bcast, long, &call) } {
+        return done;
     }
     let round = Round::begin(group);
     if group.me == root {

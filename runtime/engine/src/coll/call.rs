@@ -141,7 +141,7 @@ pub unsafe fn run(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError>
 ///
 /// # Safety
 /// As for [`run`].
-unsafe fn run_schedule(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+pub(super) unsafe fn run_schedule(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
     // SAFETY: the caller's buffers, which live to the end of this call.
     let request = unsafe { start(group, call)? };
     wait::until(group.rank, WaitKind::Collective, || request.is_complete());

@@ -115,6 +115,12 @@ impl<'a> Folder<'a> {
         starts.map(move |start| start..end.min(start + block))
     }
 
+    /// The bytes of `count` elements, where any task may fold them: not for a user's operation.
+    pub(super) fn bytes(&self, count: u64) -> Option<u64> {
+        let bytes = self.layout(core::ptr::null(), count).bytes();
+        self.kernel.map(|_| bytes)
+    }
+
     /// Whether `count` elements fit in an entry.
     pub(super) fn is_small(&self, count: u64) -> bool {
         self.layout(core::ptr::null(), count).bytes() as usize <= INLINE

@@ -7,10 +7,11 @@
 //! of their description), and every member copies its own.
 
 use super::blocks::{copy_whole, unpack_inline};
+use super::choice::scheduled;
 use super::round::{Finish, Posted, Round};
 use super::shared::INLINE;
 use super::wide;
-use super::{Blocks, Group};
+use super::{Blocks, Call, Group};
 use crate::EngineError;
 use crate::datatype::{Layout, pack};
 
@@ -33,6 +34,15 @@ pub unsafe fn gather(
     if group.shared.spread().is_some() {
         // SAFETY: the caller's conditions.
         return unsafe { wide::gather(group, send, receive, root) };
+    }
+    let call = Call::Gather {
+        send,
+        receive,
+        root: root as u32,
+    };
+    // SAFETY: the caller's conditions.
+    if let Some(done) = unsafe { scheduled(group, |it| it.gather, false, &call) } {
+        return done;
     }
     let Some(receive) = receive.filter(|_| me == root) else {
         let Some(send) = send else { return Ok(()) };
@@ -85,6 +95,15 @@ pub unsafe fn scatter(
     if group.shared.spread().is_some() {
         // SAFETY: the caller's conditions.
         return unsafe { wide::scatter(group, send, receive, root) };
+    }
+    let call = Call::Scatter {
+        send,
+        receive,
+        root: root as u32,
+    };
+    // SAFETY: the caller's conditions.
+    if let Some(done) = unsafe { scheduled(group, |it| it.scatter, false, &call) } {
+        return done;
     }
     let Some(send) = send.filter(|_| me == root) else {
         let Some(receive) = receive else {

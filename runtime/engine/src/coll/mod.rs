@@ -40,6 +40,7 @@ mod barrier;
 mod bcast;
 mod blocks;
 mod call;
+mod choice;
 pub mod exchange;
 mod fold;
 mod gather;

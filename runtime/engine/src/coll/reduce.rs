@@ -8,10 +8,11 @@
 //! everyone who needs it. Element *i* of any operand is read only by the member that
 //! writes element *i* of the results, so in-place needs no copies.
 
-use super::Group;
+use super::choice::{beyond_an_entry, scheduled};
 use super::fold::{Addresses, Folder, Reduction, Scratch, exchange_addresses, share};
 use super::round::{Finish, Round};
 use super::wide;
+use super::{Call, Group};
 use crate::EngineError;
 use core::ops::Range;
 
@@ -32,6 +33,11 @@ pub unsafe fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), E
         }
         if let Some(spread) = group.shared.spread() {
             return wide::allreduce(group, spread, &folder, call);
+        }
+        let description = Call::Allreduce { reduction: *call };
+        let two_meetings = beyond_an_entry(group, folder.bytes(call.count));
+        if let Some(done) = scheduled(group, |it| it.allreduce, two_meetings, &description) {
+            return done;
         }
         if !folder.is_small(call.count) {
             let scratch = Scratch::new(&folder, folder.block())?;
@@ -68,6 +74,14 @@ pub unsafe fn reduce(
         }
         if let Some(spread) = group.shared.spread() {
             return wide::reduce(group, spread, &folder, call, root as usize);
+        }
+        let description = Call::Reduce {
+            reduction: *call,
+            root,
+        };
+        let two_meetings = beyond_an_entry(group, folder.bytes(call.count));
+        if let Some(done) = scheduled(group, |it| it.reduce, two_meetings, &description) {
+            return done;
         }
         if !folder.is_small(call.count) {
             let scratch = Scratch::new(&folder, folder.block())?;
@@ -169,6 +183,15 @@ pub unsafe fn reduce_scatter(
         }
         if group.shared.spread().is_some() {
             return wide::reduce_scatter(group, &folder, call, counts);
+        }
+        let reduction = Reduction {
+            count: total,
+            ..*call
+        };
+        let description = Call::ReduceScatter { reduction, counts };
+        let two_meetings = beyond_an_entry(group, folder.bytes(total));
+        if let Some(done) = scheduled(group, |it| it.reduce_scatter, two_meetings, &description) {
+            return done;
         }
         if !folder.is_small(total) {
             return scatter_large(group, &folder, call, range);

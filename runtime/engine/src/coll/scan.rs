@@ -8,10 +8,11 @@
 //! prefixes of it in one pass over the operands, writing each where it belongs. As in
 //! reduce, a share is touched by one member only, so in-place needs no copies.
 
-use super::Group;
+use super::choice::{beyond_an_entry, scheduled};
 use super::fold::{Addresses, Folder, Reduction, Scratch, exchange_addresses, share};
 use super::round::{Finish, Round};
 use super::wide;
+use super::{Call, Group};
 use crate::EngineError;
 
 /// Whether a member's own operand is part of its result.
@@ -42,6 +43,14 @@ pub unsafe fn scan(group: &Group<'_>, call: &Reduction<'_>, kind: Scan) -> Resul
         }
         if group.shared.spread().is_some() {
             return wide::scan(group, &folder, call, kind);
+        }
+        let description = Call::Scan {
+            reduction: *call,
+            kind,
+        };
+        let two_meetings = beyond_an_entry(group, folder.bytes(call.count));
+        if let Some(done) = scheduled(group, |it| it.scan, two_meetings, &description) {
+            return done;
         }
         if !folder.is_small(call.count) {
             return scan_by_shares(group, &folder, call, kind);

@@ -9,15 +9,22 @@ mod schedules;
 use super::*;
 use crate::net::tests::Ranks;
 use crate::node::Node;
-use cohort_base::settings::Settings;
+use cohort_base::settings::{Algorithm, Algorithms, Settings};
 use cohort_fabric_fake::Options;
 use std::thread;
 use std::vec;
 use std::vec::Vec;
 
 /// Runs `work` at every member of a fresh communicator of `size` ranks; returns the results
-/// in rank order. Then runs it again with the members on several nodes.
+/// in rank order. Runs it with each algorithm, and with the members on several nodes.
 pub(super) fn on_ranks<R: Send>(size: u32, work: impl Fn(&Group<'_>) -> R + Sync) -> Vec<R> {
+    for algorithm in [Algorithm::Rounds, Algorithm::Schedule] {
+        let settings = Settings {
+            collectives: Algorithms::all(algorithm),
+            ..Settings::DEFAULT
+        };
+        on_node(Node::for_test_with(size, settings), &work);
+    }
     let results = on_node(Node::for_test(size), &work);
     for placement in placements(size) {
         on_nodes(&placement, &work);

@@ -9,7 +9,7 @@ use crate::node::Node;
 use crate::op::{Op, PredefinedOp, UserOp};
 use crate::request::RequestRef;
 use crate::wait::{self, WaitKind};
-use cohort_base::settings::{Progress, Settings};
+use cohort_base::settings::{Algorithm, Algorithms, Progress, Settings};
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::boxed::Box;
 use std::vec;
@@ -218,6 +218,7 @@ fn nodes(rounds: u64) -> impl Iterator<Item = (&'static Node, u64)> {
         progress.into_iter().map(move |progress| {
             let settings = Settings {
                 progress,
+                collectives: Algorithms::all(Algorithm::Rounds),
                 ..Settings::DEFAULT
             };
             (Node::for_test_with(size, settings), rounds)

@@ -1,0 +1,67 @@
+//! Which algorithm blocking collectives use (`COHORT_BARRIER` and so on).
+
+/// How a blocking collective is done within a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// The engine chooses by size, and by whether ranks outnumber CPUs.
+    Auto,
+    /// Each member does its share.
+    Rounds,
+    /// As the nonblocking form: whoever has time takes steps.
+    Schedule,
+}
+
+impl Algorithm {
+    /// The values of the settings.
+    pub(super) const CHOICES: [(&'static str, Self); 3] = [
+        ("auto", Self::Auto),
+        ("rounds", Self::Rounds),
+        ("schedule", Self::Schedule),
+    ];
+}
+
+/// The setting of each family of collectives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Algorithms {
+    /// `COHORT_ALLGATHER`.
+    pub allgather: Algorithm,
+    /// `COHORT_ALLREDUCE`.
+    pub allreduce: Algorithm,
+    /// `COHORT_ALLTOALL`.
+    pub alltoall: Algorithm,
+    /// `COHORT_BARRIER`.
+    pub barrier: Algorithm,
+    /// `COHORT_BCAST`.
+    pub bcast: Algorithm,
+    /// `COHORT_GATHER`.
+    pub gather: Algorithm,
+    /// `COHORT_REDUCE`.
+    pub reduce: Algorithm,
+    /// `COHORT_REDUCE_SCATTER`.
+    pub reduce_scatter: Algorithm,
+    /// `COHORT_SCAN`.
+    pub scan: Algorithm,
+    /// `COHORT_SCATTER`.
+    pub scatter: Algorithm,
+}
+
+impl Algorithms {
+    pub(super) const DEFAULT: Self = Self::all(Algorithm::Auto);
+
+    /// The same for every family.
+    #[must_use]
+    pub const fn all(algorithm: Algorithm) -> Self {
+        Self {
+            allgather: algorithm,
+            allreduce: algorithm,
+            alltoall: algorithm,
+            barrier: algorithm,
+            bcast: algorithm,
+            gather: algorithm,
+            reduce: algorithm,
+            reduce_scatter: algorithm,
+            scan: algorithm,
+            scatter: algorithm,
+        }
+    }
+}
