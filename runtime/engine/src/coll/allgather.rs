@@ -23,7 +23,7 @@ pub unsafe fn allgather(
     receive: Blocks<'_>,
 ) -> Result<(), EngineError> {
     let (me, size) = (group.me(), group.size());
-    if size > 1 && group.is_within_node() {
+    if size > 1 && group.shared.spread().is_none() {
         let call = Call::Allgather { send, receive };
         let two_meetings = beyond_an_entry(group, receive.equal_bytes(1));
         // SAFETY: the caller's conditions.

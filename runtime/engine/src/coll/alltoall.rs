@@ -31,7 +31,7 @@ pub unsafe fn alltoall(
     send: Option<Blocks<'_>>,
     receive: Blocks<'_>,
 ) -> Result<(), EngineError> {
-    if group.size() > 1 && group.is_within_node() {
+    if group.size() > 1 && group.shared.spread().is_none() {
         let call = Call::Alltoall { send, receive };
         let two_meetings = beyond_an_entry(group, receive.equal_bytes(group.size()));
         // SAFETY: the caller's conditions.
