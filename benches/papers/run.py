@@ -1,7 +1,7 @@
 """Experiments of the papers on progress, all policies and the available peers side by side.
 
 Each experiment is one program beside this file; every policy and every peer runs it in turn, for several rounds,
-and a value is the median over the rounds. Writes one SVG per series of lines and a page, `index.html`, with plots and
+and a value is the median over the rounds. Ranks are bound to cores: the kernel may put two unbound ones on one. Writes one SVG per series of lines and a page, `index.html`, with plots and
 tables, into the folder given by --out.
 """
 
@@ -42,21 +42,22 @@ def launches(built, folder, program):
     source = HERE / f"{program}.c"
     ours = build(built / "mpicc", source, f"{folder}/{program}.ours")
     found = {
-        name: ([built / "pip-exec"], ours, {"COHORT_PROGRESS": name}) for name in POLICIES
+        name: ([built / "pip-exec", "--bind-to", "core"], ours, {"COHORT_PROGRESS": name}) for name in POLICIES
     }
     if (mpich / "bin/mpicc").exists():
         theirs = build(mpich / "bin/mpicc", source, f"{folder}/{program}.mpich")
-        found["MPICH"] = ([mpich / "bin/mpiexec"], theirs, {})
-        found["MPICH async"] = ([mpich / "bin/mpiexec"], theirs, {"MPIR_CVAR_ASYNC_PROGRESS": "1"})
+        bound = [mpich / "bin/mpiexec", "-bind-to", "core"]
+        found["MPICH"] = (bound, theirs, {})
+        found["MPICH async"] = (bound, theirs, {"MPIR_CVAR_ASYNC_PROGRESS": "1"})
         if (impi / "bin/mpiexec").exists():
-            env = {"LD_LIBRARY_PATH": f"{impi}/lib", "I_MPI_ROOT": str(impi), "I_MPI_FABRICS": "shm", "I_MPI_PIN": "0"}
+            env = {"LD_LIBRARY_PATH": f"{impi}/lib", "I_MPI_ROOT": str(impi), "I_MPI_FABRICS": "shm", "I_MPI_PIN": "1"}
             link = [f"-I{mpich}/include", f"-L{mpich}/lib", "-lmpi", "-Wl,--allow-shlib-undefined"]
             common = build("cc", source, f"{folder}/{program}.impi", *link)
             found["Intel MPI"] = ([impi / "bin/mpiexec"], common, env)
             found["Intel MPI async"] = ([impi / "bin/mpiexec"], common, {**env, "I_MPI_ASYNC_PROGRESS": "1"})
     if (openmpi / "bin/mpicc").exists():
         theirs = build(openmpi / "bin/mpicc", source, f"{folder}/{program}.openmpi")
-        found["Open MPI"] = ([openmpi / "bin/mpiexec", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"], theirs, {})
+        found["Open MPI"] = ([openmpi / "bin/mpiexec", "--allow-run-as-root", "--oversubscribe", "--bind-to", "core"], theirs, {})
     return found
 
 
