@@ -195,7 +195,7 @@ pub unsafe trait Transport: Sync {
     ) -> Result<(), Refused>;
 
     /// Takes at most `budget` events of `endpoint`, in order, and gives each to `sink`, which
-    /// must not call the transport. Returns how many.
+    /// must not call the transport but for [`Transport::interrupt`]. Returns how many.
     fn poll(
         &self,
         endpoint: LocalRank,
@@ -213,6 +213,6 @@ pub unsafe trait Transport: Sync {
     fn watch(&self, caller: LocalRank, limit: Option<Duration>);
 
     /// Ends the sleep of the task in [`Transport::watch`], or of the next one. Costs one atomic
-    /// operation when nobody is there. Made without a claim.
+    /// operation when nobody is there. Made in any state, also by a sink: it waits for nobody.
     fn interrupt(&self, caller: LocalRank);
 }

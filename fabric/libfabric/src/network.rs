@@ -12,7 +12,7 @@ use cohort_fabric::{
     Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transport, WorldRank,
 };
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -68,6 +68,10 @@ impl Drop for Locked<'_> {
     }
 }
 
+const UNKNOWN: u8 = 0;
+const HOLDS: u8 = 1;
+const LACKS: u8 = 2;
+
 /// The network of a node.
 #[derive(Debug)]
 pub struct Network {
@@ -78,6 +82,8 @@ pub struct Network {
     watch: Watch,
     /// The bell's descriptor.
     bell: Mutex<Shelf>,
+    /// Whether each process holds it: `UNKNOWN` before its first call, then `HOLDS` or `LACKS`.
+    bell_holders: Vec<AtomicU8>,
     guard: Option<Guard>,
     /// None if the process is the one rank of its node.
     descriptors: Option<Descriptors>,
@@ -102,6 +108,7 @@ impl Network {
         Self {
             limits,
             pins,
+            bell_holders: inner.iter().map(|_| AtomicU8::new(UNKNOWN)).collect(),
             ends: inner.into_iter().map(end).collect(),
             watch,
             bell: Mutex::new(bell),
@@ -132,6 +139,8 @@ impl Network {
         call: impl FnOnce(&mut Endpoint) -> R,
     ) -> R {
         let _seat = self.seats.borrow(caller as usize);
+        // Now, as an event of this call may make the engine interrupt the watch; see there.
+        self.hears_bell(caller as usize);
         let end = &self.ends[endpoint as usize];
         let mut locked = end.lock();
         let inner = locked.get();
@@ -182,13 +191,25 @@ impl Network {
         Some(may_sleep)
     }
 
-    /// Whether the calling process holds the bell's descriptor.
+    /// Whether the calling process holds the bell's descriptor. From a seat.
     fn hears_bell(&self, caller: usize) -> bool {
-        let Some(descriptors) = &self.descriptors else {
-            return true;
-        };
-        let mut bell = self.bell.lock().unwrap_or_else(PoisonError::into_inner);
-        bell.sync(descriptors, caller)
+        // Relaxed: written by the process that it is about.
+        match self.bell_holders[caller].load(Ordering::Relaxed) {
+            UNKNOWN => self.take_bell(caller),
+            holds => holds == HOLDS,
+        }
+    }
+
+    /// Mirrors the bell's descriptor into the calling process, once; whether that was possible.
+    #[cold]
+    fn take_bell(&self, caller: usize) -> bool {
+        let holds = self.descriptors.as_ref().is_none_or(|descriptors| {
+            let mut bell = self.bell.lock().unwrap_or_else(PoisonError::into_inner);
+            bell.sync(descriptors, caller)
+        });
+        let state = if holds { HOLDS } else { LACKS };
+        self.bell_holders[caller].store(state, Ordering::Relaxed);
+        holds
     }
 }
 
@@ -340,12 +361,22 @@ unsafe impl Transport for Network {
         });
     }
 
+    /// Takes no seat once the caller has been in any call: it may be in one, and all other seats may wait for
+    /// the endpoint that it holds.
     fn interrupt(&self, caller: LocalRank) {
-        if self.watch.call() {
-            let _seat = self.seats.borrow(caller as usize);
-            if self.hears_bell(caller as usize) {
-                self.watch.ring();
+        if !self.watch.call() {
+            return;
+        }
+        let caller = caller as usize;
+        let holds = match self.bell_holders[caller].load(Ordering::Relaxed) {
+            UNKNOWN => {
+                let _seat = self.seats.borrow(caller);
+                self.take_bell(caller)
             }
+            holds => holds == HOLDS,
+        };
+        if holds {
+            self.watch.ring();
         }
     }
 }

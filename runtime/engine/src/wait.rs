@@ -113,7 +113,7 @@ fn take_turns<'rank>(
         let mut held = claim.take().unwrap_or_else(|| rank.enter());
         if done(&mut held) {
             if watched {
-                net::hand_over(rank);
+                net::hand_over(rank.node());
             }
             return held;
         }

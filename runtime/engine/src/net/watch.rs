@@ -104,10 +104,10 @@ fn caller(node: &Node) -> LocalRank {
     (0..node.size()).find(is_it).unwrap_or(0)
 }
 
-/// By a rank that watched and has come to the end of its wait: finds another watcher among those that sleep.
+/// By a thread that watched and has come to the end of its wait: finds another watcher among those that
+/// sleep, also among the threads of its own rank.
 #[cold]
-pub(crate) fn hand_over(rank: &Rank) {
-    let node = rank.node();
+pub(crate) fn hand_over(node: &Node) {
     let is_watched = node
         .net()
         .is_none_or(|net| net.watcher.load(Ordering::SeqCst) != 0);
@@ -115,7 +115,7 @@ pub(crate) fn hand_over(rank: &Rank) {
         return;
     }
     for id in 0..node.size() {
-        if id != rank.id() && node.rank(id).park().is_parked() && node.rank(id).wake() {
+        if node.rank(id).park().is_parked() && node.rank(id).wake() {
             return;
         }
     }
