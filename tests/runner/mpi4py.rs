@@ -81,6 +81,24 @@ struct Skip {
     /// Only with these rank counts; empty: with all.
     #[serde(default)]
     ranks: Vec<u32>,
+    /// Only on several nodes.
+    #[serde(default)]
+    across_nodes: bool,
+}
+
+impl Skip {
+    fn applies(&self, ranks: u32, several_nodes: bool) -> bool {
+        (self.ranks.is_empty() || self.ranks.contains(&ranks))
+            && (several_nodes || !self.across_nodes)
+    }
+}
+
+/// How a group is started.
+struct Start {
+    launcher: Program,
+    build: Build,
+    ranks: u32,
+    several_nodes: bool,
 }
 
 /// One trial per group and rank count, and one for the layout itself.
@@ -158,26 +176,38 @@ impl Suite {
     fn run_on_one(&self, build: Build, group: &Group, ranks: u32) -> Outcome {
         let launcher =
             Program::new(place::built_file("pip-exec")?).args(["-n", &ranks.to_string()]);
-        self.run(launcher, build, group, ranks)
+        let start = Start {
+            launcher,
+            build,
+            ranks,
+            several_nodes: false,
+        };
+        self.run(start, group)
     }
 
     fn run_on_several(&self, group: &Group, each: &[u32]) -> Outcome {
         let hosts = Hosts::new(each.len() as u32)?;
         let counts: Vec<String> = each.iter().map(u32::to_string).collect();
-        let launcher = hosts.pip_exec(&counts.join(","))?;
-        self.run(launcher, Build::Wheel, group, each.iter().sum())
+        let start = Start {
+            launcher: hosts.pip_exec(&counts.join(","))?,
+            build: Build::Wheel,
+            ranks: each.iter().sum(),
+            several_nodes: true,
+        };
+        self.run(start, group)
     }
 
-    fn run(&self, launcher: Program, build: Build, group: &Group, ranks: u32) -> Outcome {
+    fn run(&self, start: Start, group: &Group) -> Outcome {
         let include = format!("^({})\\.py$", group.modules.join("|"));
         let skipped = self
             .skip
             .iter()
-            .filter(|skip| skip.ranks.is_empty() || skip.ranks.contains(&ranks))
+            .filter(|skip| skip.applies(start.ranks, start.several_nodes))
             .flat_map(|skip| ["-x", skip.pattern.as_str()]);
-        let ended = launcher
+        let ended = start
+            .launcher
             .env("OPENBLAS_NUM_THREADS", "1")
-            .arg(build.python()?)
+            .arg(start.build.python()?)
             .arg("-B")
             .arg(place::cached("mpi4py-src/test/main.py", "mpi4py-src")?)
             .args(["--no-builddir", "-i", &include])
