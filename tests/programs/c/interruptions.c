@@ -54,13 +54,14 @@ static void sleeps(void) {
     CHECK(MPI_Wtime() - begin > 0.089);
 }
 
-/* A pause ends with the program's signal and no other. */
+/* A pause ends with the program's signal and no other. The timer goes on, since a machine with much to do may
+   begin the pause after the first signal. */
 static void pauses(void) {
     int before = alarms;
-    struct itimerval once = {{0, 0}, {0, 20000}};
-    CHECK_EQ(setitimer(ITIMER_REAL, &once, NULL), 0);
+    storm(20000);
     CHECK(pause() == -1 && errno == EINTR);
-    CHECK_EQ(alarms, before + 1);
+    CHECK(alarms > before);
+    storm(0);
 }
 
 static void children(void) {
