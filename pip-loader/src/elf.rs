@@ -76,6 +76,22 @@ pub struct LoadPlan {
     pub fixed_address: bool,
 }
 
+impl LoadPlan {
+    /// What an accepted plan promises to the code that maps it: segments in order and apart, within the
+    /// file and the span.
+    fn fits(&self, file_len: u64) -> bool {
+        let mut end = self.span.start;
+        let in_order = self.segments.iter().all(|segment| {
+            let apart = segment.address / PAGE * PAGE >= end;
+            end = (segment.address + segment.memory_len).next_multiple_of(PAGE);
+            apart
+                && segment.file_len <= segment.memory_len
+                && segment.file_offset + segment.file_len <= file_len
+        });
+        in_order && !self.segments.is_empty() && end == self.span.end
+    }
+}
+
 /// Why a file cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ElfError {
@@ -173,6 +189,7 @@ pub fn parse(file: &[u8]) -> Result<LoadPlan, ElfError> {
             "the entry point lies in no executable segment",
         ));
     }
+    debug_assert!(plan.fits(file.len() as u64));
     Ok(plan)
 }
 

@@ -1,6 +1,7 @@
-//! A bounded fuzz of the parser: mutations of a real file, and plain noise.
+//! A bounded fuzz of the parser, without a compiler's help: mutations of a real file, and plain noise. The parser
+//! itself asserts what an accepted plan promises. `make fuzz` is the one that is guided by coverage.
 
-use super::{PAGE, parse};
+use super::parse;
 use proptest::prelude::*;
 
 /// The head of this test's own executable: a valid position-independent file whose
@@ -9,26 +10,12 @@ fn valid() -> Vec<u8> {
     std::fs::read("/proc/self/exe").expect("the test's own executable is readable")
 }
 
-/// What every accepted plan promises to the code that maps it.
-fn check(file: &[u8]) {
-    let Ok(plan) = parse(file) else { return };
-    assert!(!plan.segments.is_empty());
-    let mut end = plan.span.start;
-    for segment in &plan.segments {
-        assert!(segment.address / PAGE * PAGE >= end);
-        assert!(segment.file_len <= segment.memory_len);
-        assert!(segment.file_offset + segment.file_len <= file.len() as u64);
-        end = (segment.address + segment.memory_len).next_multiple_of(PAGE);
-    }
-    assert_eq!(end, plan.span.end);
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn noise_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
-        check(&bytes);
+        let _ = parse(&bytes);
     }
 
     #[test]
@@ -37,7 +24,7 @@ proptest! {
     ) {
         let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0".to_vec();
         file.extend(bytes);
-        check(&file);
+        let _ = parse(&file);
     }
 }
 
@@ -79,7 +66,7 @@ fn mutations_of_a_valid_file_never_panic() {
             } else {
                 file.len()
             };
-            check(&file[..len]);
+            let _ = parse(&file[..len]);
             for &(at, _) in &edits {
                 file[at] = original[at];
             }
