@@ -14,12 +14,15 @@
 //! | [`victim`] | in which order a worker tries the others, from measured locality |
 //! | [`policy`] | who progresses whom: one file per answer |
 //! | [`queue`] | what ranks tell dedicated workers |
+//! | [`channel`] | what one rank gives its dedicated worker to post |
 //! | [`stats`] | the counters behind `COHORT_STATS` |
 //!
 //! **Stealable**: `no_std`, no thread-local data, no libc call, no allocation.
 #![no_std]
 
 pub mod avail;
+mod cell;
+pub mod channel;
 pub mod claim;
 pub mod idle;
 pub mod park;

@@ -95,6 +95,11 @@ pub trait ProgressPolicy: Sync {
         Crew::None
     }
 
+    /// Whether a rank leaves the posting of long messages to the node's dedicated workers.
+    fn offloads_posts(&self) -> bool {
+        false
+    }
+
     /// Whether timers, threads and dedicated workers rest while some rank waits, since that one steals.
     fn rests_while_somebody_waits(&self) -> bool {
         false

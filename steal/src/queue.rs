@@ -20,19 +20,14 @@
 //! positions in order, so values of one producer, and of producers that are ordered otherwise,
 //! come out in the order of their pushes. A producer between P2 and P4 hides later values until it is through.
 
+use crate::cell::ValueCell;
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
-use core::mem::MaybeUninit;
-
-#[cfg(not(loom))]
-use core::cell::UnsafeCell;
-#[cfg(loom)]
-use loom::cell::UnsafeCell;
 
 #[derive(Debug)]
 struct Cell<T> {
     turn: AtomicU64,
-    value: UnsafeCell<MaybeUninit<T>>,
+    value: ValueCell<T>,
 }
 
 /// A queue of `CELLS` values. See the module page.
@@ -61,7 +56,7 @@ impl<T: Copy, const CELLS: usize> Queue<T, CELLS> {
             head: CacheLine(AtomicU64::new(0)),
             cells: core::array::from_fn(|_| Cell {
                 turn: AtomicU64::new(0),
-                value: UnsafeCell::new(MaybeUninit::uninit()),
+                value: ValueCell::new(),
             }),
         }
     }
@@ -85,7 +80,8 @@ impl<T: Copy, const CELLS: usize> Queue<T, CELLS> {
                 return false;
             }
             if turn == free && self.advance(position) {
-                store(&cell.value, value);
+                // SAFETY: P2 gave the cell to us.
+                unsafe { cell.value.write(value) };
                 // Release pairs with C1.
                 cell.turn.store(free + 1, Ordering::Release);
                 return true;
@@ -112,7 +108,7 @@ impl<T: Copy, const CELLS: usize> Queue<T, CELLS> {
             return None;
         }
         // SAFETY: the cell is full in this lap, and ours until `pop`.
-        Some(unsafe { load(&cell.value) })
+        Some(unsafe { cell.value.read() })
     }
 
     /// Takes the oldest value, which [`Queue::front`] has returned, out of the queue.
@@ -134,34 +130,6 @@ impl<T: Copy, const CELLS: usize> Queue<T, CELLS> {
     pub fn is_empty(&self) -> bool {
         self.head.load(Ordering::Relaxed) == self.tail.load(Ordering::Relaxed)
     }
-}
-
-#[cfg(not(loom))]
-fn store<T>(place: &UnsafeCell<MaybeUninit<T>>, value: T) {
-    // SAFETY: the producer owns the cell (P2).
-    unsafe { (*place.get()).write(value) };
-}
-
-#[cfg(loom)]
-fn store<T>(place: &UnsafeCell<MaybeUninit<T>>, value: T) {
-    // SAFETY: the producer owns the cell (P2), which the model checks.
-    place.with_mut(|place| unsafe { (*place).write(value) });
-}
-
-/// # Safety
-/// The cell is full and the consumer's.
-#[cfg(not(loom))]
-unsafe fn load<T: Copy>(place: &UnsafeCell<MaybeUninit<T>>) -> T {
-    // SAFETY: the caller's promise.
-    unsafe { (*place.get()).assume_init() }
-}
-
-/// # Safety
-/// The cell is full and the consumer's, which the model checks.
-#[cfg(loom)]
-unsafe fn load<T: Copy>(place: &UnsafeCell<MaybeUninit<T>>) -> T {
-    // SAFETY: the caller's promise.
-    place.with(|place| unsafe { (*place).assume_init() })
 }
 
 #[cfg(test)]

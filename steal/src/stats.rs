@@ -28,6 +28,7 @@ pub struct Counters<'a> {
     wakes: AtomicU64,
     own_turns: AtomicU64,
     own_hits: AtomicU64,
+    offloaded: AtomicU64,
     victims: &'a [AtomicU64],
 }
 
@@ -61,6 +62,8 @@ pub struct Snapshot {
     pub own_turns: u64,
     /// Those of them that moved something.
     pub own_hits: u64,
+    /// Sends and receives that this rank left to a dedicated worker to post.
+    pub offloaded: u64,
 }
 
 impl<'a> Counters<'a> {
@@ -107,6 +110,11 @@ impl<'a> Counters<'a> {
         add(&self.own_hits, u64::from(hit));
     }
 
+    /// Counts one post that was left to a dedicated worker.
+    pub fn count_offloaded(&self) {
+        add(&self.offloaded, 1);
+    }
+
     /// Hits on one victim.
     #[must_use]
     pub fn hits_on(&self, victim: LocalRank) -> u64 {
@@ -130,6 +138,7 @@ impl<'a> Counters<'a> {
             wakes: get(&self.wakes),
             own_turns: get(&self.own_turns),
             own_hits: get(&self.own_hits),
+            offloaded: get(&self.offloaded),
         }
     }
 }

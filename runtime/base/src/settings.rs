@@ -161,6 +161,8 @@ pub struct Settings {
     pub signal: SignalPace,
     /// `COHORT_GHOSTS`: dedicated workers of the `ghost` policy.
     pub ghosts: u32,
+    /// `COHORT_OFFLOAD_MIN`, bytes: `ghost` posts messages of at least this length.
+    pub offload_min: usize,
     /// `COHORT_HELPERS`: dedicated workers of the `helper` policies.
     pub helpers: u32,
     /// `COHORT_GHOST_TOPO`.
@@ -194,6 +196,7 @@ impl Settings {
             max_turns: 64,
         },
         ghosts: 1,
+        offload_min: 32 << 10,
         helpers: 1,
         crew_placement: CrewPlacement::Machine,
         thread_pin: ThreadPin::Rank,
@@ -334,6 +337,17 @@ pub static TABLE: &[Row] = &[
         default: "auto",
         help: "libfabric provider of a job of more than one node",
         set: |_, v| is_name(v).then_some(()),
+    },
+    Row {
+        name: "COHORT_OFFLOAD_MIN",
+        values: "bytes, 0 to 64G (suffixes K, M, G)",
+        default: "32K",
+        help: "ghost policy: shortest message whose MPI_Isend or MPI_Irecv a dedicated worker posts",
+        set: |s, v| {
+            bytes(v)
+                .filter(|&n| n <= 64 << 30)
+                .map(|n| s.offload_min = n)
+        },
     },
     Row {
         name: "COHORT_PROGRESS",

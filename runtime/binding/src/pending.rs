@@ -3,6 +3,7 @@
 use crate::op::UserFunction;
 use crate::p2p::BufferPools;
 use crate::request::State;
+use cohort_engine::offload::Poster;
 use cohort_engine::{Claim, MessageRef};
 use cohort_object::Slots;
 use core::cell::UnsafeCell;
@@ -17,9 +18,20 @@ pub struct Pending {
     /// The application's reduction operations, by index of their handle.
     pub ops: Slots<UserFunction>,
     buffers: UnsafeCell<BufferPools>,
+    reserved: UnsafeCell<Reserved>,
 }
 
-// SAFETY: `buffers` hands out its contents only against the rank's claim.
+/// Handles that a poster takes from [`Pending::requests`] at once.
+const RESERVED: usize = 32;
+
+/// Slots of requests that a poster fills.
+#[derive(Default)]
+struct Reserved {
+    indexes: [u32; RESERVED],
+    count: usize,
+}
+
+// SAFETY: `buffers` hands out its contents only against the rank's claim, `reserved` against the right to post.
 unsafe impl Sync for Pending {}
 
 impl Pending {
@@ -29,5 +41,24 @@ impl Pending {
         // SAFETY: the claim is held, so no other thread is here; callers use one reference at
         // a time.
         unsafe { &mut *self.buffers.get() }
+    }
+
+    /// A slot of [`Pending::requests`] for a poster, which takes the rank's claim once for many; `None` when
+    /// no index is left.
+    pub fn reserve_request(&self, poster: &mut Poster<'_>) -> Option<u32> {
+        // SAFETY: there is one poster at a time.
+        let reserved = unsafe { &mut *self.reserved.get() };
+        if reserved.count == 0 {
+            let claim = &mut poster.rank().enter();
+            reserved.count = self.requests.reserve(claim, &mut reserved.indexes);
+        }
+        reserved.count = reserved.count.checked_sub(1)?;
+        Some(reserved.indexes[reserved.count])
+    }
+
+    /// Gives back a slot that was not filled.
+    pub fn unreserve_request(&self, _poster: &mut Poster<'_>) {
+        // SAFETY: as above. The index is still in its place.
+        unsafe { (*self.reserved.get()).count += 1 };
     }
 }

@@ -8,6 +8,7 @@ use crate::coll::wide::{IN_SCRIPTS, Running};
 use crate::list::List;
 use crate::matching::{Posted, Unexpected};
 use crate::net::{Link, NetState};
+use crate::offload;
 use crate::outbox::Outbox;
 use crate::partitioned::{IN_AWAITING, Receiver};
 use crate::protocol::job::{IN_JOBS, Job};
@@ -89,13 +90,21 @@ pub struct Claim<'rank> {
 }
 
 impl<'rank> Claim<'rank> {
-    /// The value that stands for a claim that was just taken.
+    /// The value that stands for a claim that was just taken by the owner, or by a thief. Posts that the rank left to a
+    /// dedicated worker are done first: all of them for the owner, whose calls come later.
     #[inline]
-    pub(crate) fn of_taken(rank: &'rank Rank) -> Self {
-        Self {
+    pub(crate) fn of_taken(rank: &'rank Rank, by_owner: bool) -> Self {
+        let mut claim = Self {
             rank,
             not_send: PhantomData,
+        };
+        if rank.has_posts() {
+            match by_owner {
+                true => offload::drain(&mut claim),
+                false => offload::drain_some(&mut claim),
+            }
         }
+        claim
     }
 
     /// The claimed rank.

@@ -29,7 +29,7 @@ use core::ffi::c_void;
 pub(crate) struct CrewWorker {
     thread: KernelThread,
     slot: ParkSlot,
-    /// The rank whose task has the thread, plus one; 0 is none.
+    /// The rank whose task has, or had last, the thread, plus one.
     host: AtomicU32,
     number: u32,
     node: &'static Node,
@@ -61,25 +61,25 @@ impl CrewWorker {
         self.slot.wake(self.node.barriers())
     }
 
+    /// Whether there is a thread and it does not sleep: a hint.
+    #[inline]
+    pub(crate) fn is_awake(&self) -> bool {
+        self.thread.is_alive() && !self.slot.is_parked()
+    }
+
     /// Starts the thread with this rank as host, if it has none.
     #[inline]
     pub(crate) fn ensure(&'static self, rank: &Rank) {
-        if self.host.load(Ordering::Relaxed) == 0 {
+        if !self.thread.is_alive() {
             self.start(rank);
         }
     }
 
     #[cold]
     fn start(&'static self, rank: &Rank) {
-        let me = rank.id() + 1;
-        // Acquire pairs with the Release in `leave`: the thread before has ended.
-        let won = self
-            .host
-            .compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed);
-        if won.is_ok() {
-            // SAFETY: `run` takes a worker, and looks at `must_stop` in every round.
-            unsafe { self.thread.start(run, self) };
-        }
+        let take_over = || self.host.store(rank.id() + 1, Ordering::Relaxed);
+        // SAFETY: `run` takes a worker, and looks at `must_stop` in every round.
+        unsafe { self.thread.start(run, self, take_over) };
     }
 
     /// The rank ends: if it is the host, the thread ends too.
@@ -88,13 +88,15 @@ impl CrewWorker {
             self.thread.stop(|| {
                 self.wake();
             });
-            self.host.store(0, Ordering::Release);
         }
     }
 
     /// One look at every rank that this worker serves.
     fn round(&self) -> Round {
-        let host = self.node.rank(self.host.load(Ordering::Relaxed) - 1);
+        let Some(host) = self.host.load(Ordering::Relaxed).checked_sub(1) else {
+            return Round::Nothing;
+        };
+        let host = self.node.rank(host);
         let mut result = Round::Nothing;
         for id in 0..self.node.size() {
             let rank = self.node.rank(id);
@@ -134,8 +136,17 @@ impl CrewWorker {
     }
 }
 
-/// A ghost's look at one rank: a bounded piece of its progress if it expects any.
+/// A ghost's look at one rank: what it left to us to post, else a bounded piece of its progress if it expects any.
 fn serve(rank: &Rank, host: &Rank) -> Round {
+    if rank.has_posts() {
+        return match rank.try_steal() {
+            Some(claim) => {
+                drop(claim);
+                Round::Moved
+            }
+            None => Round::Unsure,
+        };
+    }
     let victims = Thief::of(host);
     let mut result = Round::Nothing;
     for kind in TaskKind::ALL {

@@ -21,8 +21,11 @@ pub(crate) type Entry = unsafe extern "C" fn(*const c_void);
 #[derive(Debug)]
 pub(crate) struct KernelThread {
     stop: AtomicBool,
-    /// 1 while the thread lives; the kernel clears it.
+    /// The number of the thread while it lives; the kernel clears it.
     alive: AtomicU32,
+    /// Numbers given so far.
+    numbers: AtomicU32,
+    /// Kept for the next thread.
     stack: AtomicPtr<c_void>,
 }
 
@@ -31,25 +34,31 @@ impl KernelThread {
         Self {
             stop: AtomicBool::new(false),
             alive: AtomicU32::new(0),
+            numbers: AtomicU32::new(0),
             stack: AtomicPtr::new(null_mut()),
         }
     }
 
     /// Starts the thread, which runs `entry(argument)`, if it does not run and the kernel lets us. It ends
-    /// with the task that starts it.
+    /// with the task that starts it. Of several tasks that try one wins; it calls `won` before the thread begins.
     ///
     /// # Safety
     /// `entry` may be called with the argument; it returns soon after [`KernelThread::must_stop`].
-    pub(crate) unsafe fn start<T>(&self, entry: Entry, argument: &'static T) {
-        if self.alive.load(Ordering::Acquire) != 0 {
+    pub(crate) unsafe fn start<T>(&self, entry: Entry, argument: &'static T, won: impl FnOnce()) {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        // Acquire pairs with the kernel's clearing: the thread before has ended, and left its stack.
+        let begun =
+            self.alive
+                .compare_exchange(0, number.max(1), Ordering::Acquire, Ordering::Relaxed);
+        if begun.is_err() {
             return;
         }
-        let Some(stack) = map_stack() else {
+        let Some(stack) = self.stack() else {
+            self.alive.store(0, Ordering::Release);
             return;
         };
-        self.stack.store(stack, Ordering::Relaxed);
         self.stop.store(false, Ordering::Relaxed);
-        self.alive.store(1, Ordering::Relaxed);
+        won();
         let signals = arch::block_signals();
         // SAFETY: the stack is fresh, and unmapped in `stop` only after the thread has ended; the
         // caller's promise.
@@ -60,9 +69,25 @@ impl KernelThread {
         };
         arch::restore_signals(signals);
         if started < 0 {
-            self.alive.store(0, Ordering::Relaxed);
-            self.unmap_stack();
+            self.alive.store(0, Ordering::Release);
         }
+    }
+
+    /// The stack, made at the first start. By the task that is about to start the thread.
+    fn stack(&self) -> Option<*mut c_void> {
+        let mut stack = self.stack.load(Ordering::Relaxed);
+        if stack.is_null() {
+            stack = map_stack()?;
+            self.stack.store(stack, Ordering::Relaxed);
+        }
+        Some(stack)
+    }
+
+    /// Whether there is a thread. It may be gone although nobody stopped it: with a task that ended or executed another
+    /// program.
+    #[inline]
+    pub(crate) fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Relaxed) != 0
     }
 
     /// Whether the thread was asked to end. Asked by the thread.
@@ -74,23 +99,17 @@ impl KernelThread {
     /// Stops the thread, if there is one, and waits for its end; `wake` ends its sleep.
     pub(crate) fn stop(&self, wake: impl FnOnce()) {
         use rustix::thread::futex::{Flags, wait};
-        if self.stack.load(Ordering::Relaxed).is_null() {
+        let number = self.alive.load(Ordering::Acquire);
+        if number == 0 {
             return;
         }
         self.stop.store(true, Ordering::Release);
         wake();
-        while self.alive.load(Ordering::Acquire) != 0 {
+        // Another number is a thread that somebody else has started since.
+        while self.alive.load(Ordering::Acquire) == number {
             // The kernel's wake-up is of the shared kind. A failed wait just looks again.
-            let _ = wait(&self.alive, Flags::empty(), 1, None);
+            let _ = wait(&self.alive, Flags::empty(), number, None);
         }
-        self.unmap_stack();
-    }
-
-    fn unmap_stack(&self) {
-        let stack = self.stack.swap(null_mut(), Ordering::Relaxed);
-        // SAFETY: mapped by `map_stack`, and no thread uses it. Unmapping a whole mapping
-        // does not fail.
-        let _ = unsafe { munmap(stack, STACK) };
     }
 }
 

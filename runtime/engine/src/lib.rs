@@ -6,6 +6,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`node`], [`rank`], [`claim`] | who is there, and the right to act for a rank |
+//! | [`offload`] | posts that a dedicated worker does for a rank |
 //! | [`p2p`], [`probe`] | the calls of the layers above: send, receive, probe, cancel |
 //! | [`request`], [`message`] | what those calls take and give |
 //! | [`wait`], [`progress`] | how a rank waits, and what it or a thief does meanwhile |
@@ -51,6 +52,8 @@ pub mod message;
 mod net;
 #[cfg(not(loom))]
 pub mod node;
+#[cfg(not(loom))]
+pub mod offload;
 #[cfg(not(loom))]
 pub mod op;
 #[cfg(not(loom))]

@@ -46,6 +46,8 @@ fn stop_policy(rank: &'static Rank) {
         worker.leave(rank);
     }
     rank.parasite().remove();
+    // Posts that the dedicated worker did not come to are done here.
+    drop(rank.enter());
 }
 
 /// Ends the rank's use of the network, once all it has sent has left, and stops what [`begin`] started. By the

@@ -4,6 +4,7 @@ use crate::crew::{self, CrewWorker};
 use crate::helper::Board;
 use crate::inbox::Inbox;
 use crate::net::{Link, Net};
+use crate::offload::Offload;
 use crate::outbox::Outbox;
 use crate::peers::Peers;
 use crate::rank::{Parts, Rank};
@@ -318,6 +319,7 @@ struct Memory {
     links: Table<*mut Link>,
     crew: Table<CrewWorker>,
     boards: Table<Board>,
+    offloads: Table<Offload>,
     accepted: Table<AtomicU32>,
     /// Ranks of other nodes.
     remotes: u32,
@@ -395,6 +397,7 @@ impl Memory {
             links: cursor.table(count * remotes as usize),
             crew: cursor.table(workers as usize),
             boards: cursor.table(count),
+            offloads: cursor.table(count),
             accepted: cursor.table(count * count),
             remotes,
             node: NonNull::new(node)?,
@@ -422,6 +425,7 @@ impl Memory {
                 worker_room: self.workers.take(1),
                 counters: Counters::new(core::slice::from_raw_parts(self.hits.take(count), count)),
                 board_room: self.boards.take(1),
+                offload_room: self.offloads.take(1),
                 accepted: self.accepted.take(count),
             }
         }

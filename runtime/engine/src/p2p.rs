@@ -24,7 +24,7 @@ const DIRECT_POLLS: u32 = 400;
 
 /// Whether a message is sent without waiting for its receive.
 #[inline]
-fn is_eager(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
+pub(crate) fn is_eager(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
     mode != SendMode::Synchronous && bytes <= rank.node().settings().eager_max as u64
 }
 
@@ -116,17 +116,29 @@ pub unsafe fn irecv(
     };
     let want = Want::new(claim.rank().node(), from, context, tag);
     let made = Request::make(claim, Some(buffer), want).ok_or(EngineError::OutOfMemory)?;
-    let request = made.as_ptr();
     // SAFETY: the request is fresh and ours.
+    unsafe { start_receive(claim, made.as_ptr(), sender_of(from)) };
+    Ok(RequestRef(made))
+}
+
+/// Gives a receive its message if that is here, or posts it. `from` is the only sender it may take from.
+///
+/// # Safety
+/// `request` is a pending receive of the claimed rank, in no queue.
+pub(crate) unsafe fn start_receive(
+    claim: &mut Claim<'_>,
+    request: *mut Request,
+    from: Option<Peer>,
+) {
+    // SAFETY: the caller's promise.
     unsafe {
-        if let Some(stored) = take_stored(claim, &want) {
+        if let Some(stored) = take_stored(claim, &(*request).want) {
             deliver_stored(claim, stored, request);
         } else {
             claim.post_receive(request);
-            progress::pull_for(claim, sender_of(from), request);
+            progress::pull_for(claim, from, request);
         }
     }
-    Ok(RequestRef(made))
 }
 
 /// The only sender whose messages fit, if there is only one.

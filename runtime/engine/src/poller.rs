@@ -21,7 +21,7 @@ use core::ffi::c_void;
 pub(crate) fn start(rank: &'static Rank) {
     if rank.policy().rank_thread() != RankThread::None {
         // SAFETY: `run` takes a rank, and looks at `must_stop` in every turn.
-        unsafe { rank.thread().start(run, rank) };
+        unsafe { rank.thread().start(run, rank, || {}) };
     }
 }
 

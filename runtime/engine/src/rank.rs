@@ -7,6 +7,7 @@ use crate::inbox::Inbox;
 use crate::kernel_thread::KernelThread;
 use crate::net::Link;
 use crate::node::Node;
+use crate::offload::Offload;
 use crate::outbox::Outbox;
 use crate::request::{Request, RequestRef};
 use crate::signal::Parasite;
@@ -39,6 +40,8 @@ pub struct Rank {
     expected: Availability,
     id: LocalRank,
     threads_multiple: AtomicBool,
+    /// Null until a policy that leaves posts to dedicated workers.
+    offload: AtomicPtr<Offload>,
     node: &'static Node,
     boot: &'static RankBoot,
     /// The object layer's slot.
@@ -66,6 +69,7 @@ pub struct Rank {
     /// What this rank and its senders tell the helper; null until a policy with helpers.
     board: AtomicPtr<Board>,
     board_room: *mut Board,
+    offload_room: *mut Offload,
     /// Offers taken out of the rings, by sender; `node.size()` entries, written under the claim.
     accepted: *const AtomicU32,
     parasite: Parasite,
@@ -98,6 +102,7 @@ pub(crate) struct Parts {
     pub(crate) worker_room: *mut Worker<'static>,
     pub(crate) counters: Counters<'static>,
     pub(crate) board_room: *mut Board,
+    pub(crate) offload_room: *mut Offload,
     pub(crate) accepted: *const AtomicU32,
 }
 
@@ -109,6 +114,7 @@ impl Rank {
             expected: Availability::new(),
             id: parts.id,
             threads_multiple: AtomicBool::new(false),
+            offload: AtomicPtr::new(null_mut()),
             node: parts.node,
             boot: parts.boot,
             local: AtomicPtr::new(null_mut()),
@@ -125,6 +131,7 @@ impl Rank {
             crew_number: AtomicU32::new(0),
             board: AtomicPtr::new(null_mut()),
             board_room: parts.board_room,
+            offload_room: parts.offload_room,
             accepted: parts.accepted,
             parasite: Parasite::new(),
             heap: Heap::new(),
@@ -179,13 +186,13 @@ impl Rank {
     #[inline]
     pub fn enter(&self) -> Claim<'_> {
         self.word.claim_owner();
-        Claim::of_taken(self)
+        Claim::of_taken(self, true)
     }
 
     /// The claim of this rank, for other ranks' tasks: `None` if anybody holds it.
     #[inline]
     pub fn try_steal(&self) -> Option<Claim<'_>> {
-        self.word.try_claim().then(|| Claim::of_taken(self))
+        self.word.try_claim().then(|| Claim::of_taken(self, false))
     }
 
     /// Ends a claim; by `Claim` only.
@@ -314,7 +321,25 @@ impl Rank {
             unsafe { self.board_room.write(Board::new()) };
             self.board.store(self.board_room, Ordering::Release);
         }
+        if policy(progress).offloads_posts() && self.offload().is_none() {
+            // SAFETY: as above.
+            unsafe { self.offload_room.write(Offload::new()) };
+            self.offload.store(self.offload_room, Ordering::Release);
+        }
         self.progress.store(progress.index(), Ordering::Release);
+    }
+
+    /// What the rank leaves to dedicated workers to post, once a policy does so.
+    #[inline]
+    pub(crate) fn offload(&self) -> Option<&'static Offload> {
+        // SAFETY: as for boards. Acquire pairs with the Release in `take_policy`.
+        unsafe { self.offload.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Whether there are posts that the rank left to a dedicated worker. Exact for the owner.
+    #[inline]
+    pub(crate) fn has_posts(&self) -> bool {
+        self.offload().is_some_and(Offload::has_posts)
     }
 
     /// Wakes the dedicated worker that serves this rank, if there is one and it sleeps.

@@ -60,6 +60,16 @@ fn report_rank(rank: &Rank, fd: i32) {
             ),
         );
     }
+    if counts.offloaded > 0 {
+        say(
+            fd,
+            format_args!(
+                "{:>5}  {} posts left to a dedicated worker\n",
+                rank.id(),
+                counts.offloaded
+            ),
+        );
+    }
     if counts.shm.attempts + counts.parks + counts.wakes > 0 {
         report_kind(rank, fd, "shm", &counts.shm, counts.parks, counts.wakes);
     }

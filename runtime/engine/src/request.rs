@@ -120,11 +120,24 @@ impl Request {
         buffer: Option<Buffer<'_>>,
         want: Want,
     ) -> Option<NonNull<Self>> {
-        let block = claim
-            .alloc_aligned(size_of::<Self>(), align_of::<Self>())?
-            .cast::<Self>();
+        let block = Self::room(claim)?;
+        // SAFETY: a fresh block of the right size and alignment.
+        unsafe { block.write(Self::new(claim.rank(), buffer, want)) };
+        Some(block)
+    }
+
+    /// Room for a request of the claimed rank; `None` when memory is short.
+    #[inline]
+    pub(crate) fn room(claim: &mut Claim<'_>) -> Option<NonNull<Self>> {
+        let block = claim.alloc_aligned(size_of::<Self>(), align_of::<Self>())?;
+        Some(block.cast())
+    }
+
+    /// A pending request of `owner`, to be written into its heap.
+    #[inline]
+    pub(crate) fn new(owner: &Rank, buffer: Option<Buffer<'_>>, want: Want) -> Self {
         let (base, count) = buffer.map_or((null_mut(), 0), |it| (it.base, it.count));
-        let request = Self {
+        Self {
             state: AtomicU32::new(PENDING),
             is_posted: false,
             owned: Owned::No,
@@ -132,7 +145,7 @@ impl Request {
             status: UnsafeCell::new(Status::EMPTY),
             job: AtomicPtr::new(null_mut()),
             membership: None,
-            owner: claim.rank(),
+            owner,
             want,
             sequence: 0,
             buffer: base,
@@ -140,10 +153,7 @@ impl Request {
             datatype: buffer.map(|it| it.datatype.clone()),
             posted_links: Links::NONE,
             owned_links: Links::NONE,
-        };
-        // SAFETY: a fresh block of the right size and alignment.
-        unsafe { block.write(request) };
-        Some(block)
+        }
     }
 
     /// The user's buffer; empty for a request without one.

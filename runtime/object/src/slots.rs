@@ -68,6 +68,41 @@ impl<T> Slots<T> {
         Some(index)
     }
 
+    /// Takes vacant slots out, to be filled later without the claim ([`Slots::fill`]). Returns how many.
+    pub fn reserve(&self, _claim: &mut Claim<'_>, indexes: &mut [u32]) -> usize {
+        let mut count = 0;
+        for place in indexes {
+            let index = match self.vacant.get() {
+                NONE => self.unused(),
+                index => Some(index),
+            };
+            let Some((index, slot)) = index.and_then(|index| Some((index, self.slot(index)?)))
+            else {
+                break;
+            };
+            // SAFETY: the slot is vacant and the claim is held, so nobody else refers to it.
+            let next = match unsafe { &*slot.get() } {
+                Slot::Vacant { next } => *next,
+                Slot::Used(_) => unreachable!("a used slot in the list of vacant ones"),
+            };
+            self.vacant.set(next);
+            *place = index;
+            count += 1;
+        }
+        count
+    }
+
+    /// Puts a value into a slot that was reserved.
+    ///
+    /// # Safety
+    /// `index` came from [`Slots::reserve`], and is filled once.
+    pub unsafe fn fill(&self, index: u32, value: T) {
+        if let Some(slot) = self.slot(index) {
+            // SAFETY: the caller's promise: nobody else refers to the slot.
+            unsafe { slot.get().write(Slot::Used(value)) };
+        }
+    }
+
     /// Takes the value of a slot away; the slot will be used again.
     pub fn remove(&self, _claim: &mut Claim<'_>, index: u32) -> Option<T> {
         let slot = self.slot(index)?;

@@ -19,4 +19,8 @@ impl ProgressPolicy for Ghost {
     fn crew(&self) -> Crew {
         Crew::Ghosts
     }
+
+    fn offloads_posts(&self) -> bool {
+        true
+    }
 }

@@ -4,6 +4,7 @@ use crate::arguments::{Call, Comm, Outcome};
 use crate::context::blame;
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::datatype::{Layout, TypeRef, pack};
+use cohort_engine::offload::Poster;
 use cohort_engine::{
     Claim, EngineError, Envelope, Peer, RequestRef, SendMode, Source, Status, Tag,
 };
@@ -125,6 +126,20 @@ impl Outgoing {
 }
 
 impl Outgoing {
+    /// Leaves the send to a dedicated worker; `None`: start it.
+    ///
+    /// # Safety
+    /// The buffer stays readable until the request is complete.
+    #[inline]
+    pub unsafe fn leave(&self, poster: &mut Poster<'_>, mode: SendMode) -> Option<RequestRef> {
+        let to = self.to?;
+        // SAFETY: the caller's contract.
+        unsafe {
+            let (buffer, count, datatype) = (self.buffer, self.count, &self.datatype);
+            poster.isend(buffer, count, datatype, to, self.envelope, mode)
+        }
+    }
+
     /// Starts a standard send of a copy of the data, which the engine frees.
     ///
     /// # Safety
@@ -172,6 +187,26 @@ impl Incoming {
             context: comm.context(),
             tag: wanted_tag::<A>(comm, tag)?,
         })
+    }
+
+    /// Bytes that the buffer takes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.count * self.datatype.size() as u64
+    }
+
+    /// Leaves the receive to a dedicated worker; `None`: start it.
+    ///
+    /// # Safety
+    /// The buffer belongs to the engine until the request is complete.
+    #[inline]
+    pub unsafe fn leave(&self, poster: &mut Poster<'_>) -> Option<RequestRef> {
+        let from = self.from?;
+        // SAFETY: the caller's contract.
+        unsafe {
+            let (buffer, count, datatype) = (self.buffer, self.count, &self.datatype);
+            poster.irecv(buffer, count, datatype, from, self.context, self.tag)
+        }
     }
 
     /// Starts the receive.

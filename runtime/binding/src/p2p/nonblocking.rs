@@ -5,6 +5,7 @@ use super::message::{Incoming, Outgoing};
 use crate::arguments::{Call, Outcome, engine_error, on_comm, output};
 use crate::request::{Operation, SENT, State};
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
+use cohort_engine::offload::Poster;
 use cohort_engine::watch::leave_behind;
 use cohort_engine::{Claim, RequestRef, SendMode, Status};
 use core::ffi::{c_int, c_void};
@@ -45,6 +46,39 @@ pub(super) unsafe fn publish<A: Abi>(
     }
 }
 
+/// Leaves an operation of so many bytes to a dedicated worker and gives the program its handle. `false`: it is to be started
+/// in the usual way.
+///
+/// # Safety
+/// `target` is valid for writes.
+#[inline]
+unsafe fn offload<A: Abi>(
+    call: &Call<'_, A>,
+    bytes: u64,
+    leave: impl FnOnce(&mut Poster<'_>) -> Option<RequestRef>,
+    comm: A::Comm,
+    target: *mut A::Request,
+) -> bool {
+    let Some(mut poster) = Poster::of(call.rank(), bytes) else {
+        return false;
+    };
+    let Some(index) = call.pending().reserve_request(&mut poster) else {
+        return false;
+    };
+    let Some(request) = leave(&mut poster) else {
+        call.pending().unreserve_request(&mut poster);
+        return false;
+    };
+    let comm = comm.neutral();
+    let state = State::Once(Operation { request, comm });
+    // SAFETY: the slot was reserved by this poster; the caller's contract.
+    unsafe {
+        call.pending().requests.fill(index, state);
+        target.write(A::Request::from_neutral(dynamic(Kind::Request, index)));
+    }
+    true
+}
+
 macro_rules! sends {
     ($($(#[$page:meta])* $name:ident $mpi:literal $mode:ident;)*) => {$(
         $(#[$page])*
@@ -68,6 +102,10 @@ macro_rules! sends {
                     output(request)?;
                     let message =
                         Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
+                    let leave = |poster: &mut Poster<'_>| message.leave(poster, SendMode::$mode);
+                    if offload(call, message.bytes(), leave, comm, request) {
+                        return Ok(());
+                    }
                     let claim = &mut call.rank().enter();
                     let started = message.start(claim, SendMode::$mode).map_err(engine_error)?;
                     publish(call, claim, started, comm, request)
@@ -137,6 +175,10 @@ pub unsafe extern "C" fn irecv<A: Abi, C: Count>(
             output(request)?;
             let message =
                 Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
+            let leave = |poster: &mut Poster<'_>| message.leave(poster);
+            if offload(call, message.bytes(), leave, comm, request) {
+                return Ok(());
+            }
             let claim = &mut call.rank().enter();
             let started = message.start(claim).map_err(engine_error)?;
             leave_behind(claim, started);

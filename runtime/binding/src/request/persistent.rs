@@ -6,6 +6,7 @@ use crate::coll::Repeated;
 use crate::p2p::{Incoming, Outgoing, Owners, post_buffered};
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
+use cohort_engine::offload::Poster;
 use cohort_engine::watch::leave_behind;
 use cohort_engine::{Claim, RequestRef, SendMode, Status};
 use core::cell::Cell;
@@ -79,13 +80,23 @@ impl Persistent {
                     RequestRef::completed(claim, Status::EMPTY).ok_or(neutral::ERR_NO_MEM)?
                 }
                 Plan::Send(message, mode) => {
-                    message.start(&mut enter(), *mode).map_err(engine_error)?
+                    let poster = Poster::of(call.rank(), message.bytes());
+                    match poster.and_then(|mut poster| message.leave(&mut poster, *mode)) {
+                        Some(request) => request,
+                        None => message.start(&mut enter(), *mode).map_err(engine_error)?,
+                    }
                 }
                 Plan::Receive(message) => {
-                    let claim = &mut enter();
-                    let started = message.start(claim).map_err(engine_error)?;
-                    leave_behind(claim, started);
-                    started
+                    let poster = Poster::of(call.rank(), message.bytes());
+                    match poster.and_then(|mut poster| message.leave(&mut poster)) {
+                        Some(request) => request,
+                        None => {
+                            let claim = &mut enter();
+                            let started = message.start(claim).map_err(engine_error)?;
+                            leave_behind(claim, started);
+                            started
+                        }
+                    }
                 }
                 Plan::Collective(operation) => operation.start()?,
             }

@@ -49,6 +49,9 @@ counters! {
     "cohort_steal_net_bytes" "bytes of network messages moved for other ranks" net.bytes;
     "cohort_parks" "times this rank went to sleep while it waited" parks;
     "cohort_wakes" "times this rank woke another one" wakes;
+    "cohort_own_turns" "turns that a signal or a thread of this rank took while it computed" own_turns;
+    "cohort_own_hits" "those of them that moved something" own_hits;
+    "cohort_offloaded" "sends and receives that this rank left to a dedicated worker to post" offloaded;
 }
 
 /// `MPI_T_pvar_get_num`.

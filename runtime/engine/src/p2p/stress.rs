@@ -5,6 +5,7 @@ use super::*;
 use crate::datatype::{CountForm, predefined, vector};
 use crate::lifecycle;
 use crate::node::Node;
+use crate::offload::Poster;
 use crate::wait::until;
 use cohort_base::settings::{Progress, Settings, WaitMode};
 use std::collections::HashMap;
@@ -157,21 +158,18 @@ impl Player {
         } else {
             (dense, message.length as u64, byte())
         };
-        let mut claim = self.rank.enter();
-        let start = data.as_ptr();
+        let (start, to) = (data.as_ptr(), Peer::local(message.to));
+        let poster = Poster::of(self.rank, message.length as u64);
         // SAFETY: the data is kept until the request is complete.
         let request = unsafe {
-            isend(
-                &mut claim,
-                start,
-                count,
-                &datatype,
-                Peer::local(message.to),
-                envelope,
-                mode,
-            )
+            poster
+                .and_then(|mut it| it.isend(start, count, &datatype, to, envelope, mode))
+                .unwrap_or_else(|| {
+                    let claim = &mut self.rank.enter();
+                    isend(claim, start, count, &datatype, to, envelope, mode).expect("memory")
+                })
         };
-        self.sends.push((request.expect("memory"), data));
+        self.sends.push((request, data));
     }
 
     fn start_receive(&mut self, wanted: Message) {
@@ -193,12 +191,19 @@ impl Player {
             (std::vec![0; LENGTH_MAX], LENGTH_MAX as u64, byte())
         };
         let context = self.context();
-        let mut claim = self.rank.enter();
         let start = memory.as_mut_ptr();
+        let poster = Poster::of(self.rank, LENGTH_MAX as u64);
         // SAFETY: the memory is kept until the request is complete.
-        let request = unsafe { irecv(&mut claim, start, count, &datatype, source, context, tag) };
+        let request = unsafe {
+            poster
+                .and_then(|mut it| it.irecv(start, count, &datatype, source, context, tag))
+                .unwrap_or_else(|| {
+                    let claim = &mut self.rank.enter();
+                    irecv(claim, start, count, &datatype, source, context, tag).expect("memory")
+                })
+        };
         self.receives.push(Receive {
-            request: request.expect("memory"),
+            request,
             wanted,
             gaps,
             memory,
@@ -351,6 +356,16 @@ fn spinning_alone() {
 #[test]
 fn polling_threads() {
     run(Progress::Thread, WaitMode::Auto, 16 << 10);
+}
+
+#[test]
+fn ghosts_post_long_messages() {
+    run(Progress::Ghost, WaitMode::Auto, 16 << 10);
+}
+
+#[test]
+fn ghosts_post_while_all_poll() {
+    run(Progress::Ghost, WaitMode::Spin, 16 << 10);
 }
 
 #[test]

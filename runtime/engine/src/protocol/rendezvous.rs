@@ -5,7 +5,7 @@
 //! withdrawn), copies from user buffer to user buffer, and completes both requests.
 
 use crate::claim::Claim;
-use crate::datatype;
+use crate::datatype::{self, Layout};
 use crate::error::EngineError;
 use crate::matching::Want;
 use crate::message::{Envelope, Status};
@@ -32,24 +32,49 @@ pub(crate) unsafe fn send(
 ) -> Result<RequestRef, EngineError> {
     let request =
         Request::make(claim, Some(buffer), Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
-    let layout = buffer.layout();
-    let offer = Offer {
-        request: request.as_ptr(),
-        bytes: layout.bytes(),
-        data: layout.contiguous().map_or(null(), <*mut u8>::cast_const),
-    };
-    let header = Header::new(envelope, PayloadKind::Offer, size_of::<Offer>());
-    // SAFETY: the request is ours and in no list; the offer is a plain value.
+    // SAFETY: the request is ours, pending and in no list; the caller's promise.
     unsafe {
-        (*request.as_ptr()).owned = Owned::Offers;
-        claim.state().offers.push(request.as_ptr());
-        if let Err(error) = outbox::post(claim, to, header, (&raw const offer).cast()) {
+        if let Err(error) = self::offer(claim, request.as_ptr(), to, envelope) {
             Request::complete_quietly(request.as_ptr(), Status::EMPTY);
             RequestRef(request).release(claim);
             return Err(error);
         }
     }
     Ok(RequestRef(request))
+}
+
+/// Offers the message of a send request.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]: nothing was offered, and the request is as it was.
+///
+/// # Safety
+/// `request` is a pending send of the claimed rank, in no list; its buffer is readable until it is complete.
+pub(crate) unsafe fn offer(
+    claim: &mut Claim<'_>,
+    request: *mut Request,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's promise; the offer is a plain value.
+    unsafe {
+        let layout = (*request).layout();
+        let offer = Offer {
+            request,
+            bytes: layout.as_ref().map_or(0, Layout::bytes),
+            data: layout
+                .and_then(|layout| layout.contiguous())
+                .map_or(null(), <*mut u8>::cast_const),
+        };
+        let header = Header::new(envelope, PayloadKind::Offer, size_of::<Offer>());
+        (*request).owned = Owned::Offers;
+        claim.state().offers.push(request);
+        let posted = outbox::post(claim, to, header, (&raw const offer).cast());
+        if posted.is_err() {
+            Request::leave_offers(request, claim);
+        }
+        posted
+    }
 }
 
 /// Receives an offer that was taken: copies it at once or makes a job. Returns the bytes copied.
