@@ -84,6 +84,8 @@ pub struct Job<'a> {
     deadline: Option<Instant>,
     timeout: Option<Duration>,
     ending: Option<Ending>,
+    /// Exit status of the first rank that ended with its communicator while others went on, or 0.
+    departed: i32,
 }
 
 /// The job is being ended before its time.
@@ -119,6 +121,7 @@ impl<'a> Job<'a> {
             deadline: timeout.map(|limit| Instant::now() + limit),
             timeout,
             ending: None,
+            departed: 0,
         };
         if let Err(error) = this.start_all() {
             let rank = this.name_of(this.ranks.len());
@@ -166,7 +169,7 @@ impl<'a> Job<'a> {
             kill_orphans();
         }
         self.spawner.node.report();
-        self.ending.map_or(0, |ending| ending.status)
+        self.ending.map_or(self.departed, |ending| ending.status)
     }
 
     /// Whether other nodes still run that need this one to pass failures on.
@@ -258,6 +261,13 @@ impl<'a> Job<'a> {
         if let Some(code) = self.abort_code() {
             // The rank itself has said why.
             return self.begin_ending(exit_status(code));
+        }
+        let word = self.spawner.node.ranks[rank].abort.load(Ordering::Acquire);
+        if let Some(code) = RankBoot::decode_departure(word) {
+            if self.departed == 0 {
+                self.departed = exit_status(code);
+            }
+            return;
         }
         let who = format!("{} (pid {pid})", self.name_of(rank));
         match end {

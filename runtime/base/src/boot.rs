@@ -117,8 +117,9 @@ pub struct RankBoot {
     /// A [`Lifecycle`] value, written by the node image, read by the loader when
     /// the rank's task ends: a task that ends `Initialized` has left its peers waiting.
     pub lifecycle: AtomicU32,
-    /// Set (code + 1 in the low half of the word, 1 in the upper) before the rank ends
-    /// itself in `MPI_Abort`; 0 otherwise. The loader then ends the job with that code.
+    /// Set (the code in the low half of the word, 1 in the upper) before the rank ends
+    /// itself in `MPI_Abort`; 0 otherwise. The loader then ends the job with that code. With
+    /// 2 in the upper half only this rank ends, and the job goes on ([`RankBoot::encode_departure`]).
     pub abort: AtomicU64,
     /// Process id of the rank's task, written by the loader; 0 before it runs.
     pub pid: AtomicI32,
@@ -138,13 +139,29 @@ impl RankBoot {
         (1 << 32) | code as u32 as u64
     }
 
-    /// The code a rank aborted with, if it did.
+    /// The code a rank aborted the job with, if it did.
     #[must_use]
     pub const fn decode_abort(word: u64) -> Option<i32> {
-        if word >> 32 == 0 {
-            None
-        } else {
+        Self::decode(word, 1)
+    }
+
+    /// Encodes, for [`RankBoot::abort`], that this rank ends with its communicator and others go on.
+    #[must_use]
+    pub const fn encode_departure(code: i32) -> u64 {
+        (2 << 32) | code as u32 as u64
+    }
+
+    /// The code a rank ends with while others go on, if it does.
+    #[must_use]
+    pub const fn decode_departure(word: u64) -> Option<i32> {
+        Self::decode(word, 2)
+    }
+
+    const fn decode(word: u64, kind: u64) -> Option<i32> {
+        if word >> 32 == kind {
             Some(word as u32 as i32)
+        } else {
+            None
         }
     }
 }

@@ -37,6 +37,12 @@ impl<'a, A: Abi> Call<'a, A> {
         }
     }
 
+    /// The calling process.
+    #[inline]
+    pub fn process(&self) -> &'a Process {
+        self.process
+    }
+
     /// The calling rank.
     #[inline]
     pub fn rank(&self) -> &'static Rank {
@@ -120,6 +126,16 @@ impl<'a, A: Abi> Call<'a, A> {
     #[cold]
     pub fn blame(&self, class: i32, what: fmt::Arguments<'_>) -> i32 {
         blame(self.rank(), class, what)
+    }
+
+    /// Refuses NULL for an argument that the program must give a place for; `name` is the
+    /// standard's name of the argument.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ARG`.
+    #[inline]
+    pub fn output<T>(&self, target: *mut T, name: &'static str) -> Outcome<()> {
+        output(target).map_err(|class| self.blame(class, format_args!("{name} is NULL")))
     }
 
     /// A count of elements.
@@ -279,6 +295,23 @@ pub unsafe fn on_process<A: Abi>(
     }
 }
 
+/// Runs the body of a call of `name` for `MPI_FILE_NULL`, whose error handler hears of a failure.
+///
+/// # Safety
+/// `caller` is the calling rank.
+pub unsafe fn on_file<A: Abi>(
+    caller: *const c_void,
+    name: &'static str,
+    body: impl FnOnce(&Call<'_, A>) -> Outcome<()>,
+) -> core::ffi::c_int {
+    // SAFETY: the caller's contract.
+    let call = unsafe { Call::<A>::new(caller) };
+    match body(&call) {
+        Ok(()) => A::error_out(neutral::SUCCESS),
+        Err(class) => raise::<A>(call.process, name, Listener::File, class),
+    }
+}
+
 /// Runs the body of a call of `name` that completes requests: the error handler of the communicator of
 /// the operation that failed hears of it.
 ///
@@ -314,7 +347,7 @@ pub fn engine_error(error: EngineError) -> i32 {
     }
 }
 
-/// Refuses NULL for a result.
+/// Refuses NULL for a result of a helper that does not know the argument's name ([`Call::output`] does).
 ///
 /// # Errors
 /// `MPI_ERR_ARG`.

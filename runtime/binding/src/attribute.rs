@@ -272,8 +272,8 @@ pub unsafe extern "C" fn comm_get_attr<A: Abi>(
             if predefined.is_some() {
                 return answer(predefined, value, flag);
             }
-            keyval(call, number, Owner::Comm)?;
-            answer(object.attributes.get(number), value, flag)
+            let keyval = keyval(call, number, Owner::Comm)?;
+            answer(object.attributes.get(keyval), value, flag)
         })
     }
 }
@@ -290,8 +290,8 @@ pub unsafe extern "C" fn comm_delete_attr<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_delete_attr", comm, |call, object| {
-            keyval(call, number, Owner::Comm)?;
-            object.attributes.delete(comm.neutral(), number)
+            let keyval = keyval(call, number, Owner::Comm)?;
+            object.attributes.delete(comm.neutral(), number, keyval)
         })
     }
 }
@@ -377,8 +377,8 @@ pub unsafe extern "C" fn type_get_attr<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Type_get_attr", |call| {
-            keyval(call, number, Owner::Datatype)?;
-            answer(of_type(call, datatype)?.get(number), value, flag)
+            let keyval = keyval(call, number, Owner::Datatype)?;
+            answer(of_type(call, datatype)?.get(keyval), value, flag)
         })
     }
 }
@@ -395,8 +395,8 @@ pub unsafe extern "C" fn type_delete_attr<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Type_delete_attr", |call| {
-            keyval(call, number, Owner::Datatype)?;
-            of_type(call, datatype)?.delete(datatype.neutral(), number)
+            let keyval = keyval(call, number, Owner::Datatype)?;
+            of_type(call, datatype)?.delete(datatype.neutral(), number, keyval)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Communicators (MPI-4.1 section 7.4).
 
-use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm, on_process, output};
+use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm, on_process};
 use crate::environment::{give_text, shortened};
 use crate::group;
 use crate::intercomm::only_intra;
@@ -48,8 +48,8 @@ macro_rules! answers {
         ) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_comm::<A>(caller, $mpi, comm, |_, $comm| {
-                    output(answer)?;
+                on_comm::<A>(caller, $mpi, comm, |call, $comm| {
+                    call.output(answer, "the place for the answer")?;
                     answer.write($value);
                     Ok(())
                 })
@@ -79,8 +79,8 @@ answers! {
 pub unsafe extern "C" fn get_parent<A: Abi>(caller: *const c_void, parent: *mut A::Comm) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, "MPI_Comm_get_parent", |_| {
-            output(parent)?;
+        on_process::<A>(caller, "MPI_Comm_get_parent", |call| {
+            call.output(parent, "parent")?;
             parent.write(A::Comm::from_neutral(COMM_NULL));
             Ok(())
         })
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn compare<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_compare", first, |call, first| {
-            output(result)?;
+            call.output(result, "result")?;
             let second = call.objects().comm(second.neutral())?;
             result.write(A::comparison_out(first.compare(second)));
             Ok(())
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn dup<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_dup", comm, |call, object| {
-            output(target)?;
+            call.output(target, "newcomm")?;
             publish(call, Some(object.duplicate(comm.neutral())?), target)
         })
     }
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn dup_with_info<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_dup_with_info", comm, |call, object| {
-            output(target)?;
+            call.output(target, "newcomm")?;
             let info = crate::info::given(call, info)?;
             let copy = object.duplicate(comm.neutral())?;
             *copy.info.lock() = info;
@@ -177,8 +177,8 @@ unsafe fn duplicate_at_once<A: Abi>(
     target: *mut A::Comm,
     request: *mut A::Request,
 ) -> Outcome<()> {
-    output(target)?;
-    output(request)?;
+    call.output(target, "newcomm")?;
+    call.output(request, "request")?;
     let copy = comm.duplicate_at_once(handle.neutral())?;
     if let Some(hints) = hints {
         *copy.info.lock() = hints;
@@ -241,7 +241,7 @@ pub unsafe extern "C" fn create<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_create", comm, |call, comm| {
-            output(target)?;
+            call.output(target, "newcomm")?;
             let group = call.objects().group(group.neutral())?;
             publish(call, comm.create(&group)?, target)
         })
@@ -262,7 +262,7 @@ pub unsafe extern "C" fn create_group<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_create_group", comm, |call, comm| {
-            output(target)?;
+            call.output(target, "newcomm")?;
             only_intra(comm)?;
             if tag < 0 {
                 return Err(neutral::ERR_TAG);
@@ -291,7 +291,7 @@ pub unsafe extern "C" fn split<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_split", comm, |call, comm| {
-            output(target)?;
+            call.output(target, "newcomm")?;
             if color < 0 && color != neutral::UNDEFINED {
                 return Err(neutral::ERR_ARG);
             }
@@ -309,7 +309,7 @@ unsafe fn discard<A: Abi>(
     comm: *mut A::Comm,
     before: impl FnOnce(&Comm) -> Outcome<()>,
 ) -> Outcome<()> {
-    output(comm)?;
+    call.output(comm, "comm")?;
     // SAFETY: not NULL, and the caller's contract.
     let handle = unsafe { (*comm).neutral() };
     if handle == COMM_WORLD || handle == COMM_SELF {
@@ -371,11 +371,11 @@ pub unsafe extern "C" fn set_name<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_comm::<A>(caller, "MPI_Comm_set_name", comm, |_, comm| {
-            output(name.cast_mut())?;
+        on_comm::<A>(caller, "MPI_Comm_set_name", comm, |call, comm| {
+            call.output(name.cast_mut(), "comm_name")?;
             let name = CStr::from_ptr(name)
                 .to_str()
-                .map_err(|_| neutral::ERR_ARG)?;
+                .map_err(|_call| neutral::ERR_ARG)?;
             let limit = <A as Constants>::MAX_OBJECT_NAME - 1;
             comm.set_name(shortened(name, limit));
             Ok(())

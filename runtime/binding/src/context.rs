@@ -6,7 +6,9 @@ use crate::pending::Pending;
 use crate::tool::Tool;
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 use cohort_abi::{Abi, neutral};
+use cohort_base::Peer;
 use cohort_base::text::FixedText;
 use cohort_engine::{Rank, lifecycle};
 use cohort_object::Objects;
@@ -78,6 +80,8 @@ pub enum Listener {
     Comm(u32),
     /// The session with this neutral handle, or as `Process` if there is none.
     Session(u32),
+    /// Calls for `MPI_FILE_NULL`, and the opening of files: what `MPI_File_set_errhandler` set there.
+    File,
     /// Calls that have neither: `MPI_COMM_SELF`, or outside of initialisation and finalisation
     /// the initial error handler (MPI-4.1, 9.3).
     Process,
@@ -97,6 +101,7 @@ impl Listener {
                 let session = objects.session(handle).ok();
                 session.map(|session| session.errhandler.lock().clone())
             }
+            Self::File => Some(objects.file_errhandler.lock().clone()),
             Self::Process => None,
         };
         match found {
@@ -113,8 +118,27 @@ impl Listener {
     fn object(self) -> u32 {
         match self {
             Self::Comm(object) | Self::Session(object) => object,
+            Self::File => neutral::handle::FILE_NULL,
             Self::Process => neutral::handle::COMM_SELF,
         }
+    }
+
+    /// Whom `MPI_ERRORS_ABORT` ends (MPI-4.1, 9.3): the groups of a communicator, or the caller alone.
+    fn members(self, process: &Process) -> Vec<Peer> {
+        let own = || alloc::vec![process.objects.rank().peer()];
+        let Self::Comm(handle) = self else {
+            return own();
+        };
+        process.objects.comm(handle).map_or_else(
+            |_| own(),
+            |comm| {
+                let mut members = comm.group().members().to_vec();
+                if comm.is_inter() {
+                    members.extend(comm.peers().members());
+                }
+                members
+            },
+        )
     }
 }
 
@@ -163,16 +187,22 @@ pub fn handle_error(process: &Process, site: &Site<'_>, handler: &Errhandler, co
     match handler {
         Errhandler::Return => {}
         Errhandler::User(user) => user.callback.call(site.listener.object(), code),
-        Errhandler::Fatal => die(process, site, "MPI_ERRORS_ARE_FATAL", code),
-        Errhandler::Abort => die(process, site, "MPI_ERRORS_ABORT", code),
+        Errhandler::Fatal => die(process, site, true, code),
+        Errhandler::Abort => die(process, site, false, code),
     }
 }
 
-fn die(process: &Process, site: &Site<'_>, handler: &str, code: i32) -> ! {
+/// Ends the job, or the processes that the object of the error belongs to, after a line that says why.
+fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
+    let handler = match is_fatal {
+        true => "MPI_ERRORS_ARE_FATAL",
+        false => "MPI_ERRORS_ABORT",
+    };
     let objects = &process.objects;
     let place = match site.listener {
         Listener::Comm(comm) => comm_name(process, comm),
         Listener::Session(_) => "a session".into(),
+        Listener::File => "MPI_FILE_NULL".into(),
         Listener::Process => String::new(),
     };
     let on = if place.is_empty() { "" } else { " on " };
@@ -189,7 +219,12 @@ fn die(process: &Process, site: &Site<'_>, handler: &str, code: i32) -> ! {
         site.detail,
     ));
     // An exit status has eight bits, and 0 would mean success.
-    lifecycle::abort(objects.rank(), class.clamp(1, 255), line.as_str())
+    let (rank, status) = (objects.rank(), class.clamp(1, 255));
+    if is_fatal {
+        lifecycle::abort(rank, status, line.as_str())
+    } else {
+        lifecycle::abort_members(rank, &site.listener.members(process), status, line.as_str())
+    }
 }
 
 /// The name of a communicator, for messages.

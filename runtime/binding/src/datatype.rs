@@ -18,7 +18,7 @@ pub use inquire::{
 };
 pub use life::{commit, dup, free, get_name, set_name};
 
-use crate::arguments::{Call, Outcome, on_process, output};
+use crate::arguments::{Call, Outcome, on_process};
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::datatype::{CountForm, TypeError, TypeRef};
 use core::ffi::{c_int, c_void};
@@ -54,7 +54,7 @@ unsafe fn create<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, name, |call| {
-            output(target)?;
+            call.output(target, "newtype")?;
             target.write(call.add_datatype(make(call)?)?);
             Ok(())
         })

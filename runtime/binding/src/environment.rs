@@ -149,8 +149,8 @@ pub unsafe extern "C" fn init_thread<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         let process = Process::of(caller);
-        on_process::<A>(caller, "MPI_Init_thread", |_| {
-            output(provided)?;
+        on_process::<A>(caller, "MPI_Init_thread", |call| {
+            call.output(provided, "provided")?;
             let level = A::thread_level_in(required);
             if !(neutral::THREAD_SINGLE..=neutral::THREAD_MULTIPLE).contains(&level) {
                 return Err(neutral::ERR_ARG);
@@ -175,8 +175,8 @@ macro_rules! answers {
             // SAFETY: the caller's contract.
             unsafe {
                 let $process = Process::of(caller);
-                on_process::<A>(caller, $mpi, |_| {
-                    output(answer)?;
+                on_process::<A>(caller, $mpi, |call| {
+                    call.output(answer, "the place for the answer")?;
                     answer.write($value);
                     Ok(())
                 })
@@ -217,8 +217,12 @@ pub unsafe extern "C" fn finalize<A: Abi>(caller: *const c_void) -> c_int {
             let world = neutral::handle::COMM_WORLD;
             call.objects().comm(world)?.attributes.delete_all(world)?;
             crate::p2p::flush_buffers(call)?;
-            coll::barrier(&call.objects().comm(world)?.collective())
-                .map_err(crate::arguments::engine_error)?;
+            if call.rank().node().boot().nodes > 1 {
+                coll::barrier(&call.objects().comm(world)?.collective())
+                    .map_err(crate::arguments::engine_error)?;
+            } else {
+                lifecycle::meet_at_end(call.rank());
+            }
             call.objects().end();
             process.lifetime.leave(process);
             process.lifetime.reach(Lifecycle::Finalized);

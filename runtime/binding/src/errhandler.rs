@@ -1,6 +1,6 @@
 //! Error handlers, and the errors that programs add (MPI-4.1 sections 9.3 and 9.5).
 
-use crate::arguments::{Call, Outcome, on_comm, on_process, output};
+use crate::arguments::{Call, Outcome, on_comm, on_process};
 use crate::environment::shortened;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -10,6 +10,8 @@ use cohort_object::errhandler::{ErrhandlerOwner, ErrorCallback, UserErrhandler};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::marker::PhantomData;
 use neutral::handle::{ERRHANDLER_NULL, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
+
+pub mod file;
 
 /// A program's handler of errors on objects with handles of type `H`.
 pub(crate) struct Function<A, H> {
@@ -63,7 +65,7 @@ pub(crate) unsafe fn publish<A: Abi>(
     handler: &Errhandler,
     target: *mut A::Errhandler,
 ) -> Outcome<()> {
-    output(target)?;
+    call.output(target, "errhandler")?;
     let handle = match handler {
         Errhandler::Fatal => ERRORS_ARE_FATAL,
         Errhandler::Abort => ERRORS_ABORT,
@@ -148,7 +150,7 @@ pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, handle: *mut A::Err
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Errhandler_free", |call| {
-            output(handle)?;
+            call.output(handle, "errhandler")?;
             match (*handle).neutral() {
                 // What MPI_Comm_get_errhandler gave must be freeable (MPI 9.3.4).
                 ERRORS_ARE_FATAL | ERRORS_ABORT | ERRORS_RETURN => {}
@@ -178,7 +180,7 @@ pub unsafe extern "C" fn add_error_class<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Add_error_class", |call| {
-            output(class)?;
+            call.output(class, "errorclass")?;
             class.write(A::error_out(call.objects().errors.add_class()));
             Ok(())
         })
@@ -197,7 +199,7 @@ pub unsafe extern "C" fn add_error_code<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Add_error_code", |call| {
-            output(code)?;
+            call.output(code, "errorcode")?;
             let added = call.objects().errors.add_code(A::error_in(class))?;
             code.write(A::error_out(added));
             Ok(())
@@ -217,7 +219,7 @@ pub unsafe extern "C" fn add_error_string<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Add_error_string", |call| {
-            output(text.cast_mut())?;
+            call.output(text.cast_mut(), "string")?;
             let text = CStr::from_ptr(text)
                 .to_str()
                 .map_err(|_| neutral::ERR_ARG)?;

@@ -19,7 +19,7 @@ pub(crate) unsafe fn publish<A: Abi>(
     group: Group,
     target: *mut A::Group,
 ) -> Outcome<()> {
-    output(target)?;
+    call.output(target, "newgroup")?;
     let handle = call.objects().publish_group(group)?;
     // SAFETY: not NULL, and the caller's contract.
     unsafe { target.write(A::Group::from_neutral(handle)) };
@@ -40,7 +40,7 @@ macro_rules! answers {
             // SAFETY: the caller's contract.
             unsafe {
                 on_process::<A>(caller, $mpi, |call| {
-                    output(answer)?;
+                    call.output(answer, "the place for the answer")?;
                     let $group = group(call, group_handle)?;
                     answer.write($value);
                     Ok(())
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn translate_ranks<A: Abi>(
         on_process::<A>(caller, "MPI_Group_translate_ranks", |call| {
             let (first, second) = (group(call, first)?, group(call, second)?);
             for (index, rank) in ranks(these, count)?.into_iter().enumerate() {
-                output(those)?;
+                call.output(those, "ranks2")?;
                 let translated = first.translate(A::rank_in(rank), &second)?;
                 let answer = match translated {
                     neutral::UNDEFINED => neutral::UNDEFINED,
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn compare<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Group_compare", |call| {
-            output(result)?;
+            call.output(result, "result")?;
             let answer = group(call, first)?.compare(&group(call, second)?);
             result.write(A::comparison_out(answer));
             Ok(())
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, handle: *mut A::Gro
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Group_free", |call| {
-            output(handle)?;
+            call.output(handle, "group")?;
             // Nothing is lost when the empty group's predefined handle is freed (MPI 7.3.3).
             if (*handle).neutral() != neutral::handle::GROUP_EMPTY {
                 call.objects().remove_group((*handle).neutral())?;

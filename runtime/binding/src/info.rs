@@ -44,7 +44,7 @@ pub(crate) unsafe fn publish<A: Abi>(
     info: Info,
     target: *mut A::Info,
 ) -> Outcome<()> {
-    output(target)?;
+    call.output(target, "info")?;
     let handle = call.objects().add_info(Box::new(info))?;
     // SAFETY: not NULL, and the caller's contract.
     unsafe { target.write(A::Info::from_neutral(handle)) };
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, handle: *mut A::Inf
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Info_free", |call| {
-            output(handle)?;
+            call.output(handle, "info")?;
             call.objects().remove_info((*handle).neutral())?;
             handle.write(A::Info::from_neutral(neutral::handle::INFO_NULL));
             Ok(())
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn get_nkeys<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Info_get_nkeys", |call| {
-            output(count)?;
+            call.output(count, "nkeys")?;
             count.write(info(call, handle)?.len() as c_int);
             Ok(())
         })
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn get<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Info_get", |call| {
-            output(flag)?;
+            call.output(flag, "flag")?;
             let found = info(call, handle)?.get(key(name)?);
             flag.write(c_int::from(found.is_some()));
             let Some(found) = found else { return Ok(()) };
@@ -233,11 +233,11 @@ pub unsafe extern "C" fn get_valuelen<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Info_get_valuelen", |call| {
-            output(flag)?;
+            call.output(flag, "flag")?;
             let found = info(call, handle)?.get(key(name)?);
             flag.write(c_int::from(found.is_some()));
             if let Some(found) = found {
-                output(length)?;
+                call.output(length, "valuelen")?;
                 length.write(found.len() as c_int);
             }
             Ok(())
@@ -260,8 +260,8 @@ pub unsafe extern "C" fn get_string<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Info_get_string", |call| {
-            output(flag)?;
-            output(length)?;
+            call.output(flag, "flag")?;
+            call.output(length, "buflen")?;
             let found = info(call, handle)?.get(key(name)?);
             flag.write(c_int::from(found.is_some()));
             let Some(found) = found else { return Ok(()) };

@@ -43,7 +43,7 @@ pub unsafe extern "C" fn remote_size<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_remote_size", comm, |call, comm| {
-            output(size)?;
+            call.output(size, "size")?;
             only_inter(call, comm)?;
             size.write(comm.peers().size() as c_int);
             Ok(())
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn create<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Intercomm_create", local, |call, local| {
-            output(target)?;
+            call.output(target, "newintercomm")?;
             only_intra(local)?;
             let local_leader = leader(local_leader, "local leader", local.size(), local)?;
             // The last three arguments matter at the leader only.
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn create_from_groups<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Intercomm_create_from_groups", |call| {
-            output(target)?;
+            call.output(target, "newintercomm")?;
             let tag = string_tag(call, tag)?;
             let local = call.objects().group(local.neutral())?;
             let local_leader = leader_of(call, &local, local_leader)?;
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn merge<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Intercomm_merge", comm, |call, comm| {
-            output(target)?;
+            call.output(target, "newintracomm")?;
             only_inter(call, comm)?;
             publish(call, Some(comm.merge(high != 0)?), target)
         })

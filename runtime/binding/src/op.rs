@@ -209,7 +209,7 @@ pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, op: *mut A::Op) -> 
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Op_free", |call| {
-            output(op)?;
+            call.output(op, "op")?;
             let handle = (*op).neutral();
             user(call, handle)?;
             let claim = &mut call.rank().enter();
@@ -232,7 +232,7 @@ pub unsafe extern "C" fn commutative<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Op_commutative", |call| {
-            output(commutes)?;
+            call.output(commutes, "commute")?;
             let answer = match PredefinedOp::from_handle(op.neutral()) {
                 Some(op) => op.commutative(),
                 None => user(call, op.neutral())?.commutes,

@@ -139,7 +139,7 @@ pub unsafe extern "C" fn pack_size<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Pack_size", comm, |call, _| {
-            output(size)?;
+            call.output(size, "size")?;
             let elements = call.count(elements)?;
             let datatype = call.committed(datatype)?;
             advance(size, size_of(&datatype, elements)?)

@@ -67,7 +67,7 @@ pub unsafe extern "C" fn iprobe<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Iprobe", comm, |call, comm| {
-            output(flag)?;
+            call.output(flag, "flag")?;
             let wanted = Wanted::check::<A>(comm, from, tag)?;
             let found = match wanted.from {
                 None => Some(FROM_NOBODY),
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn mprobe<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Mprobe", comm, |call, comm| {
-            output(message)?;
+            call.output(message, "message")?;
             let wanted = Wanted::check::<A>(comm, from, tag)?;
             let Some(from) = wanted.from else {
                 return no_process::<A>(message, status);
@@ -162,8 +162,8 @@ pub unsafe extern "C" fn improbe<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Improbe", comm, |call, comm| {
-            output(flag)?;
-            output(message)?;
+            call.output(flag, "flag")?;
+            call.output(message, "message")?;
             let wanted = Wanted::check::<A>(comm, from, tag)?;
             let Some(from) = wanted.from else {
                 flag.write(1);
@@ -283,7 +283,7 @@ pub unsafe extern "C" fn imrecv<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Imrecv", |call| {
-            output(request)?;
+            call.output(request, "request")?;
             let started = receive(call, buffer, elements, datatype, message)?;
             let comm = neutral::handle::COMM_SELF;
             let state = State::Once(Operation {

@@ -30,7 +30,7 @@ pub unsafe extern "C" fn init<A: Abi>(
     unsafe {
         let process = Process::of(caller);
         on_process::<A>(caller, "MPI_Session_init", |call| {
-            output(target)?;
+            call.output(target, "session")?;
             let errhandler = errhandler::of_handle(call, handle, ErrhandlerOwner::Session)?;
             let hints = info::given(call, hints)?;
             let level = hints.get(THREAD_LEVEL);
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn finalize<A: Abi>(
     unsafe {
         let process = Process::of(caller);
         on_process::<A>(caller, "MPI_Session_finalize", |call| {
-            output(session)?;
+            call.output(session, "session")?;
             let handle = (*session).neutral();
             call.objects().session(handle)?;
             crate::p2p::flush_buffers(call)?;
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn get_num_psets<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_session::<A>(caller, "MPI_Session_get_num_psets", session, |call, _| {
-            output(count)?;
+            call.output(count, "npset_names")?;
             info::given(call, hints)?;
             count.write(PROCESS_SETS.len() as c_int);
             Ok(())
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn get_nth_pset<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_session::<A>(caller, "MPI_Session_get_nth_pset", session, |call, _| {
-            output(length)?;
+            call.output(length, "pset_len")?;
             info::given(call, hints)?;
             let found = usize::try_from(index)
                 .ok()
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn comm_from_group<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Comm_create_from_group", |call| {
-            output(target)?;
+            call.output(target, "newcomm")?;
             let tag = intercomm::string_tag(call, tag)?;
             let members = call.objects().group(members.neutral())?;
             let errhandler = errhandler::of_handle(call, handle, ErrhandlerOwner::Comm)?;

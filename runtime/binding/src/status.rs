@@ -57,8 +57,8 @@ pub unsafe extern "C" fn get_count<A: Abi, I: Integer>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Get_count", |call| {
-            output(status.cast_mut())?;
-            output(count)?;
+            call.output(status.cast_mut(), "status")?;
+            call.output(count, "count")?;
             let datatype = call.committed(datatype)?;
             store(count, datatype.count_in((*status).read().count_bytes))
         })
@@ -78,8 +78,8 @@ pub unsafe extern "C" fn get_elements<A: Abi, I: Integer>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Get_elements", |call| {
-            output(status.cast_mut())?;
-            output(count)?;
+            call.output(status.cast_mut(), "status")?;
+            call.output(count, "count")?;
             let datatype = call.committed(datatype)?;
             store(count, datatype.elements_in((*status).read().count_bytes))
         })
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn set_elements<A: Abi, I: Integer>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Status_set_elements", |call| {
-            output(status)?;
+            call.output(status, "status")?;
             let datatype = call.committed(datatype)?;
             let elements = u64::try_from(count.to_i64()).map_err(|_| neutral::ERR_COUNT)?;
             let bytes = bytes_of(&datatype, elements).ok_or(neutral::ERR_COUNT)?;
@@ -287,8 +287,8 @@ pub unsafe extern "C" fn set_error<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, "MPI_Status_set_error", |_| {
-            output(status)?;
+        on_process::<A>(caller, "MPI_Status_set_error", |call| {
+            call.output(status, "status")?;
             *(*status).error_field() = error;
             Ok(())
         })
@@ -340,9 +340,9 @@ pub unsafe extern "C" fn get_error<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, "MPI_Status_get_error", |_| {
-            output(status.cast_mut())?;
-            output(error)?;
+        on_process::<A>(caller, "MPI_Status_get_error", |call| {
+            call.output(status.cast_mut(), "status")?;
+            call.output(error, "err")?;
             let mut copy = *status;
             error.write(*copy.error_field());
             Ok(())

@@ -32,6 +32,8 @@ pub struct Node {
     crowded: bool,
     /// Ranks that wait, counted under policies that want to know.
     waiting: AtomicU32,
+    /// Ranks that have come to their end.
+    done: AtomicU32,
     crew: &'static [CrewWorker],
     barriers: Barriers,
     policy: &'static dyn ProgressPolicy,
@@ -93,6 +95,7 @@ impl Node {
                 size,
                 crowded,
                 waiting: AtomicU32::new(0),
+                done: AtomicU32::new(0),
                 crew: core::slice::from_raw_parts(crew, crew_size as usize),
                 barriers: Barriers::detect(crowded),
                 policy,
@@ -131,6 +134,22 @@ impl Node {
     #[must_use]
     pub fn size(&self) -> u32 {
         self.size
+    }
+
+    /// Counts one more rank that has come to its end; the last one wakes all who wait for that.
+    pub(crate) fn count_done(&self) {
+        // Release: what the rank did before is seen by those who see everyone counted; acquire in
+        // `all_done`.
+        if self.done.fetch_add(1, Ordering::AcqRel) + 1 == self.size {
+            (0..self.size).for_each(|index| {
+                self.rank(index).wake();
+            });
+        }
+    }
+
+    /// Whether every rank of the node has come to its end.
+    pub(crate) fn all_done(&self) -> bool {
+        self.done.load(Ordering::Acquire) == self.size
     }
 
     /// The settings in force.

@@ -42,6 +42,8 @@ pub struct Rank {
     threads_multiple: AtomicBool,
     /// Null until a policy that leaves posts to dedicated workers.
     offload: AtomicPtr<Offload>,
+    /// Whether the node counts this rank among those that need nobody any more.
+    is_done: AtomicBool,
     node: &'static Node,
     boot: &'static RankBoot,
     /// The object layer's slot.
@@ -115,6 +117,7 @@ impl Rank {
             id: parts.id,
             threads_multiple: AtomicBool::new(false),
             offload: AtomicPtr::new(null_mut()),
+            is_done: AtomicBool::new(false),
             node: parts.node,
             boot: parts.boot,
             local: AtomicPtr::new(null_mut()),
@@ -199,6 +202,13 @@ impl Rank {
     #[inline]
     pub(crate) fn release_claim(&self) {
         self.word.release();
+    }
+
+    /// Counts this rank among those that have come to their end, once.
+    pub(crate) fn mark_done(&self) {
+        if !self.is_done.swap(true, Ordering::Relaxed) {
+            self.node.count_done();
+        }
     }
 
     /// The slot of the object layer. Owner only.

@@ -16,6 +16,7 @@
 
 use crate::arch::{TICKS_PER_US, ticks};
 use crate::claim::Claim;
+use crate::lifecycle;
 use crate::net;
 use crate::node::Node;
 use crate::progress::{self, Thief};
@@ -140,8 +141,9 @@ fn take_turns<'rank>(
         let worker = rank.worker(&mut held);
         if steal(rank, worker) {
             patience.renew();
-        } else if patience.is_over() {
+        } else if patience.is_over() || lifecycle::must_leave(rank) {
             drop(held);
+            lifecycle::leave_if_told(rank);
             if patience.yields() {
                 rustix::thread::sched_yield();
             } else if park(rank, worker, &mut done, &mut watched) {
@@ -323,6 +325,7 @@ pub fn progress(rank: &Rank) {
 /// A nonblocking call found nothing. In a loop of such calls the program waits, so where ranks
 /// or their threads outnumber CPUs it gives its CPU to those it waits for.
 fn fruitless(rank: &Rank) {
+    lifecycle::leave_if_told(rank);
     let node = rank.node();
     if node.settings().wait == WaitMode::Spin || !(node.is_crowded() || rank.threads_multiple()) {
         return;

@@ -5,7 +5,6 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use core::sync::atomic::{AtomicBool, Ordering};
 use spin::Mutex;
 
 /// What kind of object a keyval is for.
@@ -39,29 +38,19 @@ pub trait AttributeCallbacks: Send + Sync {
 pub struct Keyval {
     owner: Owner,
     callbacks: Box<dyn AttributeCallbacks>,
-    freed: AtomicBool,
 }
 
 impl Keyval {
     /// A keyval for objects of this kind.
     #[must_use]
     pub fn new(owner: Owner, callbacks: Box<dyn AttributeCallbacks>) -> Self {
-        Self {
-            owner,
-            callbacks,
-            freed: AtomicBool::new(false),
-        }
+        Self { owner, callbacks }
     }
 
     /// The kind of object it is for.
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.owner
-    }
-
-    /// Marks it as freed by the application.
-    pub fn mark_freed(&self) {
-        self.freed.store(true, Ordering::Relaxed);
     }
 }
 
@@ -72,7 +61,16 @@ struct Attribute {
     value: usize,
 }
 
+impl Attribute {
+    fn is_of(&self, keyval: &Arc<Keyval>) -> bool {
+        Arc::ptr_eq(&self.keyval, keyval)
+    }
+}
+
 /// The attributes of one object, in the order in which they were set.
+///
+/// An attribute belongs to its keyval, not to the keyval's number: after the keyval is freed, another
+/// one may have the number while the attribute lives on.
 #[derive(Default)]
 pub struct Attributes(Mutex<Vec<Attribute>>);
 
@@ -85,11 +83,11 @@ impl Attributes {
 
     /// The value of an attribute.
     #[must_use]
-    pub fn get(&self, number: i32) -> Option<usize> {
+    pub fn get(&self, keyval: &Arc<Keyval>) -> Option<usize> {
         let attributes = self.0.lock();
         attributes
             .iter()
-            .find(|attribute| attribute.number == number)
+            .find(|attribute| attribute.is_of(keyval))
             .map(|found| found.value)
     }
 
@@ -98,13 +96,13 @@ impl Attributes {
     /// # Errors
     /// The delete callback's; the old value then stays.
     pub fn set(&self, object: u32, number: i32, keyval: &Arc<Keyval>, value: usize) -> Outcome<()> {
-        if let Some(old) = self.get(number) {
+        if let Some(old) = self.get(keyval) {
             keyval.callbacks.delete(object, number, old)?;
         }
         let mut attributes = self.0.lock();
         match attributes
             .iter_mut()
-            .find(|attribute| attribute.number == number)
+            .find(|attribute| attribute.is_of(keyval))
         {
             Some(attribute) => attribute.value = value,
             None => attributes.push(Attribute {
@@ -120,19 +118,10 @@ impl Attributes {
     ///
     /// # Errors
     /// The delete callback's (the attribute then stays); `MPI_ERR_KEYVAL` when there is none.
-    pub fn delete(&self, object: u32, number: i32) -> Outcome<()> {
-        let found = self
-            .0
-            .lock()
-            .iter()
-            .find(|attribute| attribute.number == number)
-            .cloned();
-        let attribute = found.ok_or(neutral::ERR_KEYVAL)?;
-        attribute
-            .keyval
-            .callbacks
-            .delete(object, number, attribute.value)?;
-        self.0.lock().retain(|attribute| attribute.number != number);
+    pub fn delete(&self, object: u32, number: i32, keyval: &Arc<Keyval>) -> Outcome<()> {
+        let value = self.get(keyval).ok_or(neutral::ERR_KEYVAL)?;
+        keyval.callbacks.delete(object, number, value)?;
+        self.0.lock().retain(|attribute| !attribute.is_of(keyval));
         Ok(())
     }
 
@@ -152,7 +141,7 @@ impl Attributes {
             let mut attributes = self.0.lock();
             if let Some(index) = attributes
                 .iter()
-                .rposition(|other| other.number == attribute.number)
+                .rposition(|other| other.is_of(&attribute.keyval))
             {
                 attributes.remove(index);
             }

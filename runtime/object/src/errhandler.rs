@@ -16,7 +16,7 @@ pub enum Errhandler {
     /// `MPI_ERRORS_ARE_FATAL`: the job ends.
     #[default]
     Fatal,
-    /// `MPI_ERRORS_ABORT`: the processes of the communicator end; here, the job.
+    /// `MPI_ERRORS_ABORT`: the processes of the communicator end.
     Abort,
     /// `MPI_ERRORS_RETURN`.
     Return,

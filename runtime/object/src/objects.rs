@@ -47,6 +47,8 @@ pub struct Objects {
     pub errors: ErrorTable,
     /// Error handler of calls without a communicator before `MPI_Init` (MPI 9.3).
     pub initial_errhandler: Mutex<Errhandler>,
+    /// Error handler of `MPI_FILE_NULL`, which new files inherit (MPI 14.7).
+    pub file_errhandler: Mutex<Errhandler>,
 }
 
 macro_rules! kinds {
@@ -117,6 +119,7 @@ impl Objects {
             environment: Once::new(),
             errors: ErrorTable::new(),
             initial_errhandler: Mutex::new(Errhandler::Fatal),
+            file_errhandler: Mutex::new(Errhandler::Return),
         }
     }
 

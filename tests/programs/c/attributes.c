@@ -23,6 +23,51 @@ static int refuse(MPI_Comm comm, int key, void *value, void *extra) {
     return MPI_ERR_OTHER;
 }
 
+static int order[3], ends;
+
+/* The order of deletion, and that MPI still works while MPI_Finalize deletes. */
+static int remember(MPI_Comm comm, int key, void *value, void *extra) {
+    int finalized = 1, members = 0;
+    (void)key, (void)extra;
+    MPI_Finalized(&finalized);
+    MPI_Comm_size(comm, &members);
+    order[ends++] = finalized == 0 && members == 1 ? *(int *)value : -1;
+    return MPI_SUCCESS;
+}
+
+/* Attributes of MPI_COMM_SELF that MPI_Finalize deletes, the latest first (MPI 11.2.4); one was set
+   twice, one belongs to a keyval that is freed already. */
+static void leave_three(void) {
+    static int numbers[] = {1, 2, 3};
+    int key[3];
+    for (int i = 0; i < 3; i++) {
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, remember, &key[i], NULL);
+        MPI_Comm_set_attr(MPI_COMM_SELF, key[i], &numbers[i]);
+    }
+    for (int i = 0; i < 3; i += 2) MPI_Comm_free_keyval(&key[i]);
+    CHECK_EQ(ends, 0);
+}
+
+/* A new keyval may get the number of a freed one, but not its attributes. */
+static void freed_keyvals_keep_their_attributes(void) {
+    static int first;
+    int old, new, flag;
+    void *value;
+    MPI_Comm twin;
+    MPI_Comm_dup(MPI_COMM_SELF, &twin);
+    deletes = 0;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, drop, &old, NULL);
+    MPI_Comm_set_attr(twin, old, &first);
+    MPI_Comm_free_keyval(&old);
+    CHECK_EQ(deletes, 0);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &new, NULL);
+    MPI_Comm_get_attr(twin, new, &value, &flag);
+    CHECK(!flag);
+    MPI_Comm_free_keyval(&new);
+    MPI_Comm_free(&twin);
+    CHECK_EQ(deletes, 1);
+}
+
 int main(int argc, char **argv) {
     static char space[2];
     int extra = 99, key, stubborn, flag, *bound;
@@ -56,5 +101,15 @@ int main(int argc, char **argv) {
     MPI_Comm_set_errhandler(twin, MPI_ERRORS_RETURN);
     MPI_Comm_set_attr(twin, stubborn, space);
     CHECK(MPI_Comm_delete_attr(twin, stubborn) != MPI_SUCCESS);
-    return finish();
+    freed_keyvals_keep_their_attributes();
+    leave_three();
+    MPI_Finalize();
+    for (int i = 0; i < 3; i++) {
+        if (order[i] != 3 - i) {
+            fprintf(stderr, "rank %d: deletion %d was of attribute %d\n", rank, i, order[i]);
+            return 1;
+        }
+    }
+    if (rank == 0) puts("passed");
+    return 0;
 }

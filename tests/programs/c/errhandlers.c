@@ -22,12 +22,42 @@ static void argument_errors(void) {
              MPI_ERR_OP);
 }
 
+static int file_calls;
+
+static void note_file(MPI_File *file, int *code, ...) {
+    CHECK(*file == MPI_FILE_NULL);
+    file_calls++;
+    last_code = *code;
+}
+
+/* Without files there still is MPI_FILE_NULL, whose handler new files inherit. */
+static void file_handlers(void) {
+    MPI_Errhandler handler, current;
+    MPI_File_get_errhandler(MPI_FILE_NULL, &current);
+    CHECK(current == MPI_ERRORS_RETURN);
+    MPI_Errhandler_free(&current);
+    MPI_File_create_errhandler(note_file, &handler);
+    CHECK_EQ(class_of(MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler)), MPI_ERR_ERRHANDLER);
+    MPI_File_set_errhandler(MPI_FILE_NULL, handler);
+    MPI_File_get_errhandler(MPI_FILE_NULL, &current);
+    CHECK(current == handler);
+    MPI_Errhandler_free(&current);
+    MPI_File_call_errhandler(MPI_FILE_NULL, MPI_ERR_NO_SUCH_FILE);
+    CHECK_EQ(file_calls, 1);
+    CHECK_EQ(class_of(last_code), MPI_ERR_NO_SUCH_FILE);
+    CHECK_EQ(class_of(MPI_File_get_errhandler(MPI_FILE_NULL, NULL)), MPI_ERR_ARG);
+    CHECK_EQ(file_calls, 2);
+    MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
+    MPI_Errhandler_free(&handler);
+}
+
 int main(int argc, char **argv) {
     MPI_Errhandler handler, current;
     char text[MPI_MAX_ERROR_STRING];
     int length, mine, code, data = 0;
     start(&argc, &argv);
     argument_errors();
+    file_handlers();
 
     MPI_Comm_create_errhandler(note, &handler);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);

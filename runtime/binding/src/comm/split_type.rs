@@ -1,7 +1,7 @@
 //! `MPI_Comm_split_type` (MPI-4.1 section 7.4.2): communicators of processes that share hardware.
 
 use super::publish;
-use crate::arguments::{Call, Comm, Outcome, on_comm, output};
+use crate::arguments::{Call, Comm, Outcome, on_comm};
 use crate::info;
 use cohort_abi::{Abi, neutral};
 use cohort_object::Info;
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn split_type<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_split_type", comm, |call, comm| {
-            output(target)?;
+            call.output(target, "newcomm")?;
             let wanted = asked(call, split_type, &info::given(call, hints)?)?;
             publish(call, split(call, comm, &wanted, key, hints)?, target)
         })

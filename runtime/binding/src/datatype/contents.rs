@@ -40,7 +40,7 @@ pub unsafe extern "C" fn get_envelope<A: Abi>(
             store(integers, contents.integers.len())?;
             store(addresses, contents.addresses.len())?;
             store(types, contents.types.len())?;
-            output(combiner)?;
+            call.output(combiner, "combiner")?;
             combiner.write(A::combiner_out(contents.combiner as i32));
             Ok(())
         })
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn get_envelope_large<A: Abi>(
             store(addresses, contents.addresses.len())?;
             store(counts, contents.counts.len())?;
             store(types, contents.types.len())?;
-            output(combiner)?;
+            call.output(combiner, "combiner")?;
             combiner.write(A::combiner_out(contents.combiner as i32));
             Ok(())
         })

@@ -1,7 +1,7 @@
 //! Datatypes for Fortran's kinds (MPI-4.1 section 19.1.9).
 
 use super::create;
-use crate::arguments::{Call, Outcome, on_process, output};
+use crate::arguments::{Outcome, on_process};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::datatype::{Combiner, TypeRef, f90, predefined};
 use core::ffi::{c_int, c_void};
@@ -147,8 +147,8 @@ pub unsafe extern "C" fn match_size<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, "MPI_Type_match_size", |_: &Call<'_, A>| {
-            output(datatype)?;
+        on_process::<A>(caller, "MPI_Type_match_size", |call| {
+            call.output(datatype, "datatype")?;
             let types = of_class(A::typeclass_in(class)).ok_or(neutral::ERR_ARG)?;
             let found = types
                 .iter()

@@ -142,7 +142,7 @@ pub unsafe extern "C" fn get_value_index<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Type_get_value_index", |call| {
-            output(pair)?;
+            call.output(pair, "pair_type")?;
             let found = value_index(&*call.datatype(value)?, &*call.datatype(index)?);
             let handle = found.map_or(neutral::handle::DATATYPE_NULL, |found| found.handle());
             pair.write(A::Datatype::from_neutral(handle));

@@ -17,7 +17,7 @@ pub unsafe extern "C" fn commit<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Type_commit", |call| {
-            output(datatype)?;
+            call.output(datatype, "datatype")?;
             call.objects().datatype((*datatype).neutral())?.commit();
             Ok(())
         })
@@ -73,8 +73,8 @@ pub unsafe extern "C" fn get_name<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Type_get_name", |call| {
-            output(name)?;
-            output(length)?;
+            call.output(name, "type_name")?;
+            call.output(length, "resultlen")?;
             let text = match datatype.neutral() {
                 neutral::handle::DATATYPE_NULL => "MPI_DATATYPE_NULL".into(),
                 handle => call.objects().datatype(handle)?.name(),
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn dup<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Type_dup", |call| {
-            output(newtype)?;
+            call.output(newtype, "newtype")?;
             let old = call.objects().datatype(oldtype.neutral())?;
             let mut copy = Datatype::new(engine::dup(&old.layout));
             copy.attributes = old.attributes.copied(oldtype.neutral())?;
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, datatype: *mut A::D
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Type_free", |call| {
-            output(datatype)?;
+            call.output(datatype, "datatype")?;
             let handle = (*datatype).neutral();
             let object = call.objects().datatype(handle)?;
             let is_parametrised = object.layout.contents().combiner.is_parametrised();

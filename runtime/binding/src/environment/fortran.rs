@@ -1,7 +1,7 @@
 //! What Fortran's types look like (MPI-5.0 chapter 20). The runtime knows one Fortran, whose default
 //! types have the sizes of every compiler on this platform, so programs can ask and not change it.
 
-use crate::arguments::{Call, Outcome, on_process, output};
+use crate::arguments::{Call, Outcome, on_process};
 use crate::info::publish;
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_base::text::FixedText;
@@ -106,9 +106,9 @@ pub unsafe extern "C" fn abi_get_fortran_booleans<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Abi_get_fortran_booleans", |call| {
-            output(yes)?;
-            output(no)?;
-            output(is_set)?;
+            call.output(yes, "logical_true")?;
+            call.output(no, "logical_false")?;
+            call.output(is_set, "is_set")?;
             let bytes = match size {
                 1 | 2 | 4 | 8 | 16 => size as usize,
                 _ => {

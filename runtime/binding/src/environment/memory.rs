@@ -1,6 +1,6 @@
 //! Memory (MPI-4.1 section 9.2).
 
-use crate::arguments::{on_process, output};
+use crate::arguments::on_process;
 use cohort_abi::{Abi, neutral};
 use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn alloc_mem<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Alloc_mem", |call| {
-            output(base)?;
+            call.output(base, "baseptr")?;
             let size = usize::try_from(size).map_err(|_| neutral::ERR_ARG)?;
             let block = call.rank().enter().alloc_aligned(size.max(1), ALIGNMENT);
             let block = block.ok_or(neutral::ERR_NO_MEM)?;

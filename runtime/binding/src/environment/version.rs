@@ -101,7 +101,7 @@ pub unsafe extern "C" fn error_class<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Error_class", |call| {
-            output(class)?;
+            call.output(class, "errorclass")?;
             let found = call.objects().errors.class_of(A::error_in(code));
             class.write(A::error_out(found.ok_or(neutral::ERR_ARG)?));
             Ok(())

@@ -145,16 +145,16 @@ pub const fn table<A: Abi>() -> Table<A> {
         Exscan_init_c: crate::coll::exscan_init::<A, i64>,
         Fetch_and_op: unsupported::Fetch_and_op::<A>,
         File_c2f: cohort_abi::integer::from_file::<A>,
-        File_call_errhandler: unsupported::File_call_errhandler::<A>,
+        File_call_errhandler: crate::errhandler::file::call::<A>,
         File_close: unsupported::File_close::<A>,
-        File_create_errhandler: unsupported::File_create_errhandler::<A>,
+        File_create_errhandler: crate::errhandler::file::create::<A>,
         File_delete: unsupported::File_delete::<A>,
         File_f2c: cohort_abi::integer::to_file::<A>,
         File_fromint: cohort_abi::integer::to_file::<A>,
         File_get_amode: unsupported::File_get_amode::<A>,
         File_get_atomicity: unsupported::File_get_atomicity::<A>,
         File_get_byte_offset: unsupported::File_get_byte_offset::<A>,
-        File_get_errhandler: unsupported::File_get_errhandler::<A>,
+        File_get_errhandler: crate::errhandler::file::get::<A>,
         File_get_group: unsupported::File_get_group::<A>,
         File_get_info: unsupported::File_get_info::<A>,
         File_get_position: unsupported::File_get_position::<A>,
@@ -209,7 +209,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         File_seek: unsupported::File_seek::<A>,
         File_seek_shared: unsupported::File_seek_shared::<A>,
         File_set_atomicity: unsupported::File_set_atomicity::<A>,
-        File_set_errhandler: unsupported::File_set_errhandler::<A>,
+        File_set_errhandler: crate::errhandler::file::set::<A>,
         File_set_info: unsupported::File_set_info::<A>,
         File_set_size: unsupported::File_set_size::<A>,
         File_set_view: unsupported::File_set_view::<A>,
@@ -849,30 +849,12 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Fetch_and_op") }
     }
 
-    pub unsafe extern "C" fn File_call_errhandler<A: Abi>(
-        caller: *const c_void,
-        _fh: <A as Abi>::File,
-        _errorcode: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_File_call_errhandler") }
-    }
-
     pub unsafe extern "C" fn File_close<A: Abi>(
         caller: *const c_void,
         _fh: *mut <A as Abi>::File,
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_File_close") }
-    }
-
-    pub unsafe extern "C" fn File_create_errhandler<A: Abi>(
-        caller: *const c_void,
-        _file_errhandler_fn: Option<callback::FileErrhandlerFunction<A>>,
-        _errhandler: *mut <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_File_create_errhandler") }
     }
 
     pub unsafe extern "C" fn File_delete<A: Abi>(
@@ -910,15 +892,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_File_get_byte_offset") }
-    }
-
-    pub unsafe extern "C" fn File_get_errhandler<A: Abi>(
-        caller: *const c_void,
-        _file: <A as Abi>::File,
-        _errhandler: *mut <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_File_get_errhandler") }
     }
 
     pub unsafe extern "C" fn File_get_group<A: Abi>(
@@ -1540,15 +1513,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_File_set_atomicity") }
-    }
-
-    pub unsafe extern "C" fn File_set_errhandler<A: Abi>(
-        caller: *const c_void,
-        _file: <A as Abi>::File,
-        _errhandler: <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_File_set_errhandler") }
     }
 
     pub unsafe extern "C" fn File_set_info<A: Abi>(

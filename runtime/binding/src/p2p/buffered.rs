@@ -6,9 +6,7 @@
 //! refused, as the standard asks, and the bytes are given back when the message has left.
 
 use super::message::Outgoing;
-use crate::arguments::{
-    Call, Comm, Outcome, engine_error, on_comm, on_process, on_session, output,
-};
+use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm, on_process, on_session};
 use crate::context::blame;
 use crate::pending::Pending;
 use crate::request::State;
@@ -214,8 +212,8 @@ unsafe fn detach_from<A: Abi, C: Count>(
     address: *mut c_void,
     size: *mut C,
 ) -> Outcome<()> {
-    output(address)?;
-    output(size)?;
+    call.output(address, "buffer_addr")?;
+    call.output(size, "size")?;
     drain(call, owner)?;
     let claim = &mut call.rank().enter();
     let pools = &mut call.pending().buffers(claim).0;
@@ -244,7 +242,7 @@ unsafe fn iflush_of<A: Abi>(
     listener: u32,
     request: *mut A::Request,
 ) -> Outcome<()> {
-    output(request)?;
+    call.output(request, "request")?;
     let state = State::Flush {
         departures: departures(call, owner)?,
         comm: listener,

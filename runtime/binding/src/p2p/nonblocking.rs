@@ -2,7 +2,7 @@
 
 use super::buffered::{Owners, post_buffered};
 use super::message::{Incoming, Outgoing};
-use crate::arguments::{Call, Outcome, engine_error, on_comm, output};
+use crate::arguments::{Call, Outcome, engine_error, on_comm};
 use crate::request::{Operation, SENT, State};
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
 use cohort_engine::offload::Poster;
@@ -99,7 +99,7 @@ macro_rules! sends {
             // SAFETY: the caller's contract.
             unsafe {
                 on_comm::<A>(caller, $mpi, comm, |call, communicator| {
-                    output(request)?;
+                    call.output(request, "request")?;
                     let message =
                         Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
                     let leave = |poster: &mut Poster<'_>| message.leave(poster, SendMode::$mode);
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn ibsend<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Ibsend", comm, |call, communicator| {
-            output(request)?;
+            call.output(request, "request")?;
             let message = Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
             let claim = &mut call.rank().enter();
             let owners = Owners::of(comm.neutral(), communicator);
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn irecv<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Irecv", comm, |call, communicator| {
-            output(request)?;
+            call.output(request, "request")?;
             let message =
                 Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
             let leave = |poster: &mut Poster<'_>| message.leave(poster);

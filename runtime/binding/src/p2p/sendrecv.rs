@@ -1,7 +1,7 @@
 //! `MPI_Sendrecv` and its like (MPI-4.1 sections 3.11 and 3.7.8).
 
 use super::message::{Incoming, Outgoing};
-use crate::arguments::{Call, Outcome, engine_error, on_comm, output};
+use crate::arguments::{Call, Outcome, engine_error, on_comm};
 use crate::request::State;
 use crate::status::neutral_status;
 use cohort_abi::{Abi, Count, Handle, Kind, Status, dynamic, neutral};
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn isendrecv<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Isendrecv", comm, |call, communicator| {
-            output(request)?;
+            call.output(request, "request")?;
             let outgoing = Outgoing::check(
                 call,
                 communicator,
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn isendrecv_replace<A: Abi, C: Count>(
             "MPI_Isendrecv_replace",
             comm,
             |call, communicator| {
-                output(request)?;
+                call.output(request, "request")?;
                 let outgoing =
                     Outgoing::check(call, communicator, buffer, elements, datatype, to, send_tag)?;
                 let incoming =

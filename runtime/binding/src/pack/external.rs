@@ -214,7 +214,7 @@ pub unsafe extern "C" fn pack_size<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Pack_external_size", |call| {
-            output(size)?;
+            call.output(size, "size")?;
             let (elements, datatype) = check(call, representation, elements, datatype)?;
             let bytes = size_of(&datatype, elements)?;
             size.write(C::Address::from_i64(bytes).ok_or(neutral::ERR_ARG)?);

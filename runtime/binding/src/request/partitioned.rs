@@ -1,7 +1,7 @@
 //! Partitioned communication (MPI-4.1 chapter 4).
 
 use super::completion::{State, live};
-use crate::arguments::{Call, Outcome, engine_error, length, on_comm, on_process, output};
+use crate::arguments::{Call, Outcome, engine_error, length, on_comm, on_process};
 use crate::info;
 use crate::p2p::{FROM_NOBODY, Incoming, Outgoing};
 use crate::status::neutral_status;
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn psend_init<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Psend_init", comm, |call, communicator| {
-            output(request)?;
+            call.output(request, "request")?;
             info::given(call, hints)?;
             let message = Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
             let data = (message.buffer.cast_mut(), message.count, message.datatype);
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn precv_init<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Precv_init", comm, |call, communicator| {
-            output(request)?;
+            call.output(request, "request")?;
             info::given(call, hints)?;
             let message =
                 Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
@@ -346,7 +346,7 @@ pub unsafe extern "C" fn pready_list<A: Abi>(
             let operation = partitioned(call, request)?;
             let count = length(count)?;
             if count > 0 {
-                output(partitions.cast_mut())?;
+                call.output(partitions.cast_mut(), "array_of_partitions")?;
             }
             (0..count).try_for_each(|entry| {
                 let partition = *partitions.add(entry);
@@ -369,7 +369,7 @@ pub unsafe extern "C" fn parrived<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Parrived", |call| {
-            output(flag)?;
+            call.output(flag, "flag")?;
             if request.neutral() == neutral::handle::REQUEST_NULL {
                 flag.write(1);
                 return Ok(());

@@ -1,7 +1,7 @@
 //! Persistent operations (MPI-4.1 sections 3.9 and 6.13).
 
 use super::completion::{State, live};
-use crate::arguments::{Call, Comm, Outcome, engine_error, length, on_comm, on_process, output};
+use crate::arguments::{Call, Comm, Outcome, engine_error, length, on_comm, on_process};
 use crate::coll::Repeated;
 use crate::p2p::{Incoming, Outgoing, Owners, post_buffered};
 use alloc::boxed::Box;
@@ -157,7 +157,7 @@ macro_rules! sends {
             // SAFETY: the caller's contract.
             unsafe {
                 on_comm::<A>(caller, $mpi, comm, |call, communicator| {
-                    output(request)?;
+                    call.output(request, "request")?;
                     let message =
                         Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
                     publish_persistent(call, Plan::Send(message, SendMode::$mode), comm, communicator, request)
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn recv_init<A: Abi, C: Count>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Recv_init", comm, |call, communicator| {
-            output(request)?;
+            call.output(request, "request")?;
             let message =
                 Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
             publish_persistent(call, Plan::Receive(message), comm, communicator, request)
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn start<A: Abi>(caller: *const c_void, request: *mut A::R
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Start", |call| {
-            output(request)?;
+            call.output(request, "request")?;
             start_one(call, *request)
         })
     }
@@ -247,7 +247,7 @@ pub unsafe extern "C" fn startall<A: Abi>(
         on_process::<A>(caller, "MPI_Startall", |call| {
             let count = length(count)?;
             if count > 0 {
-                output(requests)?;
+                call.output(requests, "array_of_requests")?;
             }
             (0..count).try_for_each(|entry| start_one(call, *requests.add(entry)))
         })

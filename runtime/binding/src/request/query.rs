@@ -2,7 +2,7 @@
 
 use super::completion::{Live, State, live};
 use super::several::Array;
-use crate::arguments::{Outcome, on_process, output};
+use crate::arguments::{Outcome, on_process};
 use crate::status::write_empty;
 use cohort_abi::{Abi, Handle, StatusLayout, neutral};
 use cohort_engine::wait::progress;
@@ -16,7 +16,7 @@ pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, request: *mut A::Re
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Request_free", |call| {
-            output(request)?;
+            call.output(request, "request")?;
             let operation = live(call, *request)?.ok_or(neutral::ERR_REQUEST)?;
             let freed = release(&operation, &mut || call.rank().enter());
             if freed == Err(neutral::ERR_REQUEST) {
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn cancel<A: Abi>(caller: *const c_void, request: *mut A::
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Cancel", |call| {
-            output(request)?;
+            call.output(request, "request")?;
             let operation = live(call, *request)?.ok_or(neutral::ERR_REQUEST)?;
             let request = match operation.state() {
                 // Too late.
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn get_status<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Request_get_status", |call| {
-            output(flag)?;
+            call.output(flag, "flag")?;
             let operation = live(call, request)?;
             if operation.is_some_and(|operation| !operation.is_complete()) {
                 progress(call.rank());
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn get_status_all<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Request_get_status_all", |call| {
-            output(flag)?;
+            call.output(flag, "flag")?;
             let array = Array::check(call, count, requests.cast_mut())?;
             if array.complete_from(call, 0) < array.len() {
                 progress(call.rank());
@@ -184,8 +184,8 @@ pub unsafe extern "C" fn get_status_any<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Request_get_status_any", |call| {
-            output(flag)?;
-            output(index)?;
+            call.output(flag, "flag")?;
+            call.output(index, "index")?;
             let array = Array::check(call, count, requests.cast_mut())?;
             let any_active = array.any_active(call);
             let mut found = array.find_complete(call);
@@ -221,13 +221,13 @@ pub unsafe extern "C" fn get_status_some<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_process::<A>(caller, "MPI_Request_get_status_some", |call| {
-            output(completed)?;
+            call.output(completed, "outcount")?;
             let array = Array::check(call, count, requests.cast_mut())?;
             if !array.any_active(call) {
                 completed.write(neutral::UNDEFINED);
                 return Ok(());
             }
-            output(indices)?;
+            call.output(indices, "array_of_indices")?;
             if array.find_complete(call).is_none() {
                 progress(call.rank());
             }

@@ -2,7 +2,7 @@
 
 use super::completion::live;
 use super::several::{Array, report_all, report_any, report_some};
-use crate::arguments::{on_request, output};
+use crate::arguments::on_request;
 use crate::status::write_empty;
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::wait::progress;
@@ -22,8 +22,8 @@ pub unsafe extern "C" fn test<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_request::<A>(caller, "MPI_Test", |call| {
-            output(request)?;
-            output(flag)?;
+            call.output(request, "request")?;
+            call.output(flag, "flag")?;
             let Some(operation) = live(call, *request)? else {
                 flag.write(1);
                 write_empty::<A>(status);
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn testall<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_request::<A>(caller, "MPI_Testall", |call| {
-            output(flag)?;
+            call.output(flag, "flag")?;
             let array = Array::check(call, count, requests)?;
             let mut first = array.complete_from(call, 0);
             if first < array.len() {
@@ -96,8 +96,8 @@ pub unsafe extern "C" fn testany<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_request::<A>(caller, "MPI_Testany", |call| {
-            output(index)?;
-            output(flag)?;
+            call.output(index, "index")?;
+            call.output(flag, "flag")?;
             let array = Array::check(call, count, requests)?;
             let mut found = array.find_complete(call);
             if found.is_none() && array.any_active(call) {
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn testsome<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_request::<A>(caller, "MPI_Testsome", |call| {
-            output(completed)?;
+            call.output(completed, "outcount")?;
             let array = Array::check(call, count, requests)?;
             if array.find_complete(call).is_none() && array.any_active(call) {
                 progress(call.rank());

@@ -2,7 +2,7 @@
 
 use super::completion::live;
 use super::several::{Array, report_all, report_any, report_some};
-use crate::arguments::{on_request, output};
+use crate::arguments::on_request;
 use crate::status::write_empty;
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::wait::{WaitKind, until};
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn wait<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_request::<A>(caller, "MPI_Wait", |call| {
-            output(request)?;
+            call.output(request, "request")?;
             let Some(operation) = live(call, *request)? else {
                 write_empty::<A>(status);
                 return Ok(());
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn waitany<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_request::<A>(caller, "MPI_Waitany", |call| {
-            output(index)?;
+            call.output(index, "index")?;
             let array = Array::check(call, count, requests)?;
             let mut found = array.find_complete(call);
             if found.is_none() && array.any_active(call) {
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn waitsome<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_request::<A>(caller, "MPI_Waitsome", |call| {
-            output(completed)?;
+            call.output(completed, "outcount")?;
             let array = Array::check(call, count, requests)?;
             if array.find_complete(call).is_none() && array.any_active(call) {
                 until(call.rank(), WaitKind::Request, || {

@@ -1,7 +1,7 @@
 //! Grids (MPI-4.1 sections 8.5.1, 8.5.5, 8.5.6).
 
 use super::{give, integers, member, not_a, room_for};
-use crate::arguments::{Call, Comm, Outcome, length, on_comm, output};
+use crate::arguments::{Call, Comm, Outcome, length, on_comm};
 use crate::comm::publish;
 use crate::intercomm::only_intra;
 use alloc::vec::Vec;
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn cart_create<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Cart_create", comm, |call, comm| {
-            output(target)?;
+            call.output(target, "comm_cart")?;
             let cart = described(call, comm, dimensions, extents, periods)?;
             publish(call, comm.with_cart(cart, reorder != 0)?, target)
         })
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn cart_map<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Cart_map", comm, |call, comm| {
-            output(place)?;
+            call.output(place, "newrank")?;
             let cart = described(call, comm, dimensions, extents, periods)?;
             let found = comm.place_in_cart(&cart);
             place.write(found.map_or(neutral::UNDEFINED, |found| found as c_int));
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn cartdim_get<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Cartdim_get", comm, |call, comm| {
-            output(dimensions)?;
+            call.output(dimensions, "ndims")?;
             dimensions.write(cart(call, comm)?.dims().len() as c_int);
             Ok(())
         })
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn cart_rank<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Cart_rank", comm, |call, comm| {
-            output(rank)?;
+            call.output(rank, "rank")?;
             let cart = cart(call, comm)?;
             let coords = integers(coords, cart.dims().len())?;
             let found = cart.rank(&coords).map_err(|class| {
@@ -200,8 +200,8 @@ pub unsafe extern "C" fn cart_shift<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Cart_shift", comm, |call, comm| {
-            output(source)?;
-            output(destination)?;
+            call.output(source, "rank_source")?;
+            call.output(destination, "rank_dest")?;
             let cart = cart(call, comm)?;
             let known = usize::try_from(dimension).ok();
             let known = known.filter(|&it| it < cart.dims().len());
@@ -236,7 +236,7 @@ pub unsafe extern "C" fn cart_sub<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Cart_sub", comm, |call, comm| {
-            output(target)?;
+            call.output(target, "newcomm")?;
             let cart = cart(call, comm)?;
             let remain = integers(remain, cart.dims().len())?;
             let remain: Vec<bool> = remain.into_iter().map(|keep| keep != 0).collect();

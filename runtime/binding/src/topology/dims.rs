@@ -1,6 +1,6 @@
 //! The choice of dimensions (MPI-4.1 section 8.5.2).
 
-use crate::arguments::{Outcome, length, on_process, output};
+use crate::arguments::{Outcome, length, on_process};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, neutral};
 use core::ffi::{c_int, c_void};
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn dims_create<A: Abi>(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        on_process::<A>(caller, "MPI_Dims_create", |_| {
+        on_process::<A>(caller, "MPI_Dims_create", |call| {
             let count = length(count).map_err(|_| neutral::ERR_DIMS)?;
             if count == 0 {
                 return if nodes == 1 {
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn dims_create<A: Abi>(
                     Err(neutral::ERR_DIMS)
                 };
             }
-            output(dims)?;
+            call.output(dims, "dims")?;
             fill(nodes, core::slice::from_raw_parts_mut(dims, count))
         })
     }

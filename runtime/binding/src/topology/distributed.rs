@@ -1,7 +1,7 @@
 //! Graphs of which every member knows its own edges (MPI-4.1 sections 8.5.4, 8.5.5).
 
 use super::{give, integers, not_a};
-use crate::arguments::{Call, Comm, Outcome, length, on_comm, output};
+use crate::arguments::{Call, Comm, Outcome, length, on_comm};
 use crate::comm::publish;
 use crate::info;
 use crate::intercomm::only_intra;
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn dist_graph_create_adjacent<A: Abi>(
             "MPI_Dist_graph_create_adjacent",
             comm,
             |call, comm| {
-                output(target)?;
+                call.output(target, "comm_dist_graph")?;
                 only_intra(comm)?;
                 let hints = info::given(call, hints)?;
                 let sources = members(call, comm, sources, inward)?;
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn dist_graph_create<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Dist_graph_create", comm, |call, comm| {
-            output(target)?;
+            call.output(target, "comm_dist_graph")?;
             only_intra(comm)?;
             let hints = info::given(call, hints)?;
             let sources = members(call, comm, sources, nodes)?;
@@ -195,9 +195,9 @@ pub unsafe extern "C" fn dist_graph_neighbors_count<A: Abi>(
             "MPI_Dist_graph_neighbors_count",
             comm,
             |call, comm| {
-                output(inward)?;
-                output(outward)?;
-                output(weighted)?;
+                call.output(inward, "indegree")?;
+                call.output(outward, "outdegree")?;
+                call.output(weighted, "weighted")?;
                 let graph = graph(call, comm)?;
                 inward.write(graph.sources.len() as c_int);
                 outward.write(graph.destinations.len() as c_int);

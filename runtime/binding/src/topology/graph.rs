@@ -1,7 +1,7 @@
 //! Graphs that every member knows (MPI-4.1 sections 8.5.3, 8.5.5).
 
 use super::{give, integers, member, not_a, room_for};
-use crate::arguments::{Call, Comm, Outcome, length, on_comm, output};
+use crate::arguments::{Call, Comm, Outcome, length, on_comm};
 use crate::comm::publish;
 use crate::intercomm::only_intra;
 use cohort_abi::{Abi, Handle, neutral};
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn graph_create<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Graph_create", comm, |call, comm| {
-            output(target)?;
+            call.output(target, "comm_graph")?;
             let graph = described(call, comm, nodes, index, edges)?;
             if nodes == 0 {
                 // No node, no communicator; the members need not meet (MPI 8.5.3).
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn graph_map<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Graph_map", comm, |call, comm| {
-            output(place)?;
+            call.output(place, "newrank")?;
             let graph = described(call, comm, nodes, index, edges)?;
             let found = comm.place_in_graph(&graph);
             place.write(found.map_or(neutral::UNDEFINED, |found| found as c_int));
@@ -111,8 +111,8 @@ pub unsafe extern "C" fn graphdims_get<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Graphdims_get", comm, |call, comm| {
-            output(nodes)?;
-            output(edges)?;
+            call.output(nodes, "nnodes")?;
+            call.output(edges, "nedges")?;
             let graph = graph(call, comm)?;
             nodes.write(graph.index().len() as c_int);
             edges.write(graph.edges().len() as c_int);
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn graph_neighbors_count<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Graph_neighbors_count", comm, |call, comm| {
-            output(count)?;
+            call.output(count, "nneighbors")?;
             let graph = graph(call, comm)?;
             let rank = member(call, comm, rank)?;
             count.write(graph.neighbours(rank as usize).len() as c_int);

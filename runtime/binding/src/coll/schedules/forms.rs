@@ -24,7 +24,7 @@ macro_rules! forms {
             // SAFETY: the caller's contract.
             unsafe {
                 on_comm::<A>(caller, $nonblocking_mpi, comm, |$call, $comm| {
-                    output(request)?;
+                    $call.output(request, "request")?;
                     let arguments: Arguments<A> = $check?;
                     arguments.start($call, $comm, comm, request)
                 })
@@ -60,7 +60,7 @@ macro_rules! persistent_forms {
             // SAFETY: the caller's contract.
             unsafe {
                 on_comm::<A>(caller, $persistent_mpi, comm, |$call, $comm| {
-                    output(request)?;
+                    $call.output(request, "request")?;
                     let arguments: Arguments<A> = $check?;
                     arguments.init($call, $comm, comm, request)
                 })

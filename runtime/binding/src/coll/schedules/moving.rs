@@ -3,7 +3,7 @@
 
 use super::super::parts::{BlockList, Part, Typed, Varying, in_place, root};
 use super::Arguments;
-use crate::arguments::{Call, Comm, Outcome, on_comm, output};
+use crate::arguments::{Call, Comm, Outcome, on_comm};
 use cohort_abi::{Abi, Count};
 use core::ffi::{c_int, c_void};
 

@@ -3,7 +3,7 @@
 use super::super::neighbour::neighbours;
 use super::super::parts::{BlockList, Part, Typed, Varying};
 use super::Arguments;
-use crate::arguments::{on_comm, output};
+use crate::arguments::on_comm;
 use cohort_abi::{Abi, Count};
 use core::ffi::{c_int, c_void};
 

@@ -3,7 +3,7 @@
 use super::super::parts::root;
 use super::super::reduction::{Operands, Role};
 use super::Arguments;
-use crate::arguments::{Outcome, counts, on_comm, output};
+use crate::arguments::{Outcome, counts, on_comm};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::coll::Scan;
