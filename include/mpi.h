@@ -1172,6 +1172,19 @@ int MPI_Win_wait(MPI_Win win);
 double MPI_Wtick(void);
 double MPI_Wtime(void);
 int MPIX_Progress_set(MPI_Comm comm, const char *policy);
+int MPIX_Win_icomplete(MPI_Win win, MPI_Request *request);
+int MPIX_Win_ifence(int assert, MPI_Win win, MPI_Request *request);
+int MPIX_Win_iflush(int rank, MPI_Win win, MPI_Request *request);
+int MPIX_Win_iflush_all(MPI_Win win, MPI_Request *request);
+int MPIX_Win_iflush_local(int rank, MPI_Win win, MPI_Request *request);
+int MPIX_Win_iflush_local_all(MPI_Win win, MPI_Request *request);
+int MPIX_Win_ilock(int lock_type, int rank, int assert, MPI_Win win, MPI_Request *request);
+int MPIX_Win_ilock_all(int assert, MPI_Win win, MPI_Request *request);
+int MPIX_Win_ipost(MPI_Group group, int assert, MPI_Win win, MPI_Request *request);
+int MPIX_Win_istart(MPI_Group group, int assert, MPI_Win win, MPI_Request *request);
+int MPIX_Win_iunlock(int rank, MPI_Win win, MPI_Request *request);
+int MPIX_Win_iunlock_all(MPI_Win win, MPI_Request *request);
+int MPIX_Win_iwait(MPI_Win win, MPI_Request *request);
 
 int PMPI_Abi_get_fortran_booleans(int logical_size, void *logical_true, void *logical_false, int *is_set);
 int PMPI_Abi_get_fortran_info(MPI_Info *info);
@@ -1864,6 +1877,19 @@ int PMPI_Win_wait(MPI_Win win);
 double PMPI_Wtick(void);
 double PMPI_Wtime(void);
 int PMPIX_Progress_set(MPI_Comm comm, const char *policy);
+int PMPIX_Win_icomplete(MPI_Win win, MPI_Request *request);
+int PMPIX_Win_ifence(int assert, MPI_Win win, MPI_Request *request);
+int PMPIX_Win_iflush(int rank, MPI_Win win, MPI_Request *request);
+int PMPIX_Win_iflush_all(MPI_Win win, MPI_Request *request);
+int PMPIX_Win_iflush_local(int rank, MPI_Win win, MPI_Request *request);
+int PMPIX_Win_iflush_local_all(MPI_Win win, MPI_Request *request);
+int PMPIX_Win_ilock(int lock_type, int rank, int assert, MPI_Win win, MPI_Request *request);
+int PMPIX_Win_ilock_all(int assert, MPI_Win win, MPI_Request *request);
+int PMPIX_Win_ipost(MPI_Group group, int assert, MPI_Win win, MPI_Request *request);
+int PMPIX_Win_istart(MPI_Group group, int assert, MPI_Win win, MPI_Request *request);
+int PMPIX_Win_iunlock(int rank, MPI_Win win, MPI_Request *request);
+int PMPIX_Win_iunlock_all(MPI_Win win, MPI_Request *request);
+int PMPIX_Win_iwait(MPI_Win win, MPI_Request *request);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Count, Handle, Integer, neutral};
 use cohort_engine::datatype::{TypeRef, predefined};
 use cohort_engine::{EngineError, Rank};
-use cohort_object::{Datatype, Objects, Session};
+use cohort_object::{Datatype, Objects, Session, Win};
 use core::ffi::c_void;
 use core::fmt;
 use core::marker::PhantomData;
@@ -276,6 +276,43 @@ pub unsafe fn on_session<A: Abi>(
     }
 }
 
+/// Explains why there is no window with this handle.
+#[cold]
+fn bad_win<A: Abi>(call: &Call<'_, A>, handle: u32, class: i32) -> i32 {
+    match handle {
+        neutral::handle::WIN_NULL => call.blame(class, format_args!("it is MPI_WIN_NULL")),
+        _ => call.blame(
+            class,
+            format_args!("the handle {handle:#x} stands for no window"),
+        ),
+    }
+}
+
+/// Runs the body of a call of `name` on a window, whose error handler hears of a failure.
+///
+/// # Safety
+/// `caller` is the calling rank.
+#[inline]
+pub unsafe fn on_win<A: Abi>(
+    caller: *const c_void,
+    name: &'static str,
+    win: A::Win,
+    body: impl FnOnce(&Call<'_, A>, &Win) -> Outcome<()>,
+) -> core::ffi::c_int {
+    // SAFETY: the caller's contract.
+    let call = unsafe { Call::<A>::new(caller) };
+    let win = win.neutral();
+    match call
+        .objects()
+        .win(win)
+        .map_err(|class| bad_win(&call, win, class))
+        .and_then(|object| body(&call, object))
+    {
+        Ok(()) => A::error_out(neutral::SUCCESS),
+        Err(class) => raise::<A>(call.process, name, Listener::Win(win), class),
+    }
+}
+
 /// Runs the body of a call of `name` that has no communicator: `MPI_COMM_SELF`'s error handler
 /// hears of a failure (MPI-4.1, 9.3).
 ///
@@ -312,7 +349,7 @@ pub unsafe fn on_file<A: Abi>(
     }
 }
 
-/// Runs the body of a call of `name` that completes requests: the error handler of the communicator of
+/// Runs the body of a call of `name` that completes requests: the error handler of the communicator or window of
 /// the operation that failed hears of it.
 ///
 /// # Safety
@@ -330,7 +367,7 @@ pub unsafe fn on_request<A: Abi>(
         Err(failure) => raise::<A>(
             call.process,
             name,
-            Listener::Comm(failure.comm),
+            Listener::of(failure.comm),
             failure.class,
         ),
     }

@@ -1,6 +1,6 @@
 //! Keyvals and attributes (MPI-4.1 section 7.7).
 
-use crate::arguments::{Call, Outcome, on_comm, on_process, output};
+use crate::arguments::{Call, Outcome, on_comm, on_process, on_win, output};
 use crate::context::Process;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -397,6 +397,115 @@ pub unsafe extern "C" fn type_delete_attr<A: Abi>(
         on_process::<A>(caller, "MPI_Type_delete_attr", |call| {
             let keyval = keyval(call, number, Owner::Datatype)?;
             of_type(call, datatype)?.delete(datatype.neutral(), number, keyval)
+        })
+    }
+}
+
+/// `MPI_Win_create_keyval`.
+///
+/// # Safety
+/// MPI's: `keyval` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn win_create_keyval<A: Abi>(
+    caller: *const c_void,
+    copy: Option<callback::WinCopyAttrFunction<A>>,
+    delete: Option<callback::WinDeleteAttrFunction<A>>,
+    keyval: *mut c_int,
+    extra: *mut c_void,
+) -> c_int {
+    let name = "MPI_Win_create_keyval";
+    // SAFETY: the caller's contract.
+    unsafe { create::<A, A::Win>(caller, name, Owner::Win, copy, delete, keyval, extra) }
+}
+
+/// `MPI_Win_free_keyval`.
+///
+/// # Safety
+/// MPI's: `keyval` is valid for reads and writes; `caller` is the calling rank.
+pub unsafe extern "C" fn win_free_keyval<A: Abi>(
+    caller: *const c_void,
+    keyval: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { free::<A>(caller, "MPI_Win_free_keyval", keyval, Owner::Win) }
+}
+
+/// `MPI_Win_set_attr`.
+///
+/// # Safety
+/// `caller` is the calling rank.
+pub unsafe extern "C" fn win_set_attr<A: Abi>(
+    caller: *const c_void,
+    win: A::Win,
+    number: c_int,
+    value: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_win::<A>(caller, "MPI_Win_set_attr", win, |call, object| {
+            let keyval = keyval(call, number, Owner::Win)?;
+            let attributes = &object.attributes;
+            attributes.set(win.neutral(), number, keyval, value.expose_provenance())
+        })
+    }
+}
+
+/// `MPI_Win_get_attr`. The predefined attributes of a window are the address of its memory, and addresses of their
+/// values.
+///
+/// # Safety
+/// MPI's: `value` points to a pointer, `flag` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn win_get_attr<A: Abi>(
+    caller: *const c_void,
+    win: A::Win,
+    number: c_int,
+    value: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_win::<A>(caller, "MPI_Win_get_attr", win, |call, object| {
+            let facts = object.facts();
+            let fact = |slot: &AtomicI32, value| {
+                slot.store(value, Ordering::Relaxed);
+                slot.as_ptr().addr()
+            };
+            let predefined = match A::keyval_in(number) {
+                neutral::WIN_BASE => Some(object.part().base),
+                neutral::WIN_SIZE => Some((&raw const facts.size).addr()),
+                neutral::WIN_DISP_UNIT => Some((&raw const facts.unit).addr()),
+                neutral::WIN_CREATE_FLAVOR => {
+                    let flavor = A::win_flavor_out(object.flavor().neutral());
+                    Some(fact(&facts.flavor, flavor))
+                }
+                neutral::WIN_MODEL => {
+                    let model = A::win_model_out(neutral::WIN_UNIFIED);
+                    Some(fact(&facts.model, model))
+                }
+                _ => None,
+            };
+            if predefined.is_some() {
+                return answer(predefined, value, flag);
+            }
+            keyval(call, number, Owner::Win)?;
+            answer(object.attributes.get(number), value, flag)
+        })
+    }
+}
+
+/// `MPI_Win_delete_attr`.
+///
+/// # Safety
+/// `caller` is the calling rank.
+pub unsafe extern "C" fn win_delete_attr<A: Abi>(
+    caller: *const c_void,
+    win: A::Win,
+    number: c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_win::<A>(caller, "MPI_Win_delete_attr", win, |call, object| {
+            keyval(call, number, Owner::Win)?;
+            object.attributes.delete(win.neutral(), number)
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::tool::Tool;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use cohort_abi::{Abi, neutral};
+use cohort_abi::{Abi, INDEX_MAX, Kind, dynamic, neutral};
 use cohort_base::Peer;
 use cohort_base::text::FixedText;
 use cohort_engine::{Rank, lifecycle};
@@ -82,12 +82,23 @@ pub enum Listener {
     Session(u32),
     /// Calls for `MPI_FILE_NULL`, and the opening of files: what `MPI_File_set_errhandler` set there.
     File,
-    /// Calls that have neither: `MPI_COMM_SELF`, or outside of initialisation and finalisation
+    /// The window with this neutral handle, or as `Process` if there is none.
+    Win(u32),
+    /// Calls that have none of these: `MPI_COMM_SELF`, or outside of initialisation and finalisation
     /// the initial error handler (MPI-4.1, 9.3).
     Process,
 }
 
 impl Listener {
+    /// The object that an operation belongs to, by its neutral handle.
+    #[must_use]
+    pub fn of(handle: u32) -> Self {
+        match handle == dynamic(Kind::Win, handle & INDEX_MAX) {
+            true => Self::Win(handle),
+            false => Self::Comm(handle),
+        }
+    }
+
     /// Who hears in fact, and the error handler.
     fn resolve(self, process: &Process) -> (Self, Errhandler) {
         let objects = &process.objects;
@@ -102,6 +113,10 @@ impl Listener {
                 session.map(|session| session.errhandler.lock().clone())
             }
             Self::File => Some(objects.file_errhandler.lock().clone()),
+            Self::Win(handle) => {
+                let win = objects.win(handle).ok();
+                win.map(|win| win.errhandler.lock().clone())
+            }
             Self::Process => None,
         };
         match found {
@@ -117,7 +132,7 @@ impl Listener {
     /// Neutral handle of the object that an error handler of the program is called for.
     fn object(self) -> u32 {
         match self {
-            Self::Comm(object) | Self::Session(object) => object,
+            Self::Comm(object) | Self::Session(object) | Self::Win(object) => object,
             Self::File => neutral::handle::FILE_NULL,
             Self::Process => neutral::handle::COMM_SELF,
         }
@@ -203,6 +218,7 @@ fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
         Listener::Comm(comm) => comm_name(process, comm),
         Listener::Session(_) => "a session".into(),
         Listener::File => "MPI_FILE_NULL".into(),
+        Listener::Win(win) => win_name(process, win),
         Listener::Process => String::new(),
     };
     let on = if place.is_empty() { "" } else { " on " };
@@ -238,6 +254,15 @@ pub fn comm_name(process: &Process, comm: u32) -> String {
         false => name,
         true if comm == neutral::handle::COMM_SELF => "MPI_COMM_SELF".into(),
         true => "an unnamed communicator".into(),
+    }
+}
+
+/// The name of a window, for messages.
+fn win_name(process: &Process, win: u32) -> String {
+    let name = process.objects.win(win).map(|win| win.name());
+    match name {
+        Ok(name) if !name.is_empty() => name,
+        _ => "an unnamed window".into(),
     }
 }
 

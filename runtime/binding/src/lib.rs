@@ -42,6 +42,7 @@ pub mod status;
 mod tests;
 pub mod tool;
 pub mod topology;
+pub mod win;
 
 pub use context::{attach, unsupported};
 pub use generated::wiring::*;

@@ -10,7 +10,7 @@ mod test;
 mod wait;
 
 pub use completion::{
-    Failure, Messages, Operation, SENT, State, publish_complete, publish_messages,
+    Failure, Messages, Operation, SENT, State, publish_complete, publish_messages, publish_pending,
 };
 pub use generalized::{complete as grequest_complete, start as grequest_start};
 pub use partitioned::{parrived, pready, pready_list, pready_range, precv_init, psend_init};

@@ -14,6 +14,7 @@ use crate::partitioned::{IN_AWAITING, Receiver};
 use crate::protocol::job::{IN_JOBS, Job};
 use crate::rank::Rank;
 use crate::request::{IN_OWNED, Request};
+use crate::rma::{IN_WAITING, IN_WINDOWS, Window};
 use crate::watch;
 use cohort_alloc::Heap;
 use cohort_base::LocalRank;
@@ -25,7 +26,6 @@ use core::ptr::NonNull;
 const ALIGN: usize = 16;
 
 /// What belongs to the holder of a rank's claim.
-#[derive(Debug)]
 pub(crate) struct State {
     pub(crate) posted: Posted,
     pub(crate) unexpected: Unexpected,
@@ -37,6 +37,9 @@ pub(crate) struct State {
     pub(crate) schedules: List<Request, IN_OWNED>,
     /// Nonblocking collectives among nodes.
     pub(crate) scripts: List<Running, IN_SCRIPTS>,
+    /// Windows, and those of them with something to look for.
+    pub(crate) windows: List<Window, IN_WINDOWS>,
+    pub(crate) waiting_windows: List<Window, IN_WAITING>,
     /// Requests that were released before they were complete.
     pub(crate) released: List<Request, IN_OWNED>,
     /// Started partitioned receives whose senders are not known.
@@ -48,7 +51,7 @@ pub(crate) struct State {
     /// What is under way with remote peers.
     pub(crate) net: NetState,
     /// Why this rank expects progress, by kind: posted receives (counted once), receivers waited for,
-    /// jobs, schedules, and partitioned receives that await their senders; on the network, sends, receives and packets that are not done.
+    /// jobs, schedules, windows that wait, and partitioned receives that await their senders; on the network, sends, receives and packets that are not done.
     reasons: [u32; TaskKind::COUNT],
     /// `node.size()` outboxes.
     outboxes: *mut Outbox,
@@ -64,6 +67,8 @@ impl State {
             offers: List::EMPTY,
             schedules: List::EMPTY,
             scripts: List::EMPTY,
+            windows: List::EMPTY,
+            waiting_windows: List::EMPTY,
             released: List::EMPTY,
             awaiting: List::EMPTY,
             receivers_waited_for: 0,

@@ -13,6 +13,7 @@
 //! | [`protocol`] | how bytes travel: inline in a ring, in a block, or straight between user buffers |
 //! | [`datatype`] | what lies where in a user's buffer |
 //! | [`coll`], [`op`] | collectives and reduction operations |
+//! | [`rma`] | windows: one-sided operations and their epochs |
 //!
 //! Under `--cfg loom` only the lock-free parts exist, for their models.
 #![no_std]
@@ -34,6 +35,8 @@ mod crew;
 pub mod datatype;
 #[cfg(not(loom))]
 pub mod error;
+#[cfg(not(loom))]
+mod guarded;
 #[cfg(not(loom))]
 mod helper;
 #[cfg(not(loom))]
@@ -79,6 +82,7 @@ mod report;
 #[cfg(not(loom))]
 pub mod request;
 mod ring;
+pub mod rma;
 mod rounds;
 mod shares;
 #[cfg(not(loom))]

@@ -71,6 +71,8 @@ impl Status {
     pub const TRUNCATE: i32 = 15;
     /// `MPI_ERR_NO_MEM`.
     pub const NO_MEMORY: i32 = 39;
+    /// `MPI_ERR_RMA_RANGE`: the target's elements were not in its part of the window any more.
+    pub const RMA_RANGE: i32 = 48;
     /// `MPI_ANY_SOURCE`.
     pub const ANY_SOURCE: i32 = -1;
     /// `MPI_ANY_TAG`.

@@ -17,6 +17,7 @@ use crate::protocol::{self, Payload};
 use crate::rank::Rank;
 use crate::request::{self, Request, RequestRef};
 use crate::ring::{Front, PayloadKind, Ring};
+use crate::rma;
 use cohort_base::{LocalRank, Peer};
 use cohort_steal::TaskKind;
 use cohort_steal::policy::{Outcome, Victims};
@@ -53,6 +54,8 @@ pub(crate) enum Work {
     Collective(ScheduleRef),
     /// One among nodes, for its owner alone.
     Script(ScriptRef),
+    /// A long operation on a window.
+    Access(rma::CopyRef),
 }
 
 impl Work {
@@ -65,6 +68,7 @@ impl Work {
                 script.work();
                 0
             }
+            Self::Access(copy) => copy.work(pieces),
         }
     }
 
@@ -72,7 +76,7 @@ impl Work {
     pub(crate) fn is_of_a_waiting_sender(&self) -> bool {
         match self {
             Self::Message(job) => job.sender_is_in_call(),
-            Self::Collective(_) | Self::Script(_) => false,
+            Self::Collective(_) | Self::Script(_) | Self::Access(_) => false,
         }
     }
 }
@@ -108,6 +112,11 @@ fn turn_within_node(claim: &mut Claim<'_>) -> Turn {
     }
     if !claim.state().released.first().is_null() {
         request::free_released(claim);
+    }
+    if !claim.state().waiting_windows.first().is_null() {
+        let (moved, copy) = rma::turn(claim);
+        turn.moved |= moved;
+        turn.work = turn.work.or(copy.map(Work::Access));
     }
     if !claim.state().awaiting.first().is_null() {
         turn.opened = partitioned::next_opened(claim);

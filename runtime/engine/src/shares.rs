@@ -62,6 +62,12 @@ impl Shares {
         self.references.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Whether the caller's reference is the only one; what the others did is then visible.
+    pub(crate) fn is_sole(&self) -> bool {
+        // Pairs with the Release of the other holders.
+        self.references.load(Ordering::Acquire) == 1
+    }
+
     /// Gives a reference back; `true`: it was the last one, and the caller frees the memory.
     #[must_use]
     pub(crate) fn release(&self) -> bool {

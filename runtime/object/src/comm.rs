@@ -27,6 +27,7 @@ mod exchange;
 mod inter;
 mod topology;
 
+pub(crate) use exchange::failed;
 pub use inter::Bridge;
 pub use topology::{Edge, SiteWish};
 

@@ -10,6 +10,7 @@
 //! | [`objects`] | one rank's objects, by handle |
 //! | [`slots`] | numbered slots: how a handle's index leads to its object |
 //! | [`comm`] | communicators and the collective calls that make them |
+//! | [`win`] | windows and the collective calls that make them |
 //! | [`group`] | groups and their algebra |
 //! | [`attribute`] | keyvals, cached attributes |
 //! | [`errhandler`] | error handlers |
@@ -37,6 +38,7 @@ pub mod rendezvous;
 pub mod session;
 pub mod slots;
 pub mod topology;
+pub mod win;
 
 pub use attribute::{AttributeCallbacks, Attributes, Keyval, Owner};
 pub use comm::Comm;
@@ -49,6 +51,7 @@ pub use objects::Objects;
 pub use session::Session;
 pub use slots::Slots;
 pub use topology::Topology;
+pub use win::Win;
 
 /// What an operation on objects gives, or a neutral error class.
 pub type Outcome<T> = Result<T, i32>;

@@ -10,6 +10,7 @@ use crate::group::Group;
 use crate::info::Info;
 use crate::session::{Session, everyone};
 use crate::slots::Slots;
+use crate::win::Win;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -39,6 +40,7 @@ pub struct Objects {
     keyvals: Slots<Arc<Keyval>>,
     infos: Slots<Box<Info>>,
     sessions: Slots<Box<Session>>,
+    wins: Slots<Box<Win>>,
     predefined: Once<Vec<Datatype>>,
     /// Handles of the types of Fortran's kinds, which last for ever.
     parametrised: Mutex<Vec<u32>>,
@@ -97,6 +99,7 @@ kinds! {
     keyvals Arc<Keyval>, Keyval, ERR_KEYVAL, add_keyval, keyval, remove_keyval;
     infos Box<Info>, Info, ERR_INFO, add_info, info, remove_info;
     sessions Box<Session>, Session, ERR_SESSION, add_session, session, remove_session;
+    wins Box<Win>, Win, ERR_WIN, add_win, win, remove_win;
 }
 
 impl Objects {
@@ -114,6 +117,7 @@ impl Objects {
             keyvals: Slots::new(),
             infos: Slots::new(),
             sessions: Slots::new(),
+            wins: Slots::new(),
             predefined: Once::new(),
             parametrised: Mutex::new(Vec::new()),
             environment: Once::new(),

@@ -19168,3 +19168,287 @@ pub unsafe extern "C" fn PMPIX_Progress_set(
     // SAFETY: the C caller keeps the contract of this procedure.
     unsafe { (table.X_Progress_set)(caller, comm, policy) }
 }
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_icomplete(
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_icomplete)(caller, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_icomplete(
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_icomplete)(caller, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_ifence(
+    assert: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_ifence)(caller, assert, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_ifence(
+    assert: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_ifence)(caller, assert, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_iflush(
+    rank: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iflush)(caller, rank, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_iflush(
+    rank: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iflush)(caller, rank, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_iflush_all(
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iflush_all)(caller, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_iflush_all(
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iflush_all)(caller, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_iflush_local(
+    rank: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iflush_local)(caller, rank, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_iflush_local(
+    rank: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iflush_local)(caller, rank, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_iflush_local_all(
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iflush_local_all)(caller, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_iflush_local_all(
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iflush_local_all)(caller, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_ilock(
+    lock_type: c_int,
+    rank: c_int,
+    assert: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_ilock)(caller, lock_type, rank, assert, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_ilock(
+    lock_type: c_int,
+    rank: c_int,
+    assert: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_ilock)(caller, lock_type, rank, assert, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_ilock_all(
+    assert: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_ilock_all)(caller, assert, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_ilock_all(
+    assert: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_ilock_all)(caller, assert, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_ipost(
+    group: <A as Abi>::Group,
+    assert: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_ipost)(caller, group, assert, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_ipost(
+    group: <A as Abi>::Group,
+    assert: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_ipost)(caller, group, assert, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_istart(
+    group: <A as Abi>::Group,
+    assert: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_istart)(caller, group, assert, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_istart(
+    group: <A as Abi>::Group,
+    assert: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_istart)(caller, group, assert, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_iunlock(
+    rank: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iunlock)(caller, rank, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_iunlock(
+    rank: c_int,
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iunlock)(caller, rank, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_iunlock_all(
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iunlock_all)(caller, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_iunlock_all(
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iunlock_all)(caller, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Win_iwait(
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iwait)(caller, win, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Win_iwait(
+    win: <A as Abi>::Win,
+    request: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Win_iwait)(caller, win, request) }
+}

@@ -5682,4 +5682,94 @@ pub struct Table<A: Abi> {
         comm: <A as Abi>::Comm,
         policy: *const c_char,
     ) -> c_int,
+    /// `MPIX_Win_icomplete`
+    pub X_Win_icomplete: unsafe extern "C" fn(
+        caller: *const c_void,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
+    /// `MPIX_Win_ifence`
+    pub X_Win_ifence: unsafe extern "C" fn(
+        caller: *const c_void,
+        assert: c_int,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
+    /// `MPIX_Win_iflush`
+    pub X_Win_iflush: unsafe extern "C" fn(
+        caller: *const c_void,
+        rank: c_int,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
+    /// `MPIX_Win_iflush_all`
+    pub X_Win_iflush_all: unsafe extern "C" fn(
+        caller: *const c_void,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
+    /// `MPIX_Win_iflush_local`
+    pub X_Win_iflush_local: unsafe extern "C" fn(
+        caller: *const c_void,
+        rank: c_int,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
+    /// `MPIX_Win_iflush_local_all`
+    pub X_Win_iflush_local_all: unsafe extern "C" fn(
+        caller: *const c_void,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
+    /// `MPIX_Win_ilock`
+    pub X_Win_ilock: unsafe extern "C" fn(
+        caller: *const c_void,
+        lock_type: c_int,
+        rank: c_int,
+        assert: c_int,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
+    /// `MPIX_Win_ilock_all`
+    pub X_Win_ilock_all: unsafe extern "C" fn(
+        caller: *const c_void,
+        assert: c_int,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
+    /// `MPIX_Win_ipost`
+    pub X_Win_ipost: unsafe extern "C" fn(
+        caller: *const c_void,
+        group: <A as Abi>::Group,
+        assert: c_int,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
+    /// `MPIX_Win_istart`
+    pub X_Win_istart: unsafe extern "C" fn(
+        caller: *const c_void,
+        group: <A as Abi>::Group,
+        assert: c_int,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
+    /// `MPIX_Win_iunlock`
+    pub X_Win_iunlock: unsafe extern "C" fn(
+        caller: *const c_void,
+        rank: c_int,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
+    /// `MPIX_Win_iunlock_all`
+    pub X_Win_iunlock_all: unsafe extern "C" fn(
+        caller: *const c_void,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
+    /// `MPIX_Win_iwait`
+    pub X_Win_iwait: unsafe extern "C" fn(
+        caller: *const c_void,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int,
 }

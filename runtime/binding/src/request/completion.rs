@@ -17,7 +17,7 @@ use cohort_engine::{Claim, RequestRef};
 pub struct Operation {
     /// The engine's request.
     pub request: RequestRef,
-    /// Neutral handle of the communicator whose error handler hears of failures.
+    /// Neutral handle of the communicator or window whose error handler hears of failures.
     pub comm: u32,
 }
 
@@ -142,9 +142,26 @@ pub unsafe fn publish_complete<A: Abi>(
     comm: u32,
     target: *mut A::Request,
 ) -> Outcome<()> {
-    let claim = &mut call.rank().enter();
     let done = cohort_engine::Status::EMPTY;
-    let request = RequestRef::completed(claim, done).ok_or(neutral::ERR_NO_MEM)?;
+    let request = RequestRef::completed(&mut call.rank().enter(), done);
+    // SAFETY: the caller's contract.
+    unsafe { publish_pending(call, request.ok_or(neutral::ERR_NO_MEM)?, comm, target) }
+}
+
+/// Gives the program a handle of an operation under way.
+///
+/// # Safety
+/// `target` is valid for writes.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`; the operation goes on without a handle.
+pub unsafe fn publish_pending<A: Abi>(
+    call: &Call<'_, A>,
+    request: RequestRef,
+    comm: u32,
+    target: *mut A::Request,
+) -> Outcome<()> {
+    let claim = &mut call.rank().enter();
     let state = State::Once(Operation { request, comm });
     let Some(index) = call.pending().requests.insert(claim, state) else {
         request.release(claim);

@@ -14,6 +14,7 @@
 
 use super::schedule::{Part, Plan, Schedule, release_cursor};
 use super::wide::Spread;
+use crate::guarded::Guarded;
 use crate::meeting::Link;
 use crate::node::Node;
 use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
@@ -21,7 +22,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_base::sync::CacheLine;
-use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
@@ -137,8 +138,9 @@ impl CommShared {
             if self.left.fetch_add(1, Ordering::Relaxed) + 1 < self.size {
                 return;
             }
-            if let Some(index) = list.iter().position(|&entry| entry == NonNull::from(self)) {
-                let last = list.swap_remove(index);
+            let is_this = |entry: &Entrant| entry.0 == NonNull::from(self);
+            if let Some(index) = list.iter().position(is_this) {
+                let Entrant(last) = list.swap_remove(index);
                 // SAFETY: leaked in `enter`; every member has left, and the list forgot it.
                 drop(unsafe { Box::from_raw(last.as_ptr()) });
             }
@@ -190,7 +192,7 @@ impl Node {
     #[must_use]
     pub fn comm_shared(&'static self, context: u32, members: &[Peer]) -> &'static CommShared {
         TABLE.with(|list| {
-            let found = list.iter().copied().find(|shared| {
+            let found = list.iter().map(|entry| entry.0).find(|shared| {
                 // SAFETY: members of the list live until their last `leave` removes them.
                 let shared = unsafe { shared.as_ref() };
                 shared.context == context && core::ptr::eq(shared.node, self)
@@ -198,7 +200,7 @@ impl Node {
             let shared = found.unwrap_or_else(|| {
                 let shared = Box::new(CommShared::new(self, context, members));
                 let shared = NonNull::from(Box::leak(shared));
-                list.push(shared);
+                list.push(Entrant(shared));
                 shared
             });
             // SAFETY: it outlives this member's `leave`.
@@ -208,29 +210,10 @@ impl Node {
 }
 
 /// The shared parts in use, of all nodes. Owner-only: it allocates.
-struct Table {
-    busy: AtomicBool,
-    list: UnsafeCell<Vec<NonNull<CommShared>>>,
-}
+static TABLE: Guarded<Vec<Entrant>> = Guarded::new(Vec::new());
 
-// SAFETY: `busy` guards the list.
-unsafe impl Sync for Table {}
+/// A shared part that the table keeps.
+struct Entrant(NonNull<CommShared>);
 
-static TABLE: Table = Table {
-    busy: AtomicBool::new(false),
-    list: UnsafeCell::new(Vec::new()),
-};
-
-impl Table {
-    /// Runs `work` alone. Communicators are made rarely and the work is short, so waiters
-    /// give their CPU away instead of queueing.
-    fn with<R>(&self, work: impl FnOnce(&mut Vec<NonNull<CommShared>>) -> R) -> R {
-        while self.busy.swap(true, Ordering::Acquire) {
-            rustix::thread::sched_yield();
-        }
-        // SAFETY: `busy` is ours.
-        let result = work(unsafe { &mut *self.list.get() });
-        self.busy.store(false, Ordering::Release);
-        result
-    }
-}
+// SAFETY: shared parts are `Sync`.
+unsafe impl Send for Entrant {}

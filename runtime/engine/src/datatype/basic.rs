@@ -138,6 +138,41 @@ impl Basic {
         }
     }
 
+    /// Whether this is an integer of one machine word or less, of whatever sign.
+    #[must_use]
+    pub const fn is_integer(self) -> bool {
+        matches!(
+            self,
+            Self::I8
+                | Self::U8
+                | Self::Char
+                | Self::I16
+                | Self::U16
+                | Self::I32
+                | Self::U32
+                | Self::I64
+                | Self::U64
+                | Self::Aint
+                | Self::Offset
+                | Self::Count
+        )
+    }
+
+    /// Whether `MPI_Compare_and_swap` takes it: integers, logicals, multi-language types, bytes.
+    #[must_use]
+    pub const fn can_be_compared(self) -> bool {
+        let is_logical = matches!(
+            self,
+            Self::Bool
+                | Self::Logical1
+                | Self::Logical2
+                | Self::Logical4
+                | Self::Logical8
+                | Self::Logical16
+        );
+        self.is_integer() || is_logical || matches!(self, Self::I128 | Self::Byte | Self::Wchar)
+    }
+
     /// The two members of a pair type (value, index), which `MPI_Get_elements` counts one by one.
     #[must_use]
     pub const fn pair(self) -> Option<(Self, Self)> {

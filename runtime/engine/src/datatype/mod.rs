@@ -35,7 +35,7 @@ pub use contents::{Combiner, Contents, CountForm};
 pub(crate) use predefined::predefined_type;
 pub use predefined::{predefined, predefined_all, value_index};
 pub use signature::Signature;
-pub use transfer::{Layout, copy, pack, unpack};
+pub use transfer::{Layout, copy, pack, unpack, visit};
 
 use alloc::sync::Arc;
 use bounds::Bounds;

@@ -198,10 +198,43 @@ trait Sink {
     unsafe fn run(&mut self, memory: *mut u8, bytes: usize);
     /// # Safety
     /// As [`Sink::run`] for each of `count` blocks at distance `stride`.
-    unsafe fn vector(&mut self, memory: *mut u8, count: usize, stride: isize, block: usize);
+    unsafe fn vector(&mut self, memory: *mut u8, count: usize, stride: isize, block: usize) {
+        for index in 0..count {
+            // SAFETY: the block is one of the vector's.
+            unsafe { self.run(memory.wrapping_offset(index as isize * stride), block) };
+        }
+    }
     /// # Safety
     /// As [`Sink::run`] for each block of each row.
-    unsafe fn rows(&mut self, rows: &Rows<'_>);
+    unsafe fn rows(&mut self, rows: &Rows<'_>) {
+        for index in 0..rows.count {
+            let memory = rows.memory.wrapping_offset(index as isize * rows.stride);
+            for block in rows.blocks {
+                let at = memory.wrapping_offset(block.disp as isize);
+                // SAFETY: the block is one of the row's.
+                unsafe { self.run(at, block.bytes as usize) };
+            }
+        }
+    }
+}
+
+/// Calls `visit` for each run of memory that bytes `[from, to)` of the layout's packed stream lie in, in
+/// stream order; the range is cut at the stream's end.
+pub fn visit(layout: Layout<'_>, from: u64, to: u64, visit: impl FnMut(*mut u8, usize)) {
+    let to = to.min(layout.bytes());
+    if from < to {
+        // SAFETY: the range lies inside the stream, and a visitor is only told addresses.
+        unsafe { walk(layout, from, to, &mut Visitor(visit)) };
+    }
+}
+
+struct Visitor<F>(F);
+
+impl<F: FnMut(*mut u8, usize)> Sink for Visitor<F> {
+    #[inline(always)]
+    unsafe fn run(&mut self, memory: *mut u8, bytes: usize) {
+        (self.0)(memory, bytes);
+    }
 }
 
 struct Packer {
@@ -298,24 +331,6 @@ impl Sink for Direct<'_> {
     unsafe fn run(&mut self, memory: *mut u8, bytes: usize) {
         // SAFETY: `copy`'s caller vouches for both layouts.
         self.offset += unsafe { unpack(self.destination, self.offset, memory, bytes as u64) };
-    }
-
-    unsafe fn vector(&mut self, memory: *mut u8, count: usize, stride: isize, block: usize) {
-        for index in 0..count {
-            // SAFETY: the block is one of the vector's.
-            unsafe { self.run(memory.wrapping_offset(index as isize * stride), block) };
-        }
-    }
-
-    unsafe fn rows(&mut self, rows: &Rows<'_>) {
-        for index in 0..rows.count {
-            let memory = rows.memory.wrapping_offset(index as isize * rows.stride);
-            for block in rows.blocks {
-                let at = memory.wrapping_offset(block.disp as isize);
-                // SAFETY: the block is one of the row's.
-                unsafe { self.run(at, block.bytes as usize) };
-            }
-        }
     }
 }
 

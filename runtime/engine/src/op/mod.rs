@@ -137,6 +137,12 @@ pub fn supports(op: PredefinedOp, basic: Basic) -> bool {
     kernels::find(op, basic).is_some()
 }
 
+/// The loop for `op` on elements of class `basic`, if the two go together.
+#[must_use]
+pub fn class_kernel(op: PredefinedOp, basic: Basic) -> Option<Kernel> {
+    kernels::find(op, basic)
+}
+
 /// The class of `datatype` when its elements are single basic elements in their predefined
 /// layout (predefined types, their duplicates, Fortran's parametrised types): the types that
 /// predefined operations take.

@@ -17,7 +17,7 @@ pub(super) fn integer() -> Outcome<TypeRef> {
     predefined(neutral::handle::INT32_T).ok_or(neutral::ERR_INTERN)
 }
 
-pub(super) fn failed(error: EngineError) -> i32 {
+pub(crate) fn failed(error: EngineError) -> i32 {
     match error {
         EngineError::OutOfMemory => neutral::ERR_NO_MEM,
         _ => neutral::ERR_INTERN,
@@ -49,7 +49,7 @@ impl Comm {
     }
 
     /// The numbers of every member of the own group.
-    pub(super) fn allgather<const N: usize>(&self, mut mine: [i32; N]) -> Outcome<ByRank<N>> {
+    pub(crate) fn allgather<const N: usize>(&self, mut mine: [i32; N]) -> Outcome<ByRank<N>> {
         let mut all = vec![[0; N]; self.size() as usize];
         let integer = integer()?;
         let send = Layout::new(mine.as_mut_ptr().cast(), N as u64, &integer);

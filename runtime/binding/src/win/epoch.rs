@@ -1,0 +1,305 @@
+//! Synchronisation that blocks (MPI-4.1 section 12.5): each call waits for what its nonblocking form begins.
+
+use super::failed;
+use crate::arguments::{Call, Outcome, on_win, output};
+use cohort_abi::{Abi, Handle, neutral};
+use cohort_engine::rma::{Closing, RmaError};
+use cohort_object::Win;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{Ordering, fence as memory_fence};
+
+/// The ranks in the window's group of the members of a group.
+pub(super) fn ranks<A: Abi>(
+    call: &Call<'_, A>,
+    win: &Win,
+    group: A::Group,
+) -> Outcome<alloc::vec::Vec<u32>> {
+    let group = call.objects().group(group.neutral())?;
+    let rank = |member| match group.translate(member, win.group())? {
+        neutral::UNDEFINED => {
+            let what = format_args!("member {member} of the group is no member of the window");
+            Err(call.blame(neutral::ERR_GROUP, what))
+        }
+        rank => Ok(rank.cast_unsigned()),
+    };
+    (0..group.size().cast_signed()).map(rank).collect()
+}
+
+/// The member that a lock is for; `None` is `MPI_PROC_NULL`. Checks the kind of lock too; says whether it is exclusive.
+pub(super) fn lock_arguments<A: Abi>(
+    call: &Call<'_, A>,
+    win: &Win,
+    kind: c_int,
+    rank: c_int,
+) -> Outcome<(Option<u32>, bool)> {
+    may_lock(call, win)?;
+    let exclusive = match A::lock_type_in(kind) {
+        neutral::LOCK_EXCLUSIVE => true,
+        neutral::LOCK_SHARED => false,
+        _ => {
+            let what = format_args!("{kind} is no kind of lock");
+            return Err(call.blame(neutral::ERR_LOCKTYPE, what));
+        }
+    };
+    Ok((super::target(call, win, rank)?, exclusive))
+}
+
+/// Refuses locks on a window that was made with the hint `no_locks`.
+pub(super) fn may_lock<A: Abi>(call: &Call<'_, A>, win: &Win) -> Outcome<()> {
+    match win.has_no_locks() {
+        false => Ok(()),
+        true => {
+            let what = format_args!("the window has the hint no_locks=true");
+            Err(call.blame(neutral::ERR_RMA_SYNC, what))
+        }
+    }
+}
+
+/// Whether a fence begins no epoch.
+pub(super) fn is_last_fence<A: Abi>(assertions: c_int) -> bool {
+    A::assertion_in(assertions) & neutral::MODE_NOSUCCEED != 0
+}
+
+/// Waits for what a call began.
+fn finish<A: Abi>(
+    call: &Call<'_, A>,
+    win: &Win,
+    closing: Result<Closing, RmaError>,
+) -> Outcome<()> {
+    let finished = closing.and_then(|closing| win.window.finish(closing));
+    finished.map_err(|error| failed(call, error))
+}
+
+/// `MPI_Win_fence`.
+///
+/// # Safety
+/// `caller` is the calling rank.
+pub unsafe extern "C" fn fence<A: Abi>(
+    caller: *const c_void,
+    assertions: c_int,
+    win: A::Win,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_win::<A>(caller, "MPI_Win_fence", win, |call, win| {
+            let closing = win.window.fence(is_last_fence::<A>(assertions));
+            if A::assertion_in(assertions) & neutral::MODE_NOPRECEDE == 0 {
+                return finish(call, win, closing);
+            }
+            // It completes nothing, so nobody waits; the next epoch does.
+            let closing = closing.map_err(|error| failed(call, error))?;
+            closing.request().release(&mut call.rank().enter());
+            Ok(())
+        })
+    }
+}
+
+macro_rules! openings {
+    ($($(#[$page:meta])* $name:ident $mpi:literal;)*) => {$(
+        $(#[$page])*
+        ///
+        /// # Safety
+        /// `caller` is the calling rank.
+        pub unsafe extern "C" fn $name<A: Abi>(
+            caller: *const c_void,
+            group: A::Group,
+            _assertions: c_int,
+            win: A::Win,
+        ) -> c_int {
+            // SAFETY: the caller's contract.
+            unsafe {
+                on_win::<A>(caller, $mpi, win, |call, win| {
+                    let members = ranks(call, win, group)?;
+                    let opened = win.window.$name(&members);
+                    opened.map_err(|error| failed(call, error))
+                })
+            }
+        }
+    )*};
+}
+
+openings! {
+    /// `MPI_Win_start`. Does not wait for the exposures; operations do.
+    start "MPI_Win_start";
+    /// `MPI_Win_post`.
+    post "MPI_Win_post";
+}
+
+macro_rules! closings {
+    ($($(#[$page:meta])* $name:ident $mpi:literal;)*) => {$(
+        $(#[$page])*
+        ///
+        /// # Safety
+        /// `caller` is the calling rank.
+        pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, win: A::Win) -> c_int {
+            // SAFETY: the caller's contract.
+            unsafe {
+                on_win::<A>(caller, $mpi, win, |call, win| finish(call, win, win.window.$name()))
+            }
+        }
+    )*};
+}
+
+closings! {
+    /// `MPI_Win_complete`.
+    complete "MPI_Win_complete";
+    /// `MPI_Win_wait`.
+    wait "MPI_Win_wait";
+    /// `MPI_Win_unlock_all`.
+    unlock_all "MPI_Win_unlock_all";
+}
+
+/// `MPI_Win_test`.
+///
+/// # Safety
+/// MPI's: `flag` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn test<A: Abi>(
+    caller: *const c_void,
+    win: A::Win,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_win::<A>(caller, "MPI_Win_test", win, |call, win| {
+            output(flag)?;
+            let over = win.window.test().map_err(|error| failed(call, error))?;
+            flag.write(c_int::from(over));
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Win_lock`. If the target is on this node it waits for the lock, so that the caller may load and
+/// store there; else operations wait for it.
+///
+/// # Safety
+/// `caller` is the calling rank.
+pub unsafe extern "C" fn lock<A: Abi>(
+    caller: *const c_void,
+    kind: c_int,
+    rank: c_int,
+    _assertions: c_int,
+    win: A::Win,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_win::<A>(caller, "MPI_Win_lock", win, |call, win| {
+            let (target, exclusive) = lock_arguments(call, win, kind, rank)?;
+            let Some(target) = target else { return Ok(()) };
+            let locked = win.window.lock(target, exclusive);
+            locked.map_err(|error| failed(call, error))?;
+            win.window.hold_locks(Some(target));
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Win_unlock`.
+///
+/// # Safety
+/// `caller` is the calling rank.
+pub unsafe extern "C" fn unlock<A: Abi>(caller: *const c_void, rank: c_int, win: A::Win) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_win::<A>(
+            caller,
+            "MPI_Win_unlock",
+            win,
+            |call, win| match super::target(call, win, rank)? {
+                Some(target) => finish(call, win, win.window.unlock(target)),
+                None => Ok(()),
+            },
+        )
+    }
+}
+
+/// `MPI_Win_lock_all`. Waits for the locks of this node, as [`lock`] does.
+///
+/// # Safety
+/// `caller` is the calling rank.
+pub unsafe extern "C" fn lock_all<A: Abi>(
+    caller: *const c_void,
+    _assertions: c_int,
+    win: A::Win,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_win::<A>(caller, "MPI_Win_lock_all", win, |call, win| {
+            may_lock(call, win)?;
+            win.window.lock_all().map_err(|error| failed(call, error))?;
+            win.window.hold_locks(None);
+            Ok(())
+        })
+    }
+}
+
+macro_rules! flushes {
+    ($($(#[$page:meta])* $name:ident $mpi:literal;)*) => {$(
+        $(#[$page])*
+        ///
+        /// # Safety
+        /// `caller` is the calling rank.
+        pub unsafe extern "C" fn $name<A: Abi>(
+            caller: *const c_void,
+            rank: c_int,
+            win: A::Win,
+        ) -> c_int {
+            // SAFETY: the caller's contract.
+            unsafe {
+                on_win::<A>(caller, $mpi, win, |call, win| {
+                    match super::target(call, win, rank)? {
+                        Some(target) => finish(call, win, win.window.flush(Some(target))),
+                        None => Ok(()),
+                    }
+                })
+            }
+        }
+    )*};
+}
+
+flushes! {
+    /// `MPI_Win_flush`.
+    flush "MPI_Win_flush";
+    /// `MPI_Win_flush_local`. Operations are complete at their origin when they are at their target.
+    flush_local "MPI_Win_flush_local";
+}
+
+macro_rules! flushes_of_all {
+    ($($(#[$page:meta])* $name:ident $mpi:literal;)*) => {$(
+        $(#[$page])*
+        ///
+        /// # Safety
+        /// `caller` is the calling rank.
+        pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, win: A::Win) -> c_int {
+            // SAFETY: the caller's contract.
+            unsafe {
+                on_win::<A>(caller, $mpi, win, |call, win| {
+                    finish(call, win, win.window.flush(None))
+                })
+            }
+        }
+    )*};
+}
+
+flushes_of_all! {
+    /// `MPI_Win_flush_all`.
+    flush_all "MPI_Win_flush_all";
+    /// `MPI_Win_flush_local_all`.
+    flush_local_all "MPI_Win_flush_local_all";
+}
+
+/// `MPI_Win_sync`: the two copies of the window are one, so only the order of memory accesses is at stake.
+///
+/// # Safety
+/// `caller` is the calling rank.
+pub unsafe extern "C" fn sync<A: Abi>(caller: *const c_void, win: A::Win) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_win::<A>(caller, "MPI_Win_sync", win, |call, _| {
+            memory_fence(Ordering::SeqCst);
+            // A program may wait in a loop for what others store, and they may need this process's CPU.
+            cohort_engine::wait::progress(call.rank());
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,205 @@
+//! Synchronisation that does not block: Cohort's extensions after *Nonblocking Epochs in MPI One-Sided
+//! Communication*. Any mix with the blocking forms is allowed. Requests of calls that open an epoch are complete from
+//! the start; those of calls that close one, and of flushes, when the blocking form would return.
+
+use super::epoch::{is_last_fence, lock_arguments, may_lock, ranks};
+use super::failed;
+use crate::arguments::{Call, Outcome, on_win, output};
+use crate::request::{publish_complete, publish_pending};
+use cohort_abi::{Abi, Handle, neutral};
+use cohort_engine::rma::{Closing, RmaError};
+use core::ffi::{c_int, c_void};
+
+/// Gives the program a request for what a call began.
+///
+/// # Safety
+/// `request` is valid for writes.
+pub(super) unsafe fn publish<A: Abi>(
+    call: &Call<'_, A>,
+    win: A::Win,
+    closing: Result<Closing, RmaError>,
+    request: *mut A::Request,
+) -> Outcome<()> {
+    let closing = closing.map_err(|error| failed(call, error))?;
+    // SAFETY: the caller's contract.
+    unsafe { publish_pending(call, closing.request(), win.neutral(), request) }
+}
+
+macro_rules! openings {
+    ($($(#[$page:meta])* $name:ident $mpi:literal $open:ident;)*) => {$(
+        $(#[$page])*
+        ///
+        /// # Safety
+        /// `request` is valid for writes; `caller` is the calling rank.
+        pub unsafe extern "C" fn $name<A: Abi>(
+            caller: *const c_void,
+            group: A::Group,
+            _assertions: c_int,
+            win: A::Win,
+            request: *mut A::Request,
+        ) -> c_int {
+            // SAFETY: the caller's contract.
+            unsafe {
+                on_win::<A>(caller, $mpi, win, |call, object| {
+                    output(request)?;
+                    let members = ranks(call, object, group)?;
+                    let opened = object.window.$open(&members);
+                    opened.map_err(|error| failed(call, error))?;
+                    publish_complete(call, win.neutral(), request)
+                })
+            }
+        }
+    )*};
+}
+
+openings! {
+    /// `MPIX_Win_ipost`.
+    ipost "MPIX_Win_ipost" post;
+    /// `MPIX_Win_istart`.
+    istart "MPIX_Win_istart" start;
+}
+
+macro_rules! closings {
+    ($($(#[$page:meta])* $name:ident $mpi:literal $window:ident $close:expr;)*) => {$(
+        $(#[$page])*
+        ///
+        /// # Safety
+        /// `request` is valid for writes; `caller` is the calling rank.
+        pub unsafe extern "C" fn $name<A: Abi>(
+            caller: *const c_void,
+            win: A::Win,
+            request: *mut A::Request,
+        ) -> c_int {
+            // SAFETY: the caller's contract.
+            unsafe {
+                on_win::<A>(caller, $mpi, win, |call, object| {
+                    output(request)?;
+                    let $window = &object.window;
+                    publish(call, win, $close, request)
+                })
+            }
+        }
+    )*};
+}
+
+closings! {
+    /// `MPIX_Win_icomplete`.
+    icomplete "MPIX_Win_icomplete" window window.complete();
+    /// `MPIX_Win_iwait`.
+    iwait "MPIX_Win_iwait" window window.wait();
+    /// `MPIX_Win_iunlock_all`.
+    iunlock_all "MPIX_Win_iunlock_all" window window.unlock_all();
+    /// `MPIX_Win_iflush_all`.
+    iflush_all "MPIX_Win_iflush_all" window window.flush(None);
+    /// `MPIX_Win_iflush_local_all`.
+    iflush_local_all "MPIX_Win_iflush_local_all" window window.flush(None);
+}
+
+macro_rules! at_one_target {
+    ($($(#[$page:meta])* $name:ident $mpi:literal $window:ident $target:ident $begin:expr;)*) => {$(
+        $(#[$page])*
+        ///
+        /// # Safety
+        /// `request` is valid for writes; `caller` is the calling rank.
+        pub unsafe extern "C" fn $name<A: Abi>(
+            caller: *const c_void,
+            rank: c_int,
+            win: A::Win,
+            request: *mut A::Request,
+        ) -> c_int {
+            // SAFETY: the caller's contract.
+            unsafe {
+                on_win::<A>(caller, $mpi, win, |call, object| {
+                    output(request)?;
+                    let $window = &object.window;
+                    match super::target(call, object, rank)? {
+                        Some($target) => publish(call, win, $begin, request),
+                        None => publish_complete(call, win.neutral(), request),
+                    }
+                })
+            }
+        }
+    )*};
+}
+
+at_one_target! {
+    /// `MPIX_Win_iunlock`.
+    iunlock "MPIX_Win_iunlock" window target window.unlock(target);
+    /// `MPIX_Win_iflush`.
+    iflush "MPIX_Win_iflush" window target window.flush(Some(target));
+    /// `MPIX_Win_iflush_local`.
+    iflush_local "MPIX_Win_iflush_local" window target window.flush(Some(target));
+}
+
+/// `MPIX_Win_ifence`: its request is complete when `MPI_Win_fence` would return.
+///
+/// # Safety
+/// `request` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn ifence<A: Abi>(
+    caller: *const c_void,
+    assertions: c_int,
+    win: A::Win,
+    request: *mut A::Request,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_win::<A>(caller, "MPIX_Win_ifence", win, |call, object| {
+            output(request)?;
+            let closing = object.window.fence(is_last_fence::<A>(assertions));
+            if A::assertion_in(assertions) & neutral::MODE_NOPRECEDE == 0 {
+                return publish(call, win, closing, request);
+            }
+            let closing = closing.map_err(|error| failed(call, error))?;
+            closing.request().release(&mut call.rank().enter());
+            publish_complete(call, win.neutral(), request)
+        })
+    }
+}
+
+/// `MPIX_Win_ilock`.
+///
+/// # Safety
+/// `request` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn ilock<A: Abi>(
+    caller: *const c_void,
+    kind: c_int,
+    rank: c_int,
+    _assertions: c_int,
+    win: A::Win,
+    request: *mut A::Request,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_win::<A>(caller, "MPIX_Win_ilock", win, |call, object| {
+            output(request)?;
+            let (target, exclusive) = lock_arguments(call, object, kind, rank)?;
+            if let Some(target) = target {
+                let locked = object.window.lock(target, exclusive);
+                locked.map_err(|error| failed(call, error))?;
+            }
+            publish_complete(call, win.neutral(), request)
+        })
+    }
+}
+
+/// `MPIX_Win_ilock_all`.
+///
+/// # Safety
+/// `request` is valid for writes; `caller` is the calling rank.
+pub unsafe extern "C" fn ilock_all<A: Abi>(
+    caller: *const c_void,
+    _assertions: c_int,
+    win: A::Win,
+    request: *mut A::Request,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        on_win::<A>(caller, "MPIX_Win_ilock_all", win, |call, object| {
+            output(request)?;
+            may_lock(call, object)?;
+            let locked = object.window.lock_all();
+            locked.map_err(|error| failed(call, error))?;
+            publish_complete(call, win.neutral(), request)
+        })
+    }
+}

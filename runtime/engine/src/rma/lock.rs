@@ -1,0 +1,116 @@
+//! The lock of one window at one member: fair, for readers and writers, and without a holder of its own.
+//!
+//! Nobody waits inside. A request takes a *ticket*; whoever changes the lock afterwards grants as many
+//! tickets as it can, in their order, and tells the requesters. So the lock passes on while its
+//! next holder computes.
+//!
+//! # Protocol
+//! ```text
+//! request                         release                        advance, by both
+//! Q1 take a ticket                L1 take the holder out of      A1 load the state: head, holders
+//! Q2 publish it in the queue         the state                   A2 load the entry of head
+//! Q3 advance                      L2 advance                     A3 published and compatible: swap the state to
+//!                                                                   the next head with one holder more; again
+//! ```
+//! * **Fair.** Only the ticket at the head is granted, so nobody overtakes. Readers that follow each
+//!   other hold the lock together.
+//! * **Exclusive.** A3 grants a writer only if the state that it swaps has no holder, and a reader only
+//!   if it has no writer.
+//! * **Nothing is lost.** Q2, L1 and A1, A2 are sequentially consistent. If `advance` after Q2 stops at A1
+//!   because of a holder, that state precedes the holder's L1, so A2 after L1 sees the entry.
+//! * **Entries last long enough.** A requester has one ticket at a time that is not granted, so
+//!   at most as many as there are requesters lie between head and tail, which is what the queue has room for. An `advance`
+//!   that reads a later entry in its place sees another ticket, or its swap fails.
+//! * A ticket is granted as soon as the head has passed it ([`FairLock::is_granted`], Acquire): what earlier
+//!   holders wrote before L1 (Release) is then visible, as every change of the state is a read-modify-write.
+
+use alloc::boxed::Box;
+use cohort_base::sync::CacheLine;
+use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The state: readers, whether there is a writer, and in the upper half the next ticket to grant.
+const WRITER: u64 = 1 << 31;
+const HOLDERS: u64 = (1 << 32) - 1;
+
+/// An entry: requester, whether it writes, and in the upper half the ticket.
+const EXCLUSIVE: u64 = 1 << 31;
+
+/// Tickets begin here, so that an empty entry is none.
+const FIRST: u32 = 1;
+
+/// See the module page.
+pub(crate) struct FairLock {
+    state: CacheLine<AtomicU64>,
+    tail: CacheLine<AtomicU32>,
+    queue: Box<[AtomicU64]>,
+}
+
+impl FairLock {
+    /// A lock nobody holds, for this many requesters (below 2^31).
+    pub(crate) fn new(requesters: u32) -> Self {
+        let room = requesters.max(1).next_power_of_two();
+        Self {
+            state: CacheLine(AtomicU64::new(u64::from(FIRST) << 32)),
+            tail: CacheLine(AtomicU32::new(FIRST)),
+            queue: (0..room).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    fn entry(&self, ticket: u32) -> &AtomicU64 {
+        &self.queue[ticket as usize & (self.queue.len() - 1)]
+    }
+
+    /// Asks for the lock, and grants what can be granted: `granted` hears of each requester. A requester has one
+    /// ticket at a time.
+    pub(crate) fn request(&self, requester: u32, exclusive: bool, granted: impl FnMut(u32)) -> u32 {
+        let ticket = self.tail.fetch_add(1, Ordering::Relaxed);
+        let kind = if exclusive { EXCLUSIVE } else { 0 };
+        let entry = u64::from(ticket) << 32 | kind | u64::from(requester);
+        self.entry(ticket).swap(entry, Ordering::SeqCst);
+        self.advance(granted);
+        ticket
+    }
+
+    /// Whether the holder of this ticket has the lock, or had it.
+    pub(crate) fn is_granted(&self, ticket: u32) -> bool {
+        let head = (self.state.load(Ordering::Acquire) >> 32) as u32;
+        head.wrapping_sub(ticket).cast_signed() > 0
+    }
+
+    /// Gives the lock back, and grants what can be granted. By a holder, once.
+    pub(crate) fn release(&self, exclusive: bool, granted: impl FnMut(u32)) {
+        if exclusive {
+            self.state.fetch_and(!WRITER, Ordering::SeqCst);
+        } else {
+            self.state.fetch_sub(1, Ordering::SeqCst);
+        }
+        self.advance(granted);
+    }
+
+    fn advance(&self, mut granted: impl FnMut(u32)) {
+        loop {
+            let state = self.state.load(Ordering::SeqCst);
+            let head = (state >> 32) as u32;
+            let entry = self.entry(head).load(Ordering::SeqCst);
+            if (entry >> 32) as u32 != head {
+                return;
+            }
+            let exclusive = entry & EXCLUSIVE != 0;
+            let hinders = if exclusive { HOLDERS } else { WRITER };
+            if state & hinders != 0 {
+                return;
+            }
+            let holders = (state & HOLDERS) + if exclusive { WRITER } else { 1 };
+            let next = u64::from(head.wrapping_add(1)) << 32 | holders;
+            let swapped =
+                self.state
+                    .compare_exchange(state, next, Ordering::SeqCst, Ordering::Relaxed);
+            if swapped.is_ok() {
+                granted((entry & (EXCLUSIVE - 1)) as u32);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! The lock against its rules: a script, and a loom model.
+
+#[cfg(not(loom))]
+mod script {
+    use super::super::FairLock;
+    use std::vec::Vec;
+
+    #[test]
+    fn tickets_are_granted_in_order_and_readers_together() {
+        let lock = FairLock::new(5);
+        let mut granted = Vec::new();
+        let mut ask = |who, exclusive| lock.request(who, exclusive, |it| granted.push(it));
+        let tickets = [
+            ask(0, false),
+            ask(1, false),
+            ask(2, true),
+            ask(3, false),
+            ask(4, false),
+        ];
+        assert_eq!(granted, [0, 1], "a reader does not overtake a writer");
+        let held = tickets.map(|ticket| lock.is_granted(ticket));
+        assert_eq!(held, [true, true, false, false, false]);
+        let mut granted = Vec::new();
+        lock.release(false, |it| granted.push(it));
+        assert!(granted.is_empty());
+        lock.release(false, |it| granted.push(it));
+        assert_eq!(granted, [2]);
+        lock.release(true, |it| granted.push(it));
+        assert_eq!(granted, [2, 3, 4]);
+    }
+
+    #[test]
+    fn the_queue_is_used_again_and_again() {
+        let lock = FairLock::new(3);
+        for round in 0..1000_u32 {
+            let exclusive = round % 3 == 0;
+            let ticket = lock.request(round % 3, exclusive, |_| {});
+            assert!(lock.is_granted(ticket));
+            lock.release(exclusive, |_| {});
+        }
+    }
+}
+
+#[cfg(loom)]
+mod models {
+    use super::super::FairLock;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// Two tasks take the lock for one round each; both get it, and writers are alone.
+    fn run(exclusive: [bool; 2]) {
+        loom::model(move || {
+            let shared = Arc::new((FairLock::new(2), UnsafeCell::new(0_u32)));
+            let work = move |shared: &(FairLock, UnsafeCell<u32>), me: usize| {
+                let ticket = shared.0.request(me as u32, exclusive[me], |_| {});
+                while !shared.0.is_granted(ticket) {
+                    thread::yield_now();
+                }
+                if exclusive[me] {
+                    // SAFETY: loom checks that nobody else is here.
+                    shared.1.with_mut(|value| unsafe { *value += 1 });
+                } else {
+                    // SAFETY: loom checks that nobody writes.
+                    shared.1.with(|value| unsafe { assert!(*value <= 1) });
+                }
+                shared.0.release(exclusive[me], |_| {});
+            };
+            let other = shared.clone();
+            let thread = thread::spawn(move || work(&other, 1));
+            work(&shared, 0);
+            thread.join().expect("the other task ends");
+        });
+    }
+
+    #[test]
+    fn two_writers() {
+        run([true, true]);
+    }
+
+    #[test]
+    fn a_reader_and_a_writer() {
+        run([false, true]);
+    }
+}

@@ -1,0 +1,79 @@
+//! One-sided communication (MPI-4.1, chapter 12): windows, their epochs and operations.
+//!
+//! The design is that of *Nonblocking Epochs in MPI One-Sided Communication*: an epoch is an object with a life of its own, every
+//! synchronisation is nonblocking inside, and the calls that block wait for its request. The page of `epoch.rs` tells the life of an epoch,
+//! `sweep.rs` what is done for it and when, `shared.rs` how epochs of different members match, `lock.rs` the lock.
+//!
+//! All ranks of a node share an address space, so operations on a member of this node need nobody's help: they are copies and
+//! atomics in its memory, done in the call that asks for them if the epoch has access by then, else by whoever
+//! holds the claim of the origin when the access is granted.
+
+#[cfg(not(loom))]
+mod element;
+#[cfg(not(loom))]
+mod epoch;
+#[cfg(not(loom))]
+mod error;
+mod lock;
+#[cfg(not(loom))]
+mod operation;
+#[cfg(not(loom))]
+mod shared;
+#[cfg(not(loom))]
+mod sweep;
+#[cfg(not(loom))]
+mod window;
+
+#[cfg(not(loom))]
+pub use self::{
+    epoch::Reorder,
+    error::RmaError,
+    operation::{Action, Operation},
+    shared::{Part, Plan, WinShared},
+    window::{Closing, Window},
+};
+#[cfg(not(loom))]
+pub(crate) use self::{
+    operation::CopyRef,
+    turn::turn,
+    window::{IN_WAITING, IN_WINDOWS},
+};
+
+/// Frees memory of a rank's heap that was meant for a window which did not come about.
+///
+/// # Safety
+/// `block` came from [`crate::Claim::alloc_aligned`], and nobody uses it.
+#[cfg(not(loom))]
+pub unsafe fn free_block(block: core::ptr::NonNull<u8>) {
+    // SAFETY: the caller's promise.
+    unsafe { cohort_alloc::Heap::free(block) };
+}
+
+#[cfg(not(loom))]
+mod turn {
+    use super::operation::CopyRef;
+    use crate::claim::Claim;
+    use core::ptr::NonNull;
+
+    /// Sweeps the windows of the claimed rank that wait for something. Says whether anything moved, and what is to be copied
+    /// outside of the claim.
+    pub(crate) fn turn(claim: &mut Claim<'_>) -> (bool, Option<CopyRef>) {
+        let (mut moved, mut work) = (false, None);
+        let mut next = claim.state().waiting_windows.first();
+        while let Some(window) = NonNull::new(next) {
+            // SAFETY: windows in the list are valid; the next one is taken before this one may leave it.
+            let window = unsafe {
+                next = claim.state().waiting_windows.next(window.as_ptr());
+                window.as_ref()
+            };
+            let mut sweep = window.sweep(claim);
+            sweep.run();
+            moved |= sweep.moved;
+            if work.is_none() {
+                work = sweep.take_work();
+            }
+            sweep.leave_if_idle();
+        }
+        (moved, work)
+    }
+}

@@ -1,0 +1,280 @@
+//! What the members of a window on one node share.
+//!
+//! Each member of this node has a *home* here: its lock, the memory that it has attached, and for every
+//! member of the window a [`Pair`] of the paper's matching triple (section VII-B). Epochs match by counting: the *n*-th
+//! access epoch of A towards B belongs to the *n*-th exposure epoch of B towards A, however
+//! many of either are pending. The counts that only A writes are A's own (`window.rs`); those that B writes for A are in
+//! A's home, so that a grant that comes long before A asks for it is not lost:
+//!
+//! | count | written by | means |
+//! |---|---|---|
+//! | `granted` | B, adding 1 | exposures that B opened for A |
+//! | `done` | B, adding 1 | access epochs towards A that B has ended |
+//!
+//! Both only grow; adding is Release, reading Acquire: what B did before is visible to A.
+//!
+//! A fence is a count too. Member *m* arrives at fence *n* when the operations before it are done and fence *n - 1* is passed;
+//! so *n* times the members have arrived in total exactly when all have arrived at fence *n*.
+
+use super::error::RmaError;
+use super::lock::FairLock;
+use crate::guarded::Guarded;
+use crate::node::Node;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use cohort_alloc::Heap;
+use cohort_base::Peer;
+use cohort_base::sync::CacheLine;
+use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::ptr::NonNull;
+
+/// One member's part of a window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Part {
+    /// Address in its own process; 0 in dynamic windows.
+    pub base: usize,
+    /// Bytes.
+    pub size: u64,
+    /// Bytes of a displacement unit.
+    pub unit: i64,
+}
+
+/// What one other member tells a member. See the module page.
+#[derive(Default)]
+pub(super) struct Pair {
+    pub(super) granted: AtomicU64,
+    pub(super) done: AtomicU64,
+}
+
+/// Memory that a member has attached.
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    from: u64,
+    to: u64,
+}
+
+/// What a member of this node has in the shared part.
+pub(super) struct Home {
+    pub(super) lock: FairLock,
+    pairs: Box<[Pair]>,
+    /// Used under a claim of the rank that looks, which no signal handler of it can have too.
+    regions: Guarded<Vec<Region>>,
+}
+
+/// A block of a rank's heap that goes with the window.
+struct Block(NonNull<u8>);
+
+// SAFETY: blocks may be freed from any task.
+unsafe impl Send for Block {}
+
+/// See the module page.
+pub struct WinShared {
+    node: &'static Node,
+    number: u32,
+    members: Box<[Peer]>,
+    parts: Box<[Part]>,
+    is_dynamic: bool,
+    /// For each member its home, if it lives here.
+    homes: Box<[Option<Box<Home>>]>,
+    /// Members of this node.
+    here: u32,
+    left: AtomicU32,
+    blocks: Guarded<Vec<Block>>,
+    /// Arrivals of members of this node at fences, all together.
+    arrivals: CacheLine<AtomicU64>,
+    /// Arrivals of whole other nodes, all together.
+    pub(super) nodes_arrived: CacheLine<AtomicU64>,
+    /// Other nodes with members.
+    pub(super) other_nodes: u64,
+}
+
+impl Home {
+    fn new(members: usize) -> Self {
+        Self {
+            lock: FairLock::new(members as u32),
+            pairs: (0..members).map(|_| Pair::default()).collect(),
+            regions: Guarded::new(Vec::new()),
+        }
+    }
+
+    /// What `member` tells the owner of this home.
+    pub(super) fn from(&self, member: u32) -> &Pair {
+        &self.pairs[member as usize]
+    }
+
+    /// Whether all of `from..to` is attached. Under a claim of the caller's.
+    pub(super) fn has_attached(&self, from: u64, to: u64) -> bool {
+        self.regions.with(|regions| {
+            regions
+                .iter()
+                .any(|region| region.from <= from && to <= region.to)
+        })
+    }
+
+    /// `MPI_Win_attach`. Under the owner's claim.
+    pub(super) fn attach(&self, from: u64, size: u64) -> Result<(), RmaError> {
+        let to = from.saturating_add(size);
+        self.regions.with(|regions| {
+            let overlaps = |region: &Region| region.from < to && from < region.to;
+            if regions.iter().any(overlaps) {
+                return Err(RmaError::Overlaps { from });
+            }
+            regions.push(Region { from, to });
+            Ok(())
+        })
+    }
+
+    /// `MPI_Win_detach`. Under the owner's claim.
+    pub(super) fn detach(&self, from: u64) -> Result<(), RmaError> {
+        self.regions.with(|regions| {
+            let place = regions.iter().position(|region| region.from == from);
+            let place = place.ok_or(RmaError::NotAttached {
+                target: 0,
+                from,
+                to: from,
+            })?;
+            regions.swap_remove(place);
+            Ok(())
+        })
+    }
+}
+
+/// What a window is made of; the same at every member.
+pub struct Plan<'a> {
+    /// A number that no other window or communicator has.
+    pub number: u32,
+    /// The members.
+    pub members: &'a [Peer],
+    /// Their parts.
+    pub parts: &'a [Part],
+    /// Whether memory is attached later (`MPI_Win_create_dynamic`).
+    pub is_dynamic: bool,
+}
+
+impl WinShared {
+    fn new(node: &'static Node, plan: &Plan<'_>) -> Self {
+        let count = plan.members.len();
+        let home = |&member: &Peer| node.local(member).map(|_| Box::new(Home::new(count)));
+        let homes: Box<[_]> = plan.members.iter().map(home).collect();
+        let here = homes.iter().flatten().count() as u32;
+        let mut nodes: Vec<u32> = Vec::new();
+        for &member in plan.members {
+            let home = node.home_node(member);
+            if node.local(member).is_none() && !nodes.contains(&home) {
+                nodes.push(home);
+            }
+        }
+        Self {
+            node,
+            number: plan.number,
+            members: plan.members.into(),
+            parts: plan.parts.into(),
+            is_dynamic: plan.is_dynamic,
+            homes,
+            here,
+            left: AtomicU32::new(0),
+            blocks: Guarded::new(Vec::new()),
+            arrivals: CacheLine(AtomicU64::new(0)),
+            nodes_arrived: CacheLine(AtomicU64::new(0)),
+            other_nodes: nodes.len() as u64,
+        }
+    }
+
+    /// A number that no other window or communicator of the job has.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The members.
+    #[must_use]
+    pub fn members(&self) -> &[Peer] {
+        &self.members
+    }
+
+    /// One member's part. Panics when there is no such member.
+    #[must_use]
+    pub fn part(&self, member: u32) -> Part {
+        self.parts[member as usize]
+    }
+
+    /// Whether memory is attached later.
+    #[must_use]
+    pub fn is_dynamic(&self) -> bool {
+        self.is_dynamic
+    }
+
+    /// The home of a member of this node.
+    pub(super) fn home(&self, member: u32) -> Option<&Home> {
+        self.homes[member as usize].as_deref()
+    }
+
+    /// Has a block of a rank's heap freed with the window.
+    pub fn keep(&self, block: NonNull<u8>) {
+        self.blocks.with(|blocks| blocks.push(Block(block)));
+    }
+
+    /// Counts an arrival at a fence; says whether all members of this node have arrived at fence `number` now.
+    pub(super) fn arrive(&self, number: u64) -> bool {
+        self.arrivals.fetch_add(1, Ordering::AcqRel) + 1 == number * u64::from(self.here)
+    }
+
+    /// Whether everybody has arrived at a fence.
+    pub(super) fn has_passed(&self, number: u64) -> bool {
+        self.arrivals.load(Ordering::Acquire) >= number * u64::from(self.here)
+            && (self.other_nodes == 0
+                || self.nodes_arrived.load(Ordering::Acquire) >= number * self.other_nodes)
+    }
+
+    /// Ends one member's use; the last of this node frees it. Owner-only.
+    pub(super) fn leave(&'static self) {
+        TABLE.with(|table| {
+            if self.left.fetch_add(1, Ordering::Relaxed) + 1 < self.here {
+                return;
+            }
+            let is_this = |entry: &Entrant| entry.0 == NonNull::from(self);
+            if let Some(index) = table.iter().position(is_this) {
+                let Entrant(last) = table.swap_remove(index);
+                // SAFETY: leaked in `window_shared`; every member has left, and the table forgot it.
+                let last = unsafe { Box::from_raw(last.as_ptr()) };
+                last.blocks.with(|blocks| {
+                    for Block(block) in blocks.drain(..) {
+                        // SAFETY: it was kept for the window, which is no more.
+                        unsafe { Heap::free(block) };
+                    }
+                });
+            }
+        });
+    }
+}
+
+impl Node {
+    /// The shared part of a window; the first member that asks makes it. Each member of this node asks
+    /// once and later leaves once. Owner-only.
+    pub(super) fn window_shared(&'static self, plan: &Plan<'_>) -> &'static WinShared {
+        TABLE.with(|table| {
+            let found = table.iter().map(|entry| entry.0).find(|shared| {
+                // SAFETY: entries live until the last member leaves.
+                let shared = unsafe { shared.as_ref() };
+                shared.number == plan.number && core::ptr::eq(shared.node, self)
+            });
+            let shared = found.unwrap_or_else(|| {
+                let shared = Box::new(WinShared::new(self, plan));
+                let shared = NonNull::from(Box::leak(shared));
+                table.push(Entrant(shared));
+                shared
+            });
+            // SAFETY: it outlives this member's `leave`.
+            unsafe { shared.as_ref() }
+        })
+    }
+}
+
+/// The windows of all nodes. Owner-only: it allocates.
+static TABLE: Guarded<Vec<Entrant>> = Guarded::new(Vec::new());
+
+/// A shared part that the table keeps.
+struct Entrant(NonNull<WinShared>);
+
+// SAFETY: shared parts are `Sync`.
+unsafe impl Send for Entrant {}

@@ -1,0 +1,597 @@
+//! One sweep over the epochs of a window: what its owner, or a thief for it, does under the owner's claim.
+//!
+//! A sweep goes through the epochs in the order in which they were opened, as the paper's section VII-D has it:
+//! 1. activate a deferred epoch, if nothing before it forbids that; else stop here: epochs are not skipped;
+//! 2. look which targets grant access now;
+//! 3. run recorded operations: first those for other nodes, which take time on their own, then those within the node;
+//! 4. complete operations that were copied meanwhile, and the flushes that wait for them;
+//! 5. tell each target as soon as the last operation on it is done;
+//! 6. complete the epoch.
+//!
+//! A window is in its rank's list, and is a reason for thieves to look, only while some epoch is closed or has operations that are
+//! not complete. Whoever changes what such an epoch waits for (a grant, the end of an access, a lock, an arrival at a fence) tells
+//! the waiting rank, or, if that computes, a sleeping worker. The owner enters the list first and
+//! sweeps once more after that: one of the two sees the other.
+
+use super::epoch::{Epoch, Flush, Kind};
+use super::operation::{CopyRef, Operation, Recorded};
+use super::shared::Home;
+use super::window::{Locks, SHORT, State, Window};
+use crate::claim::Claim;
+use crate::list::{Links, List};
+use crate::message::Status;
+use crate::request::Request;
+use crate::shares::Shares;
+use alloc::boxed::Box;
+use cohort_base::sync::atomic::Ordering;
+use cohort_steal::TaskKind;
+use core::ptr::NonNull;
+
+/// Bytes of a chunk of an operation that several tasks copy.
+const CHUNK: u64 = 128 << 10;
+
+/// See the module page.
+pub(super) struct Sweep<'a, 'rank> {
+    pub(super) window: &'a Window,
+    pub(super) claim: &'a mut Claim<'rank>,
+    pub(super) state: &'a mut State,
+    /// Whether anything moved.
+    pub(super) moved: bool,
+    /// Something to copy outside of the claim.
+    work: Option<CopyRef>,
+}
+
+impl<'a, 'rank> Sweep<'a, 'rank> {
+    pub(super) fn new(
+        window: &'a Window,
+        claim: &'a mut Claim<'rank>,
+        state: &'a mut State,
+    ) -> Self {
+        Self {
+            window,
+            claim,
+            state,
+            moved: false,
+            work: None,
+        }
+    }
+
+    /// Takes what there is to copy.
+    pub(super) fn take_work(&mut self) -> Option<CopyRef> {
+        self.work.take()
+    }
+
+    /// Sweeps, and enters or leaves the rank's list. After each call of the owner.
+    pub(super) fn settle(&mut self) {
+        self.free_spent();
+        self.run();
+        if self.waits() && !self.state.is_waiting {
+            self.state.is_waiting = true;
+            let window = core::ptr::from_ref(self.window).cast_mut();
+            // SAFETY: it is in no list of this place, and leaves it before it is freed.
+            unsafe { self.claim.state().waiting_windows.push(window) };
+            self.claim.expect_more(TaskKind::Shm);
+            // What came before others could see that we wait.
+            cohort_base::sync::atomic::fence(Ordering::SeqCst);
+            self.run();
+        }
+        self.leave_if_idle();
+    }
+
+    fn waits(&self) -> bool {
+        // SAFETY: elements of the queue are valid.
+        let waiting = self.state.queue.find(|epoch| unsafe { (*epoch).waits() });
+        !waiting.is_null()
+    }
+
+    /// Leaves the rank's list when there is nothing to look for.
+    pub(super) fn leave_if_idle(&mut self) {
+        if self.state.is_waiting && !self.waits() {
+            self.state.is_waiting = false;
+            let window = core::ptr::from_ref(self.window).cast_mut();
+            // SAFETY: it is in the list.
+            unsafe { self.claim.state().waiting_windows.remove(window) };
+            self.claim.expect_less(TaskKind::Shm);
+        }
+    }
+
+    /// One sweep.
+    pub(super) fn run(&mut self) {
+        let mut next = self.state.queue.first();
+        while let Some(mut current) = NonNull::new(next) {
+            // SAFETY: elements of the queue are valid, and the next one is taken before this one may leave; what
+            // the claim guards is ours alone.
+            let epoch = unsafe {
+                next = self.state.queue.next(current.as_ptr());
+                current.as_mut()
+            };
+            if !epoch.is_active {
+                if !self.may_activate(epoch) {
+                    return;
+                }
+                self.activate(epoch);
+            }
+            self.look_for_grants(epoch);
+            self.run_recorded(epoch);
+            self.reap(epoch);
+            if epoch.is_closed() {
+                self.end_targets(epoch);
+                if self.is_complete(epoch) {
+                    self.complete(epoch);
+                }
+            }
+        }
+    }
+
+    /// Whether an epoch may run beside those before it (the paper, sections VI-A and VI-B). Epochs that the program has
+    /// open at the same time run at the same time; one that was closed before forbids it until it is
+    /// complete, or until a hint of the window allows it.
+    fn may_activate(&self, epoch: &Epoch) -> bool {
+        let mut before = self.state.queue.first();
+        while !core::ptr::eq(before, epoch) {
+            // SAFETY: elements of the queue are valid; this one is before `epoch`, and not the same.
+            let earlier = unsafe { &*before };
+            let was_closed = earlier.closed < epoch.opened;
+            if was_closed && !self.state.reorder.allows(earlier.kind, epoch.kind) {
+                return false;
+            }
+            // One ticket per member at a lock.
+            if earlier.kind.is_lock() && epoch.kind.is_lock() {
+                let shares_target = |target: &super::epoch::Target| {
+                    let index = earlier.index_of(target.member);
+                    index.is_some_and(|index| !earlier.targets[index].is_ended)
+                };
+                if epoch.targets.iter().any(shares_target) {
+                    return false;
+                }
+            }
+            // SAFETY: as above.
+            before = unsafe { self.state.queue.next(before) };
+        }
+        true
+    }
+
+    /// Asks the targets for access, or grants it to them.
+    fn activate(&mut self, epoch: &mut Epoch) {
+        epoch.is_active = true;
+        self.moved = true;
+        let shared = self.window.shared();
+        let me = self.window.me();
+        for target in &mut epoch.targets {
+            let member = target.member;
+            target.is_asked = true;
+            match epoch.kind {
+                Kind::Access => {
+                    let count = &mut self.state.accesses[member as usize];
+                    *count += 1;
+                    target.id = *count;
+                }
+                Kind::Exposure => {
+                    let count = &mut self.state.exposures[member as usize];
+                    *count += 1;
+                    target.id = *count;
+                    if let Some(home) = shared.home(member) {
+                        // Release: the target's memory as it is now.
+                        home.from(me).granted.fetch_add(1, Ordering::Release);
+                    }
+                    tell(self.window, self.claim, member);
+                }
+                Kind::Lock { .. } | Kind::LockAll => {
+                    let exclusive = epoch.kind == Kind::Lock { exclusive: true };
+                    if let Some(home) = shared.home(member) {
+                        let granted = |other| tell(self.window, self.claim, other);
+                        target.id = u64::from(home.lock.request(me, exclusive, granted));
+                    }
+                }
+                Kind::Fence => {}
+            }
+        }
+    }
+
+    fn look_for_grants(&mut self, epoch: &mut Epoch) {
+        if epoch.ungranted == 0 {
+            return;
+        }
+        let (shared, me) = (self.window.shared(), self.window.me());
+        if epoch.kind == Kind::Fence {
+            if shared.has_passed(epoch.opening_fence) {
+                epoch.ungranted = 0;
+                self.moved = true;
+            }
+            return;
+        }
+        let own = shared.home(me);
+        for target in epoch.targets.iter_mut().filter(|target| !target.is_granted) {
+            target.is_granted = match epoch.kind {
+                Kind::Access => own.is_some_and(|home| {
+                    home.from(target.member).granted.load(Ordering::Acquire) >= target.id
+                }),
+                _ => shared
+                    .home(target.member)
+                    .is_some_and(|home| home.lock.is_granted(target.id as u32)),
+            };
+            if target.is_granted {
+                epoch.ungranted -= 1;
+                self.moved = true;
+            }
+        }
+    }
+
+    /// Whether an operation may run in the call that asks for it.
+    pub(super) fn may_run_now(
+        &mut self,
+        epoch: &mut Epoch,
+        index: usize,
+        operation: &Operation<'_>,
+    ) -> bool {
+        if !epoch.grants(index) && epoch.is_active {
+            self.look_for_grants(epoch);
+        }
+        epoch.grants(index) && !(operation.action.accumulates() && epoch.accumulating > 0)
+    }
+
+    /// Records an operation.
+    pub(super) fn record(&mut self, epoch: &mut Epoch, operation: Recorded) {
+        self.count(epoch, operation.index, operation.action.accumulates());
+        let operation = Box::into_raw(Box::new(operation));
+        // SAFETY: fresh, and in no list.
+        unsafe { epoch.recorded.push(operation) };
+    }
+
+    /// Counts an operation that its caller is about to do without the claim.
+    pub(super) fn begin(&mut self, mut epoch: NonNull<Epoch>, index: usize, action: super::Action) {
+        // SAFETY: an open epoch; the claim is held.
+        let epoch = unsafe { epoch.as_mut() };
+        self.count(epoch, index, action.accumulates());
+    }
+
+    fn count(&mut self, epoch: &mut Epoch, index: usize, accumulates: bool) {
+        epoch.pending += 1;
+        epoch.accumulating += u32::from(accumulates);
+        if let Some(pending) = epoch.pending_at(index) {
+            *pending += 1;
+        }
+    }
+
+    /// An operation that was begun is done.
+    pub(super) fn done(
+        &mut self,
+        mut epoch: NonNull<Epoch>,
+        index: usize,
+        action: super::Action,
+        age: u64,
+    ) {
+        // SAFETY: an epoch with a pending operation is not complete; the claim is held.
+        let epoch = unsafe { epoch.as_mut() };
+        self.operation_complete(epoch, index, action.accumulates(), age);
+    }
+
+    /// Runs what may run now, in the order in which it was asked for.
+    fn run_recorded(&mut self, epoch: &mut Epoch) {
+        if !epoch.is_active || epoch.recorded.first().is_null() {
+            return;
+        }
+        let mut may_accumulate = true;
+        let mut next = epoch.recorded.first();
+        while let Some(mut current) = NonNull::new(next) {
+            // SAFETY: elements of the list are valid; the next one is taken first.
+            let operation = unsafe {
+                next = epoch.recorded.next(current.as_ptr());
+                current.as_mut()
+            };
+            let accumulates = operation.action.accumulates();
+            if !epoch.grants(operation.index) || accumulates && !may_accumulate {
+                may_accumulate &= !accumulates;
+                continue;
+            }
+            self.moved = true;
+            if !self.still_attached(operation) {
+                epoch.error = Status::RMA_RANGE;
+                // SAFETY: it is in the list.
+                unsafe { epoch.recorded.remove(current.as_ptr()) };
+                self.retire(epoch, current);
+                continue;
+            }
+            let (bytes, alone) = (operation.resolved().bytes(), epoch.is_alone());
+            if operation.action.can_be_shared() && bytes > SHORT && operation.progress == 0 {
+                self.share(epoch, operation, bytes);
+                continue;
+            }
+            let to = operation.resolved().cut(operation.progress, SHORT);
+            // SAFETY: the program's promise for its buffers; we hold the claim.
+            unsafe { operation.resolved().run(operation.progress, to, alone) };
+            operation.progress = to;
+            if to < bytes {
+                // A long accumulate goes on in the next sweep, and no other one overtakes it.
+                may_accumulate = false;
+                continue;
+            }
+            // SAFETY: it is in the list.
+            unsafe { epoch.recorded.remove(current.as_ptr()) };
+            self.retire(epoch, current);
+        }
+    }
+
+    /// Whether the target's elements are still memory of the window; true where that cannot change.
+    fn still_attached(&self, operation: &Recorded) -> bool {
+        let shared = self.window.shared();
+        let (datatype, count) = (&operation.target.datatype, operation.target.count);
+        let home = shared
+            .home(operation.member)
+            .filter(|_| shared.is_dynamic());
+        let Some(home) = home.filter(|_| count > 0) else {
+            return true;
+        };
+        let base = operation.target.base.addr() as i64 + datatype.true_lb();
+        let last = datatype.extent() * (count as i64 - 1);
+        let (from, to) = (
+            base + last.min(0),
+            base + last.max(0) + datatype.true_extent(),
+        );
+        home.has_attached(from.cast_unsigned(), to.cast_unsigned())
+    }
+
+    /// Lets several tasks copy an operation.
+    fn share(&mut self, epoch: &mut Epoch, operation: &mut Recorded, bytes: u64) {
+        operation.shares = Some(Shares::new(bytes, CHUNK, 1));
+        let operation = NonNull::from(operation);
+        // SAFETY: it is in the one list, and then in the other.
+        unsafe {
+            epoch.recorded.remove(operation.as_ptr());
+            epoch.running.push(operation.as_ptr());
+        }
+    }
+
+    /// Completes operations that were copied, and offers those that were not.
+    fn reap(&mut self, epoch: &mut Epoch) {
+        let mut next = epoch.running.first();
+        while let Some(current) = NonNull::new(next) {
+            // SAFETY: elements of the list are valid; the next one is taken first.
+            unsafe {
+                next = epoch.running.next(current.as_ptr());
+                // Acquire pairs with the Release of whoever finished the last chunk.
+                if current.as_ref().is_copied.load(Ordering::Acquire) {
+                    epoch.running.remove(current.as_ptr());
+                    self.moved = true;
+                    self.retire(epoch, current);
+                } else if self.work.is_none() {
+                    let owner = self.window.rank();
+                    self.work = CopyRef::of(current, owner);
+                }
+            }
+        }
+    }
+
+    /// An operation that is in no list of its epoch any more is complete.
+    fn retire(&mut self, epoch: &mut Epoch, operation: NonNull<Recorded>) {
+        // SAFETY: it is valid until its owner frees it.
+        let (index, accumulates, age, request) = unsafe {
+            let operation = operation.as_ref();
+            let accumulates = operation.action.accumulates();
+            (
+                operation.index,
+                accumulates,
+                operation.age,
+                operation.request,
+            )
+        };
+        // SAFETY: in no list.
+        unsafe { self.state.spent_operations.push(operation.as_ptr()) };
+        self.operation_complete(epoch, index, accumulates, age);
+        if !request.is_null() {
+            let status = Status {
+                error: epoch.error,
+                ..Status::EMPTY
+            };
+            // SAFETY: the program's request for this operation, which only we complete.
+            unsafe { Request::complete(request, status) };
+        }
+    }
+
+    /// Accounts for a complete operation.
+    fn operation_complete(&mut self, epoch: &mut Epoch, index: usize, accumulates: bool, age: u64) {
+        epoch.pending -= 1;
+        epoch.accumulating -= u32::from(accumulates);
+        if let Some(pending) = epoch.pending_at(index) {
+            *pending -= 1;
+        }
+        let mut next = epoch.flushes.first();
+        while let Some(mut current) = NonNull::new(next) {
+            // SAFETY: elements of the list are valid; the next one is taken first.
+            unsafe {
+                next = epoch.flushes.next(current.as_ptr());
+                let flush = current.as_mut();
+                if age >= flush.stamp || flush.index.is_some_and(|it| it != index) {
+                    continue;
+                }
+                flush.remaining -= 1;
+                if flush.remaining == 0 {
+                    epoch.flushes.remove(current.as_ptr());
+                    self.state.spent_flushes.push(current.as_ptr());
+                    self.part_of_flush_done(flush.request);
+                }
+            }
+        }
+    }
+
+    /// Begins a flush of these epochs' operations older than `age`.
+    pub(super) fn flush(&mut self, locks: &Locks, age: u64, request: NonNull<Request>) {
+        // SAFETY: fresh, and only its parts complete it.
+        unsafe { (*request.as_ptr()).sequence = 1 };
+        for &(mut epoch, index) in locks {
+            // SAFETY: open epochs are valid; the claim is held.
+            let epoch = unsafe { epoch.as_mut() };
+            let remaining = match index {
+                Some(index) => epoch.targets[index].pending,
+                None => epoch.pending,
+            };
+            if remaining == 0 {
+                continue;
+            }
+            let flush = Box::into_raw(Box::new(Flush {
+                stamp: age + 1,
+                index,
+                remaining,
+                request: request.as_ptr(),
+                links: Links::NONE,
+            }));
+            // SAFETY: as above; the flush is fresh, and in no list.
+            unsafe {
+                (*request.as_ptr()).sequence += 1;
+                epoch.flushes.push(flush);
+            }
+        }
+        self.part_of_flush_done(request.as_ptr());
+    }
+
+    /// One part of a flush, or its beginning, is done: after the last its request is complete.
+    fn part_of_flush_done(&mut self, request: *mut Request) {
+        // SAFETY: the request of a flush that is not complete; its parts are counted under the claim.
+        unsafe {
+            (*request).sequence -= 1;
+            if (*request).sequence == 0 {
+                Request::complete(request, Status::EMPTY);
+            }
+        }
+    }
+
+    /// Tells targets of a closed epoch that nothing more will come.
+    fn end_targets(&mut self, epoch: &mut Epoch) {
+        let (shared, me) = (self.window.shared(), self.window.me());
+        match epoch.kind {
+            Kind::Exposure => return,
+            Kind::Fence => {
+                // A fence that was never closed by a call has nobody to tell.
+                let may_arrive = epoch.closing_fence != 0 && epoch.ungranted == 0;
+                if may_arrive && epoch.pending == 0 && !epoch.has_arrived {
+                    epoch.has_arrived = true;
+                    self.moved = true;
+                    if shared.arrive(epoch.closing_fence) {
+                        for member in 0..shared.members().len() as u32 {
+                            tell(self.window, self.claim, member);
+                        }
+                    }
+                }
+                return;
+            }
+            Kind::Access | Kind::Lock { .. } | Kind::LockAll => {}
+        }
+        let exclusive = epoch.is_alone();
+        let is_lock = epoch.kind.is_lock();
+        for target in &mut epoch.targets {
+            if target.is_ended || !target.is_granted || target.pending > 0 {
+                continue;
+            }
+            target.is_ended = true;
+            self.moved = true;
+            let Some(home) = shared.home(target.member) else {
+                continue;
+            };
+            if is_lock {
+                let granted = |other| tell(self.window, self.claim, other);
+                home.lock.release(exclusive, granted);
+            } else {
+                // Release: what the operations wrote.
+                home.from(me).done.fetch_add(1, Ordering::Release);
+                tell(self.window, self.claim, target.member);
+            }
+        }
+    }
+
+    fn is_complete(&self, epoch: &Epoch) -> bool {
+        let shared = self.window.shared();
+        match epoch.kind {
+            Kind::Exposure => self.is_exposed_to_nobody(NonNull::from(epoch)),
+            Kind::Fence => {
+                let is_over = epoch.has_arrived && shared.has_passed(epoch.closing_fence);
+                epoch.pending == 0 && (epoch.closing_fence == 0 || is_over)
+            }
+            _ => epoch.targets.iter().all(|target| target.is_ended),
+        }
+    }
+
+    /// Whether all accesses that an exposure epoch allows are over.
+    pub(super) fn is_exposed_to_nobody(&self, epoch: NonNull<Epoch>) -> bool {
+        // SAFETY: epochs in the queue are valid.
+        let epoch = unsafe { epoch.as_ref() };
+        let home: Option<&Home> = self.window.shared().home(self.window.me());
+        epoch.is_active
+            && home.is_some_and(|home| {
+                epoch.targets.iter().all(|target| {
+                    home.from(target.member).done.load(Ordering::Acquire) >= target.id
+                })
+            })
+    }
+
+    /// Whether the locks of open epochs at this member, or all, on this node are held.
+    pub(super) fn holds_locks(&self, member: Option<u32>) -> bool {
+        let shared = self.window.shared();
+        let waits = |epoch: *mut Epoch| {
+            // SAFETY: epochs in the queue are valid.
+            let epoch = unsafe { &*epoch };
+            let is_waited_for = |target: &super::epoch::Target| {
+                !target.is_granted
+                    && shared.home(target.member).is_some()
+                    && member.is_none_or(|member| member == target.member)
+            };
+            !epoch.is_closed() && epoch.kind.is_lock() && epoch.targets.iter().any(is_waited_for)
+        };
+        self.state.queue.find(waits).is_null()
+    }
+
+    fn complete(&mut self, epoch: &mut Epoch) {
+        let (request, error) = (epoch.request, epoch.error);
+        let epoch = core::ptr::from_mut(epoch);
+        self.moved = true;
+        // SAFETY: it is in the one list, and then in the other.
+        unsafe {
+            self.state.queue.remove(epoch);
+            self.state.spent.push(epoch);
+        }
+        if !request.is_null() {
+            let status = Status {
+                error,
+                ..Status::EMPTY
+            };
+            // SAFETY: the request of the closing call, which only we complete.
+            unsafe { Request::complete(request, status) };
+        }
+    }
+
+    /// Frees what is over. By the owner.
+    pub(super) fn free_spent(&mut self) {
+        // SAFETY: what is spent is in no other list, was made by the owner's `Box`, and nobody uses it; operations wait until
+        // no task copies any more.
+        unsafe {
+            free_all(&mut self.state.spent, |_| true);
+            free_all(&mut self.state.spent_flushes, |_| true);
+            free_all(&mut self.state.spent_operations, Recorded::is_free);
+        }
+    }
+}
+
+/// Frees the elements of a list that may be freed.
+///
+/// # Safety
+/// They were made by `Box`, and nobody uses those that may be freed.
+unsafe fn free_all<T: crate::list::Linked<0>>(list: &mut List<T, 0>, may: impl Fn(&T) -> bool) {
+    let mut next = list.first();
+    while let Some(element) = NonNull::new(next) {
+        // SAFETY: elements of the list are valid; the caller's promise.
+        unsafe {
+            next = list.next(element.as_ptr());
+            if may(element.as_ref()) {
+                list.remove(element.as_ptr());
+                drop(Box::from_raw(element.as_ptr()));
+            }
+        }
+    }
+}
+
+/// Tells a member that something it may wait for has changed.
+fn tell(window: &Window, claim: &Claim<'_>, member: u32) {
+    let node = claim.rank().node();
+    if let Some(local) = node.local(window.shared().members()[member as usize]) {
+        node.rank(local).notify(claim.rank(), true);
+    }
+}

@@ -1,0 +1,355 @@
+//! Windows (MPI 12.2): memory of the members of a communicator, for one-sided access.
+//!
+//! Making one is collective: the members tell each other their parts, agree on a number, and meet once more when
+//! everybody has his end of the window. A window has a communicator of its own for these meetings, so that the
+//! program may free the one it was made from.
+
+use crate::Outcome;
+use crate::attribute::Attributes;
+use crate::comm::{Comm, failed};
+use crate::errhandler::Errhandler;
+use crate::group::Group;
+use crate::info::Info;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use cohort_abi::neutral;
+use cohort_engine::coll;
+use cohort_engine::rma::{Part, Plan, Reorder, Window};
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicI32;
+use spin::Mutex;
+
+/// Alignment of memory that the runtime gives to windows: a page.
+const ALIGNMENT: usize = 4096;
+
+/// Alignment of the parts of a shared window that need not follow each other: a cache line.
+const APART: u64 = 64;
+
+/// Hints that a window has unless the program says otherwise (MPI 12.2.1).
+const DEFAULT_HINTS: [(&str, &str); 5] = [
+    ("no_locks", "false"),
+    ("accumulate_ordering", "rar,raw,war,waw"),
+    ("accumulate_ops", "same_op_no_op"),
+    ("same_size", "false"),
+    ("same_disp_unit", "false"),
+];
+
+/// Where a window's memory comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavor {
+    /// From the program.
+    Create,
+    /// From the runtime.
+    Allocate,
+    /// From the runtime, one piece for all members.
+    Shared,
+    /// From the program, later.
+    Dynamic,
+}
+
+impl Flavor {
+    /// The neutral value of `MPI_WIN_CREATE_FLAVOR`.
+    #[must_use]
+    pub fn neutral(self) -> i32 {
+        match self {
+            Self::Create => neutral::WIN_FLAVOR_CREATE,
+            Self::Allocate => neutral::WIN_FLAVOR_ALLOCATE,
+            Self::Shared => neutral::WIN_FLAVOR_SHARED,
+            Self::Dynamic => neutral::WIN_FLAVOR_DYNAMIC,
+        }
+    }
+}
+
+/// A window, as one of its members sees it.
+pub struct Win {
+    /// The engine's part.
+    pub window: Box<Window>,
+    comm: Comm,
+    flavor: Flavor,
+    /// Cached attributes.
+    pub attributes: Attributes,
+    /// Its error handler.
+    pub errhandler: Mutex<Errhandler>,
+    info: Mutex<Info>,
+    name: Mutex<String>,
+    facts: Facts,
+}
+
+/// Values of the predefined attributes, whose addresses programs get.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// `MPI_WIN_SIZE`, an `MPI_Aint`.
+    pub size: isize,
+    /// `MPI_WIN_DISP_UNIT`, an `int`.
+    pub unit: i32,
+    /// `MPI_WIN_CREATE_FLAVOR`, as the program's ABI has it.
+    pub flavor: AtomicI32,
+    /// `MPI_WIN_MODEL`, as the program's ABI has it.
+    pub model: AtomicI32,
+}
+
+/// What a member says about its part when a window is made.
+#[derive(Clone, Copy, Debug)]
+struct Offer {
+    /// A number for the window; that of the first member counts.
+    number: u32,
+    has_failed: bool,
+    part: Part,
+}
+
+impl Win {
+    /// Makes a window of these parts; collective. `part.base` matters to [`Flavor::Create`] only.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COMM` for an intercommunicator, `MPI_ERR_RMA_SHARED` for a shared window of members that do not share
+    /// memory, `MPI_ERR_NO_MEM` at all members if one is short of memory.
+    pub fn make(comm: &Comm, flavor: Flavor, mut part: Part, hints: Info) -> Outcome<Self> {
+        if comm.is_inter() {
+            return Err(neutral::ERR_COMM);
+        }
+        let rank = comm.rank();
+        let is_here = |&member: &_| rank.node().local(member).is_some();
+        if flavor == Flavor::Shared && !comm.group().members().iter().all(is_here) {
+            return Err(neutral::ERR_RMA_SHARED);
+        }
+        let mut block = None;
+        let mut has_failed = false;
+        let size = match flavor {
+            Flavor::Allocate => part.size,
+            Flavor::Shared => shared_size(comm, &mut part, &hints)?,
+            Flavor::Create | Flavor::Dynamic => 0,
+        };
+        if size > 0 {
+            block = allocate(comm, size);
+            has_failed = block.is_none();
+        }
+        if let Some(block) = block {
+            part.base = block.as_ptr().expose_provenance();
+        }
+        let offer = Offer {
+            number: if comm.me() == 0 {
+                rank.node().next_context()
+            } else {
+                0
+            },
+            has_failed,
+            part,
+        };
+        let mut offers = meet(comm, offer)?;
+        if offers.iter().any(|offer| offer.has_failed) {
+            if let Some(block) = block {
+                // SAFETY: nobody has heard of it.
+                unsafe { cohort_engine::rma::free_block(block) };
+            }
+            return Err(neutral::ERR_NO_MEM);
+        }
+        if flavor == Flavor::Shared {
+            lay_out(&mut offers, &hints);
+        }
+        Self::with_offers(comm, flavor, &offers, block, hints)
+    }
+
+    /// The caller's end of a window that all members agree on. Collective.
+    fn with_offers(
+        comm: &Comm,
+        flavor: Flavor,
+        offers: &[Offer],
+        block: Option<NonNull<u8>>,
+        hints: Info,
+    ) -> Outcome<Self> {
+        let (rank, number) = (comm.rank(), offers[0].number);
+        let own = Comm::new(rank, number, comm.group().clone(), Errhandler::Return);
+        let parts: Vec<Part> = offers.iter().map(|offer| offer.part).collect();
+        let plan = Plan {
+            number,
+            members: comm.group().members(),
+            parts: &parts,
+            is_dynamic: flavor == Flavor::Dynamic,
+        };
+        let window = Window::open(rank, &plan, reorder(&hints));
+        if let Some(block) = block {
+            window.shared().keep(block);
+        }
+        coll::barrier(&own.collective()).map_err(failed)?;
+        let part = window.shared().part(window.me());
+        Ok(Self {
+            facts: Facts {
+                size: part.size as isize,
+                // The wide form of the call allows units that do not fit.
+                unit: i32::try_from(part.unit).unwrap_or(i32::MAX),
+                ..Facts::default()
+            },
+            window,
+            comm: own,
+            flavor,
+            attributes: Attributes::new(),
+            errhandler: Mutex::new(Errhandler::Fatal),
+            info: Mutex::new(with_defaults(hints)),
+            name: Mutex::new(String::new()),
+        })
+    }
+
+    /// Ends the window; collective. The caller's epochs are over ([`Window::idle`]).
+    ///
+    /// # Errors
+    /// Of the collective inside.
+    pub fn release(self) -> Outcome<()> {
+        coll::barrier(&self.comm.collective()).map_err(failed)?;
+        self.window.close();
+        self.comm.release();
+        Ok(())
+    }
+
+    /// The members.
+    #[must_use]
+    pub fn group(&self) -> &Group {
+        self.comm.group()
+    }
+
+    /// Where its memory comes from.
+    #[must_use]
+    pub fn flavor(&self) -> Flavor {
+        self.flavor
+    }
+
+    /// The caller's part.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        self.window.shared().part(self.window.me())
+    }
+
+    /// Values of its predefined attributes.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// `MPI_Win_get_name`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.name.lock().clone()
+    }
+
+    /// `MPI_Win_set_name`.
+    pub fn set_name(&self, name: &str) {
+        *self.name.lock() = name.into();
+    }
+
+    /// `MPI_Win_get_info`.
+    #[must_use]
+    pub fn info(&self) -> Info {
+        self.info.lock().clone()
+    }
+
+    /// `MPI_Win_set_info`.
+    pub fn set_info(&self, hints: Info) {
+        self.window.set_reorder(reorder(&hints));
+        *self.info.lock() = with_defaults(hints);
+    }
+
+    /// Whether the program promised to take no locks.
+    #[must_use]
+    pub fn has_no_locks(&self) -> bool {
+        is_true(&self.info.lock(), "no_locks")
+    }
+}
+
+fn is_true(hints: &Info, key: &str) -> bool {
+    matches!(hints.get(key).as_deref(), Some("true" | "1"))
+}
+
+/// The hints about the order of epochs.
+fn reorder(hints: &Info) -> Reorder {
+    Reorder {
+        access_after_access: is_true(hints, "MPI_WIN_ACCESS_AFTER_ACCESS_REORDER"),
+        access_after_exposure: is_true(hints, "MPI_WIN_ACCESS_AFTER_EXPOSURE_REORDER"),
+        exposure_after_exposure: is_true(hints, "MPI_WIN_EXPOSURE_AFTER_EXPOSURE_REORDER"),
+        exposure_after_access: is_true(hints, "MPI_WIN_EXPOSURE_AFTER_ACCESS_REORDER"),
+    }
+}
+
+fn with_defaults(hints: Info) -> Info {
+    for (key, value) in DEFAULT_HINTS {
+        if hints.get(key).is_none() {
+            let known = hints.set(key, value);
+            debug_assert!(known.is_ok(), "short keys and values fit");
+        }
+    }
+    hints
+}
+
+/// Zeroed memory of the caller's heap.
+fn allocate(comm: &Comm, size: u64) -> Option<NonNull<u8>> {
+    let size = usize::try_from(size).ok()?;
+    let block = comm.rank().enter().alloc_aligned(size, ALIGNMENT)?;
+    // SAFETY: fresh, and of this size.
+    unsafe { block.as_ptr().write_bytes(0, size) };
+    Some(block)
+}
+
+/// Tells the members what each of them says. Collective.
+fn meet(comm: &Comm, mine: Offer) -> Outcome<Vec<Offer>> {
+    let halves = |value: u64| [value as i32, (value >> 32) as i32];
+    let whole = |low: i32, high: i32| {
+        u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32
+    };
+    let [base, size, unit] = [
+        halves(mine.part.base as u64),
+        halves(mine.part.size),
+        halves(mine.part.unit.cast_unsigned()),
+    ];
+    let all = comm.allgather([
+        mine.number.cast_signed(),
+        i32::from(mine.has_failed),
+        base[0],
+        base[1],
+        size[0],
+        size[1],
+        unit[0],
+        unit[1],
+    ])?;
+    let offer = |words: [i32; 8]| Offer {
+        number: words[0].cast_unsigned(),
+        has_failed: words[1] != 0,
+        part: Part {
+            base: whole(words[2], words[3]) as usize,
+            size: whole(words[4], words[5]),
+            unit: whole(words[6], words[7]).cast_signed(),
+        },
+    };
+    Ok(all.into_iter().map(offer).collect())
+}
+
+/// The bytes between the beginnings of two parts of a shared window.
+fn stride(size: u64, hints: &Info) -> u64 {
+    match is_true(hints, "alloc_shared_noncontig") {
+        true => size.next_multiple_of(APART),
+        false => size,
+    }
+}
+
+/// Bytes that the caller allocates for a shared window: the first member all, the others nothing. Collective.
+fn shared_size(comm: &Comm, part: &mut Part, hints: &Info) -> Outcome<u64> {
+    part.base = 0;
+    let offer = Offer {
+        number: 0,
+        has_failed: false,
+        part: Part {
+            size: stride(part.size, hints),
+            ..*part
+        },
+    };
+    let all = meet(comm, offer)?;
+    let total: u64 = all.iter().map(|offer| offer.part.size).sum();
+    Ok(if comm.me() == 0 { total.max(1) } else { 0 })
+}
+
+/// Lays the parts of a shared window out one behind the other, from the first member's memory on.
+fn lay_out(offers: &mut [Offer], hints: &Info) {
+    let mut next = offers[0].part.base;
+    for offer in offers {
+        offer.part.base = next;
+        next += stride(offer.part.size, hints) as usize;
+    }
+}
