@@ -22,6 +22,8 @@ mod shared;
 #[cfg(not(loom))]
 mod sweep;
 #[cfg(not(loom))]
+mod sync;
+#[cfg(not(loom))]
 mod window;
 
 #[cfg(not(loom))]

@@ -16,7 +16,8 @@
 use super::epoch::{Epoch, Flush, Kind};
 use super::operation::{CopyRef, Operation, Recorded};
 use super::shared::Home;
-use super::window::{Locks, SHORT, State, Window};
+use super::sync::Locks;
+use super::window::{SHORT, State, Window};
 use crate::claim::Claim;
 use crate::list::{Links, List};
 use crate::message::Status;

@@ -1,20 +1,17 @@
 //! A window as one of its members has it.
 
-use super::epoch::{Epoch, Flush, Kind, Reorder, Target};
+use super::epoch::{Epoch, Flush, Reorder};
 use super::error::RmaError;
 use super::operation::{Action, Operation, Recorded};
 use super::shared::{Part, Plan, WinShared};
 use super::sweep::Sweep;
 use crate::claim::Claim;
 use crate::list::{Linked, Links, List};
-use crate::matching::Want;
-use crate::message::Status;
 use crate::rank::Rank;
-use crate::request::{Request, RequestRef};
-use crate::wait::{WaitKind, until, until_with};
+use crate::request::RequestRef;
+use crate::wait::{WaitKind, until_with};
 use alloc::boxed::Box;
 use alloc::vec;
-use alloc::vec::Vec;
 use cohort_steal::TaskKind;
 use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
@@ -65,20 +62,20 @@ pub(super) struct State {
     pub(super) spent_operations: List<Recorded, 0>,
     pub(super) spent_flushes: List<Flush, 0>,
     /// Epochs that the program has open: by start or lock_all, by post, by fence, and by lock for each member.
-    access: *mut Epoch,
-    exposure: *mut Epoch,
-    fence: *mut Epoch,
-    locks: Box<[*mut Epoch]>,
-    locked: u32,
+    pub(super) access: *mut Epoch,
+    pub(super) exposure: *mut Epoch,
+    pub(super) fence: *mut Epoch,
+    pub(super) locks: Box<[*mut Epoch]>,
+    pub(super) locked: u32,
     /// Access epochs towards each member, and exposure epochs for each member, so far: `a` and `e` of the matching triple.
     pub(super) accesses: Box<[u64]>,
     pub(super) exposures: Box<[u64]>,
     /// Fences called so far.
-    fences: u64,
+    pub(super) fences: u64,
     /// Epochs opened and closed so far.
-    clock: u64,
+    pub(super) clock: u64,
     /// Operations asked for so far.
-    age: u64,
+    pub(super) age: u64,
     pub(super) reorder: Reorder,
     /// Whether the window is in its rank's list of those with something to look for.
     pub(super) is_waiting: bool,
@@ -106,13 +103,13 @@ impl State {
         }
     }
 
-    fn tick(&mut self) -> u64 {
+    pub(super) fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
     }
 
     /// The epoch that gives access to a member.
-    fn access_to(&self, member: u32) -> Option<NonNull<Epoch>> {
+    pub(super) fn access_to(&self, member: u32) -> Option<NonNull<Epoch>> {
         if let Some(lock) = NonNull::new(self.locks[member as usize]) {
             return Some(lock);
         }
@@ -120,7 +117,7 @@ impl State {
     }
 
     /// Whether the program has a fence epoch open that it used.
-    fn uses_fence(&self) -> bool {
+    pub(super) fn uses_fence(&self) -> bool {
         // SAFETY: open epochs are valid.
         unsafe { self.fence.as_ref() }.is_some_and(|fence| fence.is_used)
     }
@@ -200,271 +197,6 @@ impl Window {
         // SAFETY: the claim excludes every other task, and the caller makes one sweep at a time.
         let state = unsafe { &mut *self.state.get() };
         Sweep::new(self, claim, state)
-    }
-
-    /// Waits until all closed epochs are complete.
-    ///
-    /// # Errors
-    /// [`RmaError::Misplaced`] if an epoch is open; the fence epoch may be if it was not used.
-    pub fn idle(&self) -> Result<(), RmaError> {
-        let mut claim = self.rank.enter();
-        {
-            let state = self.sweep(&mut claim).state;
-            if !state.access.is_null() || state.locked > 0 {
-                return Err(RmaError::Misplaced("an access epoch is open"));
-            }
-            if !state.exposure.is_null() {
-                return Err(RmaError::Misplaced("an exposure epoch is open"));
-            }
-            if state.uses_fence() {
-                return Err(RmaError::Misplaced("a fence epoch with operations is open"));
-            }
-            if let Some(mut fence) = NonNull::new(core::mem::replace(&mut state.fence, null_mut()))
-            {
-                // SAFETY: open epochs are valid. Nothing was done in it, so nobody hears of its end.
-                unsafe { fence.as_mut().closed = state.tick() };
-            }
-        }
-        drop(claim);
-        until_with(self.rank, WaitKind::Request, |claim| {
-            let mut sweep = self.sweep(claim);
-            sweep.run();
-            sweep.state.queue.first().is_null()
-        });
-        Ok(())
-    }
-
-    /// Opens an access epoch towards these members (`MPI_Win_start`). Does not wait.
-    ///
-    /// # Errors
-    /// [`RmaError::Misplaced`] if an access epoch is open.
-    pub fn start(&self, members: &[u32]) -> Result<(), RmaError> {
-        let mut claim = self.rank.enter();
-        let mut sweep = self.sweep(&mut claim);
-        sweep.state.no_access()?;
-        sweep.state.access = sweep.open(Kind::Access, members);
-        sweep.settle();
-        Ok(())
-    }
-
-    /// Closes the access epoch (`MPI_Win_complete`).
-    ///
-    /// # Errors
-    /// [`RmaError::Misplaced`] if there is none.
-    pub fn complete(&self) -> Result<Closing, RmaError> {
-        self.end(|state| {
-            let epoch = NonNull::new(state.access).filter(|epoch| {
-                // SAFETY: open epochs are valid.
-                unsafe { epoch.as_ref() }.kind == Kind::Access
-            });
-            let epoch = epoch.ok_or(RmaError::Misplaced("no access epoch is open"))?;
-            state.access = null_mut();
-            Ok(epoch)
-        })
-    }
-
-    /// Opens an exposure epoch for these members (`MPI_Win_post`). Does not wait.
-    ///
-    /// # Errors
-    /// [`RmaError::Misplaced`] if an exposure epoch is open.
-    pub fn post(&self, members: &[u32]) -> Result<(), RmaError> {
-        let mut claim = self.rank.enter();
-        let mut sweep = self.sweep(&mut claim);
-        if !sweep.state.exposure.is_null() {
-            return Err(RmaError::Misplaced("an exposure epoch is open already"));
-        }
-        if sweep.state.uses_fence() {
-            return Err(FENCE_IS_USED);
-        }
-        sweep.state.exposure = sweep.open(Kind::Exposure, members);
-        sweep.settle();
-        Ok(())
-    }
-
-    /// Closes the exposure epoch (`MPI_Win_wait`).
-    ///
-    /// # Errors
-    /// [`RmaError::Misplaced`] if there is none.
-    pub fn wait(&self) -> Result<Closing, RmaError> {
-        self.end(|state| {
-            let epoch = NonNull::new(core::mem::replace(&mut state.exposure, null_mut()));
-            epoch.ok_or(NO_EXPOSURE)
-        })
-    }
-
-    /// Closes the exposure epoch if that would complete at once (`MPI_Win_test`).
-    ///
-    /// # Errors
-    /// [`RmaError::Misplaced`] if there is none.
-    pub fn test(&self) -> Result<bool, RmaError> {
-        crate::wait::progress(self.rank);
-        let mut claim = self.rank.enter();
-        let mut sweep = self.sweep(&mut claim);
-        let epoch = NonNull::new(sweep.state.exposure).ok_or(NO_EXPOSURE)?;
-        sweep.run();
-        if !sweep.is_exposed_to_nobody(epoch) {
-            return Ok(false);
-        }
-        drop(claim);
-        self.finish(self.wait()?)?;
-        Ok(true)
-    }
-
-    /// Opens an epoch with a lock at one member (`MPI_Win_lock`). Does not wait.
-    ///
-    /// # Errors
-    /// [`RmaError::MisplacedAt`] if the member is locked, [`RmaError::Misplaced`] if another kind of access epoch is open.
-    pub fn lock(&self, member: u32, exclusive: bool) -> Result<(), RmaError> {
-        let mut claim = self.rank.enter();
-        let mut sweep = self.sweep(&mut claim);
-        if !sweep.state.locks[member as usize].is_null() {
-            return Err(RmaError::MisplacedAt {
-                what: "it is locked by this process already",
-                target: member,
-            });
-        }
-        if !sweep.state.access.is_null() {
-            return Err(ACCESS_IS_OPEN);
-        }
-        if sweep.state.uses_fence() {
-            return Err(FENCE_IS_USED);
-        }
-        let epoch = sweep.open(Kind::Lock { exclusive }, &[member]);
-        sweep.state.locks[member as usize] = epoch;
-        sweep.state.locked += 1;
-        sweep.settle();
-        Ok(())
-    }
-
-    /// Closes the epoch with a lock at one member (`MPI_Win_unlock`).
-    ///
-    /// # Errors
-    /// [`RmaError::MisplacedAt`] if there is none.
-    pub fn unlock(&self, member: u32) -> Result<Closing, RmaError> {
-        self.end(|state| {
-            let lock = core::mem::replace(&mut state.locks[member as usize], null_mut());
-            let epoch = NonNull::new(lock).ok_or(RmaError::MisplacedAt {
-                what: "it is not locked by this process",
-                target: member,
-            })?;
-            state.locked -= 1;
-            Ok(epoch)
-        })
-    }
-
-    /// Opens an epoch with shared locks at all members (`MPI_Win_lock_all`). Does not wait.
-    ///
-    /// # Errors
-    /// [`RmaError::Misplaced`] if an access epoch is open.
-    pub fn lock_all(&self) -> Result<(), RmaError> {
-        let mut claim = self.rank.enter();
-        let mut sweep = self.sweep(&mut claim);
-        sweep.state.no_access()?;
-        let everyone: Vec<u32> = (0..self.shared.members().len() as u32).collect();
-        sweep.state.access = sweep.open(Kind::LockAll, &everyone);
-        sweep.settle();
-        Ok(())
-    }
-
-    /// Closes the epoch with shared locks at all members (`MPI_Win_unlock_all`).
-    ///
-    /// # Errors
-    /// [`RmaError::Misplaced`] if there is none.
-    pub fn unlock_all(&self) -> Result<Closing, RmaError> {
-        self.end(|state| {
-            let epoch = NonNull::new(state.access).filter(|epoch| {
-                // SAFETY: open epochs are valid.
-                unsafe { epoch.as_ref() }.kind == Kind::LockAll
-            });
-            let epoch = epoch.ok_or(RmaError::Misplaced("MPI_Win_lock_all was not called"))?;
-            state.access = null_mut();
-            Ok(epoch)
-        })
-    }
-
-    /// Waits until the locks of open epochs at members of this node are held, so that the caller may load and store
-    /// there. `member`: only that one's.
-    pub fn hold_locks(&self, member: Option<u32>) {
-        until_with(self.rank, WaitKind::Request, |claim| {
-            let mut sweep = self.sweep(claim);
-            sweep.run();
-            sweep.holds_locks(member)
-        });
-    }
-
-    /// `MPI_Win_fence`: closes the fence epoch, and opens the next one unless `last`. Does not wait; the closing does,
-    /// unless MPI says that the call completes nothing.
-    ///
-    /// # Errors
-    /// [`RmaError::Misplaced`] if an epoch of another kind is open.
-    pub fn fence(&self, last: bool) -> Result<Closing, RmaError> {
-        let mut claim = self.rank.enter();
-        let mut sweep = self.sweep(&mut claim);
-        sweep.state.no_other_than_fence()?;
-        sweep.state.fences += 1;
-        let number = sweep.state.fences;
-        let before = match NonNull::new(sweep.state.fence) {
-            Some(before) => before.as_ptr(),
-            // Nothing to close, but the others wait for the arrival.
-            None => sweep.open_fence(number - 1),
-        };
-        sweep.state.fence = null_mut();
-        // SAFETY: an epoch of this window that is not closed.
-        unsafe { (*before).closing_fence = number };
-        let closing = sweep.close(before);
-        if !last {
-            sweep.state.fence = sweep.open_fence(number);
-        }
-        sweep.settle();
-        closing
-    }
-
-    fn end(
-        &self,
-        take: impl FnOnce(&mut State) -> Result<NonNull<Epoch>, RmaError>,
-    ) -> Result<Closing, RmaError> {
-        let mut claim = self.rank.enter();
-        let mut sweep = self.sweep(&mut claim);
-        let epoch = take(sweep.state)?;
-        let closing = sweep.close(epoch.as_ptr());
-        sweep.settle();
-        closing
-    }
-
-    /// Waits for the end of an epoch, of a flush or of an operation.
-    ///
-    /// # Errors
-    /// The failure of an operation that was recorded.
-    pub fn finish(&self, closing: Closing) -> Result<(), RmaError> {
-        let request = closing.0;
-        until(self.rank, WaitKind::Request, || request.is_complete());
-        let error = request.status().error;
-        request.release(&mut self.rank.enter());
-        match error {
-            Status::SUCCESS => Ok(()),
-            _ => Err(RmaError::Misplaced(
-                "an operation of the epoch lies outside of what the target has attached",
-            )),
-        }
-    }
-
-    /// Begins a flush: it is complete when all operations until now, on one target or on all, are.
-    ///
-    /// # Errors
-    /// [`RmaError::NoAccess`] or [`RmaError::Misplaced`] if no lock is held.
-    pub fn flush(&self, member: Option<u32>) -> Result<Closing, RmaError> {
-        let mut claim = self.rank.enter();
-        let mut sweep = self.sweep(&mut claim);
-        let request = sweep.request()?;
-        let locks = match member {
-            Some(member) => sweep.state.locked_at(member),
-            None => sweep.state.all_locked(),
-        };
-        let locks = locks.inspect_err(|_| sweep.drop_request(request))?;
-        let age = sweep.state.age;
-        sweep.flush(&locks, age, request);
-        sweep.settle();
-        Ok(Closing(RequestRef(request)))
     }
 
     /// Asks for an operation. With `wants_request` the caller gets one, unless the operation is complete.
@@ -614,121 +346,10 @@ impl Window {
     }
 }
 
-const ACCESS_IS_OPEN: RmaError = RmaError::Misplaced("another access epoch is open");
-const NO_EXPOSURE: RmaError = RmaError::Misplaced("no exposure epoch is open");
-const FENCE_IS_USED: RmaError = RmaError::Misplaced(
-    "a fence epoch with operations is open: close it with MPI_Win_fence and MPI_MODE_NOSUCCEED",
-);
-
-/// Epochs with locks, and the place of one target in each, or of all.
-pub(super) type Locks = Vec<(NonNull<Epoch>, Option<usize>)>;
-
-impl State {
-    /// No access epoch is open but one by fence that was not used.
-    fn no_access(&self) -> Result<(), RmaError> {
-        if !self.access.is_null() || self.locked > 0 {
-            return Err(ACCESS_IS_OPEN);
-        }
-        match self.uses_fence() {
-            true => Err(FENCE_IS_USED),
-            false => Ok(()),
-        }
-    }
-
-    fn no_other_than_fence(&self) -> Result<(), RmaError> {
-        if !self.access.is_null() || self.locked > 0 {
-            return Err(RmaError::Misplaced("a fence while an access epoch is open"));
-        }
-        if !self.exposure.is_null() {
-            return Err(RmaError::Misplaced(
-                "a fence while an exposure epoch is open",
-            ));
-        }
-        Ok(())
-    }
-
-    /// The epoch that holds a lock at a member, and the member's place in it.
-    fn locked_at(&self, member: u32) -> Result<Locks, RmaError> {
-        let epoch = self
-            .access_to(member)
-            .ok_or(RmaError::NoAccess { target: member })?;
-        // SAFETY: open epochs are valid.
-        let (kind, index) = unsafe { (epoch.as_ref().kind, epoch.as_ref().index_of(member)) };
-        match kind.is_lock() {
-            true => Ok(vec![(epoch, index)]),
-            false => Err(RmaError::MisplacedAt {
-                what: "a flush without a lock",
-                target: member,
-            }),
-        }
-    }
-
-    /// The epochs that hold locks, for a flush of all targets.
-    fn all_locked(&self) -> Result<Locks, RmaError> {
-        // SAFETY: open epochs are valid.
-        let all = NonNull::new(self.access)
-            .filter(|epoch| unsafe { epoch.as_ref() }.kind == Kind::LockAll);
-        let single = self.locks.iter().copied().filter_map(NonNull::new);
-        let found: Vec<_> = all.into_iter().chain(single).map(|it| (it, None)).collect();
-        match found.is_empty() {
-            true => Err(RmaError::Misplaced("no lock is held")),
-            false => Ok(found),
-        }
-    }
-}
-
-impl Sweep<'_, '_> {
-    /// A new epoch towards these members, at the end of the queue.
-    fn open(&mut self, kind: Kind, members: &[u32]) -> *mut Epoch {
-        let target = |&member: &u32| Target {
-            member,
-            ..Target::default()
-        };
-        let mut targets: Box<[Target]> = members.iter().map(target).collect();
-        targets.sort_unstable_by_key(|target| target.member);
-        let opened = self.state.tick();
-        let epoch = Box::into_raw(Box::new(Epoch::new(kind, opened, targets)));
-        // SAFETY: fresh, and in no list.
-        unsafe { self.state.queue.push(epoch) };
-        epoch
-    }
-
-    /// A new fence epoch behind the fence with this number.
-    fn open_fence(&mut self, number: u64) -> *mut Epoch {
-        let epoch = self.open(Kind::Fence, &[]);
-        // SAFETY: fresh.
-        unsafe { (*epoch).opening_fence = number };
-        epoch
-    }
-
-    /// Closes an epoch; the result is complete when the epoch is.
-    fn close(&mut self, epoch: *mut Epoch) -> Result<Closing, RmaError> {
-        let request = self.request()?;
-        // SAFETY: an open epoch of this window.
-        unsafe {
-            (*epoch).closed = self.state.tick();
-            (*epoch).request = request.as_ptr();
-        }
-        Ok(Closing(RequestRef(request)))
-    }
-
-    /// A pending request.
-    fn request(&mut self) -> Result<NonNull<Request>, RmaError> {
-        Request::make(self.claim, None, Want::NOTHING).ok_or(RmaError::OutOfMemory)
-    }
-
-    /// Gives back a request that nobody has heard of.
-    fn drop_request(&mut self, request: NonNull<Request>) {
-        // SAFETY: fresh.
-        unsafe { Request::complete_quietly(request.as_ptr(), Status::EMPTY) };
-        RequestRef(request).release(self.claim);
-    }
-}
-
 /// What is complete when an epoch, a flush or an operation is.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "somebody has to wait for it"]
-pub struct Closing(RequestRef);
+pub struct Closing(pub(super) RequestRef);
 
 impl Closing {
     /// The request, for whoever waits without [`Window::finish`].

@@ -1,0 +1,78 @@
+// Misuse of windows is reported with its class, and changes nothing.
+//# ranks: 2
+//# nodes: no
+// Windows with members on several nodes report MPI_ERR_UNSUPPORTED_OPERATION so far.
+#include "check.h"
+
+static MPI_Win win;
+static int heard;
+static void on_error(MPI_Win *which, int *code, ...) {
+    CHECK(*which == win && *code != MPI_SUCCESS);
+    heard++;
+}
+
+int main(int argc, char **argv) {
+    start(&argc, &argv);
+    int *memory, value = 3, other = 1 - rank, flag;
+    MPI_Group group;
+    MPI_Comm_group(MPI_COMM_WORLD, &group);
+    MPI_Win_allocate(10 * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    // No epoch, and synchronisation that ends none.
+    CHECK_EQ(class_of(MPI_Put(&value, 1, MPI_INT, other, 0, 1, MPI_INT, win)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Win_unlock(other, win)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Win_complete(win)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Win_wait(win)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Win_test(win, &flag)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Win_unlock_all(win)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Win_flush(other, win)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Win_flush_all(win)), MPI_ERR_RMA_SYNC);
+    // Outside of the window, on both sides of it.
+    MPI_Win_lock(MPI_LOCK_SHARED, other, 0, win);
+    CHECK_EQ(class_of(MPI_Put(&value, 1, MPI_INT, other, 10, 1, MPI_INT, win)), MPI_ERR_RMA_RANGE);
+    CHECK_EQ(class_of(MPI_Put(&value, 1, MPI_INT, other, -1, 1, MPI_INT, win)), MPI_ERR_RMA_RANGE);
+    CHECK_EQ(class_of(MPI_Get(&value, 2, MPI_INT, other, 9, 2, MPI_INT, win)), MPI_ERR_RMA_RANGE);
+    CHECK_EQ(class_of(MPI_Put(&value, 1, MPI_INT, rank, 0, 1, MPI_INT, win)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Put(&value, 1, MPI_INT, 2, 0, 1, MPI_INT, win)), MPI_ERR_RANK);
+    // Epochs that exclude each other.
+    CHECK_EQ(class_of(MPI_Win_lock(MPI_LOCK_SHARED, other, 0, win)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Win_lock_all(0, win)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Win_start(group, 0, win)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Win_fence(0, win)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Win_free(&win)), MPI_ERR_RMA_SYNC);
+    CHECK_EQ(class_of(MPI_Win_lock(17, rank, 0, win)), MPI_ERR_LOCKTYPE);
+    // Operations and types that do not go together.
+    double real = 1;
+    CHECK_EQ(class_of(MPI_Accumulate(&real, 1, MPI_DOUBLE, other, 0, 1, MPI_DOUBLE, MPI_BAND, win)), MPI_ERR_OP);
+    CHECK_EQ(class_of(MPI_Accumulate(&real, 1, MPI_DOUBLE, other, 0, 2, MPI_INT, MPI_SUM, win)), MPI_ERR_TYPE);
+    CHECK_EQ(class_of(MPI_Compare_and_swap(&real, &real, &real, MPI_DOUBLE, other, 0, win)), MPI_ERR_TYPE);
+    CHECK_EQ(class_of(MPI_Win_attach(win, memory, 4)), MPI_ERR_RMA_FLAVOR);
+    MPI_Win_unlock(other, win);
+    // The program's own handler hears of them too.
+    MPI_Errhandler handler;
+    MPI_Win_create_errhandler(on_error, &handler);
+    MPI_Win_set_errhandler(win, handler);
+    MPI_Errhandler_free(&handler);
+    MPI_Win_unlock(other, win);
+    MPI_Win_call_errhandler(win, MPI_ERR_OTHER);
+    CHECK_EQ(heard, 2);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < 10; i++) CHECK_EQ(memory[i], 0);
+    MPI_Win_free(&win);
+    // Memory that is attached twice, or not at all.
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    CHECK_EQ(class_of(MPI_Win_attach(win, &value, sizeof value)), MPI_SUCCESS);
+    CHECK_EQ(class_of(MPI_Win_attach(win, &value, sizeof value)), MPI_ERR_RMA_ATTACH);
+    CHECK_EQ(class_of(MPI_Win_detach(win, &heard)), MPI_ERR_RMA_ATTACH);
+    MPI_Aint address;
+    MPI_Get_address(&heard, &address);
+    MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
+    CHECK_EQ(class_of(MPI_Put(&value, 1, MPI_INT, rank, address, 1, MPI_INT, win)), MPI_ERR_RMA_RANGE);
+    MPI_Win_unlock(rank, win);
+    MPI_Win_free(&win);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CHECK_EQ(class_of(MPI_Win_fence(0, MPI_WIN_NULL)), MPI_ERR_WIN);
+    MPI_Group_free(&group);
+    return finish();
+}
