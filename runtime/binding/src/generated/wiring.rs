@@ -14,8 +14,8 @@ pub const fn table<A: Abi>() -> Table<A> {
         Abi_set_fortran_booleans: crate::environment::abi_set_fortran_booleans::<A>,
         Abi_set_fortran_info: crate::environment::abi_set_fortran_info::<A>,
         Abort: crate::environment::abort::<A>,
-        Accumulate: unsupported::Accumulate::<A>,
-        Accumulate_c: unsupported::Accumulate_c::<A>,
+        Accumulate: crate::win::accumulate::<A, core::ffi::c_int>,
+        Accumulate_c: crate::win::accumulate::<A, i64>,
         Add_error_class: crate::errhandler::add_error_class::<A>,
         Add_error_code: crate::errhandler::add_error_code::<A>,
         Add_error_string: crate::errhandler::add_error_string::<A>,
@@ -123,7 +123,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Comm_split_type: crate::comm::split_type::<A>,
         Comm_test_inter: crate::comm::test_inter::<A>,
         Comm_toint: cohort_abi::integer::from_comm::<A>,
-        Compare_and_swap: unsupported::Compare_and_swap::<A>,
+        Compare_and_swap: crate::win::compare_and_swap::<A>,
         Dims_create: crate::topology::dims_create::<A>,
         Dist_graph_create: crate::topology::dist_graph_create::<A>,
         Dist_graph_create_adjacent: crate::topology::dist_graph_create_adjacent::<A>,
@@ -143,7 +143,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Exscan_c: crate::coll::exscan::<A, i64>,
         Exscan_init: crate::coll::exscan_init::<A, core::ffi::c_int>,
         Exscan_init_c: crate::coll::exscan_init::<A, i64>,
-        Fetch_and_op: unsupported::Fetch_and_op::<A>,
+        Fetch_and_op: crate::win::fetch_and_op::<A>,
         File_c2f: cohort_abi::integer::from_file::<A>,
         File_call_errhandler: crate::errhandler::file::call::<A>,
         File_close: unsupported::File_close::<A>,
@@ -247,11 +247,11 @@ pub const fn table<A: Abi>() -> Table<A> {
         Gatherv_c: crate::coll::gatherv::<A, i64>,
         Gatherv_init: crate::coll::gatherv_init::<A, core::ffi::c_int>,
         Gatherv_init_c: crate::coll::gatherv_init::<A, i64>,
-        Get: unsupported::Get::<A>,
-        Get_accumulate: unsupported::Get_accumulate::<A>,
-        Get_accumulate_c: unsupported::Get_accumulate_c::<A>,
+        Get: crate::win::get::<A, core::ffi::c_int>,
+        Get_accumulate: crate::win::get_accumulate::<A, core::ffi::c_int>,
+        Get_accumulate_c: crate::win::get_accumulate::<A, i64>,
         Get_address: crate::datatype::get_address::<A>,
-        Get_c: unsupported::Get_c::<A>,
+        Get_c: crate::win::get::<A, i64>,
         Get_count: crate::status::get_count::<A, core::ffi::c_int>,
         Get_count_c: crate::status::get_count::<A, i64>,
         Get_elements: crate::status::get_elements::<A, core::ffi::c_int>,
@@ -425,11 +425,11 @@ pub const fn table<A: Abi>() -> Table<A> {
         Probe: crate::probe::probe::<A>,
         Psend_init: crate::request::psend_init::<A>,
         Publish_name: unsupported::Publish_name::<A>,
-        Put: unsupported::Put::<A>,
-        Put_c: unsupported::Put_c::<A>,
+        Put: crate::win::put::<A, core::ffi::c_int>,
+        Put_c: crate::win::put::<A, i64>,
         Query_thread: crate::environment::query_thread::<A>,
-        Raccumulate: unsupported::Raccumulate::<A>,
-        Raccumulate_c: unsupported::Raccumulate_c::<A>,
+        Raccumulate: crate::win::raccumulate::<A, core::ffi::c_int>,
+        Raccumulate_c: crate::win::raccumulate::<A, i64>,
         Recv: crate::p2p::recv::<A, core::ffi::c_int>,
         Recv_c: crate::p2p::recv::<A, i64>,
         Recv_init: crate::request::recv_init::<A, core::ffi::c_int>,
@@ -462,12 +462,12 @@ pub const fn table<A: Abi>() -> Table<A> {
         Request_get_status_any: crate::request::get_status_any::<A>,
         Request_get_status_some: crate::request::get_status_some::<A>,
         Request_toint: cohort_abi::integer::from_request::<A>,
-        Rget: unsupported::Rget::<A>,
-        Rget_accumulate: unsupported::Rget_accumulate::<A>,
-        Rget_accumulate_c: unsupported::Rget_accumulate_c::<A>,
-        Rget_c: unsupported::Rget_c::<A>,
-        Rput: unsupported::Rput::<A>,
-        Rput_c: unsupported::Rput_c::<A>,
+        Rget: crate::win::rget::<A, core::ffi::c_int>,
+        Rget_accumulate: crate::win::rget_accumulate::<A, core::ffi::c_int>,
+        Rget_accumulate_c: crate::win::rget_accumulate::<A, i64>,
+        Rget_c: crate::win::rget::<A, i64>,
+        Rput: crate::win::rput::<A, core::ffi::c_int>,
+        Rput_c: crate::win::rput::<A, i64>,
         Rsend: crate::p2p::rsend::<A, core::ffi::c_int>,
         Rsend_c: crate::p2p::rsend::<A, i64>,
         Rsend_init: crate::request::rsend_init::<A, core::ffi::c_int>,
@@ -660,54 +660,67 @@ pub const fn table<A: Abi>() -> Table<A> {
         Waitall: crate::request::waitall::<A>,
         Waitany: crate::request::waitany::<A>,
         Waitsome: crate::request::waitsome::<A>,
-        Win_allocate: unsupported::Win_allocate::<A>,
-        Win_allocate_c: unsupported::Win_allocate_c::<A>,
-        Win_allocate_shared: unsupported::Win_allocate_shared::<A>,
-        Win_allocate_shared_c: unsupported::Win_allocate_shared_c::<A>,
-        Win_attach: unsupported::Win_attach::<A>,
+        Win_allocate: crate::win::allocate::<A, core::ffi::c_int>,
+        Win_allocate_c: crate::win::allocate::<A, i64>,
+        Win_allocate_shared: crate::win::allocate_shared::<A, core::ffi::c_int>,
+        Win_allocate_shared_c: crate::win::allocate_shared::<A, i64>,
+        Win_attach: crate::win::attach::<A>,
         Win_c2f: cohort_abi::integer::from_win::<A>,
-        Win_call_errhandler: unsupported::Win_call_errhandler::<A>,
-        Win_complete: unsupported::Win_complete::<A>,
-        Win_create: unsupported::Win_create::<A>,
-        Win_create_c: unsupported::Win_create_c::<A>,
-        Win_create_dynamic: unsupported::Win_create_dynamic::<A>,
-        Win_create_errhandler: unsupported::Win_create_errhandler::<A>,
-        Win_create_keyval: unsupported::Win_create_keyval::<A>,
-        Win_delete_attr: unsupported::Win_delete_attr::<A>,
-        Win_detach: unsupported::Win_detach::<A>,
+        Win_call_errhandler: crate::win::call_errhandler::<A>,
+        Win_complete: crate::win::complete::<A>,
+        Win_create: crate::win::create::<A, core::ffi::c_int>,
+        Win_create_c: crate::win::create::<A, i64>,
+        Win_create_dynamic: crate::win::create_dynamic::<A>,
+        Win_create_errhandler: crate::win::create_errhandler::<A>,
+        Win_create_keyval: crate::attribute::win_create_keyval::<A>,
+        Win_delete_attr: crate::attribute::win_delete_attr::<A>,
+        Win_detach: crate::win::detach::<A>,
         Win_f2c: cohort_abi::integer::to_win::<A>,
-        Win_fence: unsupported::Win_fence::<A>,
-        Win_flush: unsupported::Win_flush::<A>,
-        Win_flush_all: unsupported::Win_flush_all::<A>,
-        Win_flush_local: unsupported::Win_flush_local::<A>,
-        Win_flush_local_all: unsupported::Win_flush_local_all::<A>,
-        Win_free: unsupported::Win_free::<A>,
-        Win_free_keyval: unsupported::Win_free_keyval::<A>,
+        Win_fence: crate::win::fence::<A>,
+        Win_flush: crate::win::flush::<A>,
+        Win_flush_all: crate::win::flush_all::<A>,
+        Win_flush_local: crate::win::flush_local::<A>,
+        Win_flush_local_all: crate::win::flush_local_all::<A>,
+        Win_free: crate::win::free::<A>,
+        Win_free_keyval: crate::attribute::win_free_keyval::<A>,
         Win_fromint: cohort_abi::integer::to_win::<A>,
-        Win_get_attr: unsupported::Win_get_attr::<A>,
-        Win_get_errhandler: unsupported::Win_get_errhandler::<A>,
-        Win_get_group: unsupported::Win_get_group::<A>,
-        Win_get_info: unsupported::Win_get_info::<A>,
-        Win_get_name: unsupported::Win_get_name::<A>,
-        Win_lock: unsupported::Win_lock::<A>,
-        Win_lock_all: unsupported::Win_lock_all::<A>,
-        Win_post: unsupported::Win_post::<A>,
-        Win_set_attr: unsupported::Win_set_attr::<A>,
-        Win_set_errhandler: unsupported::Win_set_errhandler::<A>,
-        Win_set_info: unsupported::Win_set_info::<A>,
-        Win_set_name: unsupported::Win_set_name::<A>,
-        Win_shared_query: unsupported::Win_shared_query::<A>,
-        Win_shared_query_c: unsupported::Win_shared_query_c::<A>,
-        Win_start: unsupported::Win_start::<A>,
-        Win_sync: unsupported::Win_sync::<A>,
-        Win_test: unsupported::Win_test::<A>,
+        Win_get_attr: crate::attribute::win_get_attr::<A>,
+        Win_get_errhandler: crate::win::get_errhandler::<A>,
+        Win_get_group: crate::win::get_group::<A>,
+        Win_get_info: crate::win::get_info::<A>,
+        Win_get_name: crate::win::get_name::<A>,
+        Win_lock: crate::win::lock::<A>,
+        Win_lock_all: crate::win::lock_all::<A>,
+        Win_post: crate::win::post::<A>,
+        Win_set_attr: crate::attribute::win_set_attr::<A>,
+        Win_set_errhandler: crate::win::set_errhandler::<A>,
+        Win_set_info: crate::win::set_info::<A>,
+        Win_set_name: crate::win::set_name::<A>,
+        Win_shared_query: crate::win::shared_query::<A, core::ffi::c_int>,
+        Win_shared_query_c: crate::win::shared_query::<A, i64>,
+        Win_start: crate::win::start::<A>,
+        Win_sync: crate::win::sync::<A>,
+        Win_test: crate::win::test::<A>,
         Win_toint: cohort_abi::integer::from_win::<A>,
-        Win_unlock: unsupported::Win_unlock::<A>,
-        Win_unlock_all: unsupported::Win_unlock_all::<A>,
-        Win_wait: unsupported::Win_wait::<A>,
+        Win_unlock: crate::win::unlock::<A>,
+        Win_unlock_all: crate::win::unlock_all::<A>,
+        Win_wait: crate::win::wait::<A>,
         Wtick: crate::environment::wtick::<A>,
         Wtime: crate::environment::wtime::<A>,
         X_Progress_set: crate::progress::progress_set::<A>,
+        X_Win_icomplete: crate::win::icomplete::<A>,
+        X_Win_ifence: crate::win::ifence::<A>,
+        X_Win_iflush: crate::win::iflush::<A>,
+        X_Win_iflush_all: crate::win::iflush_all::<A>,
+        X_Win_iflush_local: crate::win::iflush_local::<A>,
+        X_Win_iflush_local_all: crate::win::iflush_local_all::<A>,
+        X_Win_ilock: crate::win::ilock::<A>,
+        X_Win_ilock_all: crate::win::ilock_all::<A>,
+        X_Win_ipost: crate::win::ipost::<A>,
+        X_Win_istart: crate::win::istart::<A>,
+        X_Win_iunlock: crate::win::iunlock::<A>,
+        X_Win_iunlock_all: crate::win::iunlock_all::<A>,
+        X_Win_iwait: crate::win::iwait::<A>,
     }
 }
 
@@ -716,38 +729,6 @@ pub const fn table<A: Abi>() -> Table<A> {
 mod unsupported {
     use cohort_abi::{Abi, callback};
     use core::ffi::{c_char, c_int, c_void};
-
-    pub unsafe extern "C" fn Accumulate<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _origin_count: c_int,
-        _origin_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: c_int,
-        _target_datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Accumulate") }
-    }
-
-    pub unsafe extern "C" fn Accumulate_c<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _origin_count: i64,
-        _origin_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: i64,
-        _target_datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Accumulate_c") }
-    }
 
     pub unsafe extern "C" fn Close_port<A: Abi>(
         caller: *const c_void,
@@ -819,34 +800,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_spawn_multiple") }
-    }
-
-    pub unsafe extern "C" fn Compare_and_swap<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _compare_addr: *const c_void,
-        _result_addr: *mut c_void,
-        _datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Compare_and_swap") }
-    }
-
-    pub unsafe extern "C" fn Fetch_and_op<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _result_addr: *mut c_void,
-        _datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _op: <A as Abi>::Op,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Fetch_and_op") }
     }
 
     pub unsafe extern "C" fn File_close<A: Abi>(
@@ -1800,74 +1753,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_File_write_shared_c") }
     }
 
-    pub unsafe extern "C" fn Get<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *mut c_void,
-        _origin_count: c_int,
-        _origin_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: c_int,
-        _target_datatype: <A as Abi>::Datatype,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get") }
-    }
-
-    pub unsafe extern "C" fn Get_accumulate<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _origin_count: c_int,
-        _origin_datatype: <A as Abi>::Datatype,
-        _result_addr: *mut c_void,
-        _result_count: c_int,
-        _result_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: c_int,
-        _target_datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_accumulate") }
-    }
-
-    pub unsafe extern "C" fn Get_accumulate_c<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _origin_count: i64,
-        _origin_datatype: <A as Abi>::Datatype,
-        _result_addr: *mut c_void,
-        _result_count: i64,
-        _result_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: i64,
-        _target_datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_accumulate_c") }
-    }
-
-    pub unsafe extern "C" fn Get_c<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *mut c_void,
-        _origin_count: i64,
-        _origin_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: i64,
-        _target_datatype: <A as Abi>::Datatype,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Get_c") }
-    }
-
     pub unsafe extern "C" fn Lookup_name<A: Abi>(
         caller: *const c_void,
         _service_name: *const c_char,
@@ -1897,70 +1782,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Publish_name") }
     }
 
-    pub unsafe extern "C" fn Put<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _origin_count: c_int,
-        _origin_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: c_int,
-        _target_datatype: <A as Abi>::Datatype,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Put") }
-    }
-
-    pub unsafe extern "C" fn Put_c<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _origin_count: i64,
-        _origin_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: i64,
-        _target_datatype: <A as Abi>::Datatype,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Put_c") }
-    }
-
-    pub unsafe extern "C" fn Raccumulate<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _origin_count: c_int,
-        _origin_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: c_int,
-        _target_datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _win: <A as Abi>::Win,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Raccumulate") }
-    }
-
-    pub unsafe extern "C" fn Raccumulate_c<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _origin_count: i64,
-        _origin_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: i64,
-        _target_datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _win: <A as Abi>::Win,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Raccumulate_c") }
-    }
-
     pub unsafe extern "C" fn Register_datarep<A: Abi>(
         caller: *const c_void,
         _datarep: *const c_char,
@@ -1985,110 +1806,6 @@ mod unsupported {
         unsafe { crate::unsupported::<A>(caller, "MPI_Register_datarep_c") }
     }
 
-    pub unsafe extern "C" fn Rget<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *mut c_void,
-        _origin_count: c_int,
-        _origin_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: c_int,
-        _target_datatype: <A as Abi>::Datatype,
-        _win: <A as Abi>::Win,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Rget") }
-    }
-
-    pub unsafe extern "C" fn Rget_accumulate<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _origin_count: c_int,
-        _origin_datatype: <A as Abi>::Datatype,
-        _result_addr: *mut c_void,
-        _result_count: c_int,
-        _result_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: c_int,
-        _target_datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _win: <A as Abi>::Win,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Rget_accumulate") }
-    }
-
-    pub unsafe extern "C" fn Rget_accumulate_c<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _origin_count: i64,
-        _origin_datatype: <A as Abi>::Datatype,
-        _result_addr: *mut c_void,
-        _result_count: i64,
-        _result_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: i64,
-        _target_datatype: <A as Abi>::Datatype,
-        _op: <A as Abi>::Op,
-        _win: <A as Abi>::Win,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Rget_accumulate_c") }
-    }
-
-    pub unsafe extern "C" fn Rget_c<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *mut c_void,
-        _origin_count: i64,
-        _origin_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: i64,
-        _target_datatype: <A as Abi>::Datatype,
-        _win: <A as Abi>::Win,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Rget_c") }
-    }
-
-    pub unsafe extern "C" fn Rput<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _origin_count: c_int,
-        _origin_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: c_int,
-        _target_datatype: <A as Abi>::Datatype,
-        _win: <A as Abi>::Win,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Rput") }
-    }
-
-    pub unsafe extern "C" fn Rput_c<A: Abi>(
-        caller: *const c_void,
-        _origin_addr: *const c_void,
-        _origin_count: i64,
-        _origin_datatype: <A as Abi>::Datatype,
-        _target_rank: c_int,
-        _target_disp: isize,
-        _target_count: i64,
-        _target_datatype: <A as Abi>::Datatype,
-        _win: <A as Abi>::Win,
-        _request: *mut <A as Abi>::Request,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Rput_c") }
-    }
-
     pub unsafe extern "C" fn Unpublish_name<A: Abi>(
         caller: *const c_void,
         _service_name: *const c_char,
@@ -2097,408 +1814,5 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Unpublish_name") }
-    }
-
-    pub unsafe extern "C" fn Win_allocate<A: Abi>(
-        caller: *const c_void,
-        _size: isize,
-        _disp_unit: c_int,
-        _info: <A as Abi>::Info,
-        _comm: <A as Abi>::Comm,
-        _baseptr: *mut c_void,
-        _win: *mut <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_allocate") }
-    }
-
-    pub unsafe extern "C" fn Win_allocate_c<A: Abi>(
-        caller: *const c_void,
-        _size: isize,
-        _disp_unit: isize,
-        _info: <A as Abi>::Info,
-        _comm: <A as Abi>::Comm,
-        _baseptr: *mut c_void,
-        _win: *mut <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_allocate_c") }
-    }
-
-    pub unsafe extern "C" fn Win_allocate_shared<A: Abi>(
-        caller: *const c_void,
-        _size: isize,
-        _disp_unit: c_int,
-        _info: <A as Abi>::Info,
-        _comm: <A as Abi>::Comm,
-        _baseptr: *mut c_void,
-        _win: *mut <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_allocate_shared") }
-    }
-
-    pub unsafe extern "C" fn Win_allocate_shared_c<A: Abi>(
-        caller: *const c_void,
-        _size: isize,
-        _disp_unit: isize,
-        _info: <A as Abi>::Info,
-        _comm: <A as Abi>::Comm,
-        _baseptr: *mut c_void,
-        _win: *mut <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_allocate_shared_c") }
-    }
-
-    pub unsafe extern "C" fn Win_attach<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _base: *mut c_void,
-        _size: isize,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_attach") }
-    }
-
-    pub unsafe extern "C" fn Win_call_errhandler<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _errorcode: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_call_errhandler") }
-    }
-
-    pub unsafe extern "C" fn Win_complete<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_complete") }
-    }
-
-    pub unsafe extern "C" fn Win_create<A: Abi>(
-        caller: *const c_void,
-        _base: *mut c_void,
-        _size: isize,
-        _disp_unit: c_int,
-        _info: <A as Abi>::Info,
-        _comm: <A as Abi>::Comm,
-        _win: *mut <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_create") }
-    }
-
-    pub unsafe extern "C" fn Win_create_c<A: Abi>(
-        caller: *const c_void,
-        _base: *mut c_void,
-        _size: isize,
-        _disp_unit: isize,
-        _info: <A as Abi>::Info,
-        _comm: <A as Abi>::Comm,
-        _win: *mut <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_create_c") }
-    }
-
-    pub unsafe extern "C" fn Win_create_dynamic<A: Abi>(
-        caller: *const c_void,
-        _info: <A as Abi>::Info,
-        _comm: <A as Abi>::Comm,
-        _win: *mut <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_create_dynamic") }
-    }
-
-    pub unsafe extern "C" fn Win_create_errhandler<A: Abi>(
-        caller: *const c_void,
-        _win_errhandler_fn: Option<callback::WinErrhandlerFunction<A>>,
-        _errhandler: *mut <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_create_errhandler") }
-    }
-
-    pub unsafe extern "C" fn Win_create_keyval<A: Abi>(
-        caller: *const c_void,
-        _win_copy_attr_fn: Option<callback::WinCopyAttrFunction<A>>,
-        _win_delete_attr_fn: Option<callback::WinDeleteAttrFunction<A>>,
-        _win_keyval: *mut c_int,
-        _extra_state: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_create_keyval") }
-    }
-
-    pub unsafe extern "C" fn Win_delete_attr<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _win_keyval: c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_delete_attr") }
-    }
-
-    pub unsafe extern "C" fn Win_detach<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _base: *const c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_detach") }
-    }
-
-    pub unsafe extern "C" fn Win_fence<A: Abi>(
-        caller: *const c_void,
-        _assert: c_int,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_fence") }
-    }
-
-    pub unsafe extern "C" fn Win_flush<A: Abi>(
-        caller: *const c_void,
-        _rank: c_int,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_flush") }
-    }
-
-    pub unsafe extern "C" fn Win_flush_all<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_flush_all") }
-    }
-
-    pub unsafe extern "C" fn Win_flush_local<A: Abi>(
-        caller: *const c_void,
-        _rank: c_int,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_flush_local") }
-    }
-
-    pub unsafe extern "C" fn Win_flush_local_all<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_flush_local_all") }
-    }
-
-    pub unsafe extern "C" fn Win_free<A: Abi>(
-        caller: *const c_void,
-        _win: *mut <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_free") }
-    }
-
-    pub unsafe extern "C" fn Win_free_keyval<A: Abi>(
-        caller: *const c_void,
-        _win_keyval: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_free_keyval") }
-    }
-
-    pub unsafe extern "C" fn Win_get_attr<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _win_keyval: c_int,
-        _attribute_val: *mut c_void,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_get_attr") }
-    }
-
-    pub unsafe extern "C" fn Win_get_errhandler<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _errhandler: *mut <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_get_errhandler") }
-    }
-
-    pub unsafe extern "C" fn Win_get_group<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _group: *mut <A as Abi>::Group,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_get_group") }
-    }
-
-    pub unsafe extern "C" fn Win_get_info<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _info_used: *mut <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_get_info") }
-    }
-
-    pub unsafe extern "C" fn Win_get_name<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _win_name: *mut c_char,
-        _resultlen: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_get_name") }
-    }
-
-    pub unsafe extern "C" fn Win_lock<A: Abi>(
-        caller: *const c_void,
-        _lock_type: c_int,
-        _rank: c_int,
-        _assert: c_int,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_lock") }
-    }
-
-    pub unsafe extern "C" fn Win_lock_all<A: Abi>(
-        caller: *const c_void,
-        _assert: c_int,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_lock_all") }
-    }
-
-    pub unsafe extern "C" fn Win_post<A: Abi>(
-        caller: *const c_void,
-        _group: <A as Abi>::Group,
-        _assert: c_int,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_post") }
-    }
-
-    pub unsafe extern "C" fn Win_set_attr<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _win_keyval: c_int,
-        _attribute_val: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_set_attr") }
-    }
-
-    pub unsafe extern "C" fn Win_set_errhandler<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _errhandler: <A as Abi>::Errhandler,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_set_errhandler") }
-    }
-
-    pub unsafe extern "C" fn Win_set_info<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _info: <A as Abi>::Info,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_set_info") }
-    }
-
-    pub unsafe extern "C" fn Win_set_name<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _win_name: *const c_char,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_set_name") }
-    }
-
-    pub unsafe extern "C" fn Win_shared_query<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _rank: c_int,
-        _size: *mut isize,
-        _disp_unit: *mut c_int,
-        _baseptr: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_shared_query") }
-    }
-
-    pub unsafe extern "C" fn Win_shared_query_c<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _rank: c_int,
-        _size: *mut isize,
-        _disp_unit: *mut isize,
-        _baseptr: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_shared_query_c") }
-    }
-
-    pub unsafe extern "C" fn Win_start<A: Abi>(
-        caller: *const c_void,
-        _group: <A as Abi>::Group,
-        _assert: c_int,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_start") }
-    }
-
-    pub unsafe extern "C" fn Win_sync<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_sync") }
-    }
-
-    pub unsafe extern "C" fn Win_test<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-        _flag: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_test") }
-    }
-
-    pub unsafe extern "C" fn Win_unlock<A: Abi>(
-        caller: *const c_void,
-        _rank: c_int,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_unlock") }
-    }
-
-    pub unsafe extern "C" fn Win_unlock_all<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_unlock_all") }
-    }
-
-    pub unsafe extern "C" fn Win_wait<A: Abi>(
-        caller: *const c_void,
-        _win: <A as Abi>::Win,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Win_wait") }
     }
 }
