@@ -486,8 +486,8 @@ pub unsafe extern "C" fn win_get_attr<A: Abi>(
             if predefined.is_some() {
                 return answer(predefined, value, flag);
             }
-            keyval(call, number, Owner::Win)?;
-            answer(object.attributes.get(number), value, flag)
+            let keyval = keyval(call, number, Owner::Win)?;
+            answer(object.attributes.get(keyval), value, flag)
         })
     }
 }
@@ -504,8 +504,8 @@ pub unsafe extern "C" fn win_delete_attr<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_win::<A>(caller, "MPI_Win_delete_attr", win, |call, object| {
-            keyval(call, number, Owner::Win)?;
-            object.attributes.delete(win.neutral(), number)
+            let keyval = keyval(call, number, Owner::Win)?;
+            object.attributes.delete(win.neutral(), number, keyval)
         })
     }
 }
