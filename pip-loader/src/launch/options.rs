@@ -3,7 +3,7 @@
 
 use super::hosts::{self, Host, Launcher};
 use super::{Refusal, text};
-use cohort_base::settings::nearest;
+use cohort_base::settings::{MEMORY_KINDS, nearest};
 use cohort_manager::Place;
 use cohort_manager::meeting::Numbering;
 use std::ffi::{OsStr, OsString};
@@ -107,9 +107,30 @@ pub enum Map {
 }
 
 /// All options, without dashes: names to match and to suggest.
-const NAMES: [&str; 22] = [
-    "n", "np", "env", "genv", "wdir", "wd", "l", "label", "bind-to", "map-by", "c", "timeout",
-    "hosts", "launcher", "dry-run", "no-mpi", "isolate", "keep-pmi", "version", "help", "V", "h",
+const NAMES: [&str; 23] = [
+    "n",
+    "np",
+    "env",
+    "genv",
+    "wdir",
+    "wd",
+    "l",
+    "label",
+    "bind-to",
+    "map-by",
+    "c",
+    "timeout",
+    "hosts",
+    "launcher",
+    "dry-run",
+    "no-mpi",
+    "isolate",
+    "keep-pmi",
+    "memory-alloc-kinds",
+    "version",
+    "help",
+    "V",
+    "h",
 ];
 
 /// Most ranks that are worth trying: the kernel's own limit of process ids.
@@ -245,6 +266,10 @@ fn parse_option(
         "genv" => options.environment.push(words.pair(&option)?),
         "wdir" | "wd" => section.directory = Some(words.value(&option)?.into()),
         "l" | "label" => options.label = true,
+        "memory-alloc-kinds" => {
+            let kinds = words.value(&option)?;
+            options.environment.push((MEMORY_KINDS.into(), kinds));
+        }
         "no-mpi" => options.no_mpi = true,
         "isolate" => options.isolate = true,
         "dry-run" => options.dry_run = true,

@@ -24,6 +24,8 @@ Runs N ranks of a program, or of several, in one address space.
   --hosts A:4,B:4      start on these hosts, which take 4 ranks each, by the process
                        manager that is installed; --launcher hydra|srun|prterun
                        chooses one, --dry-run only prints its command line
+  -memory-alloc-kinds KINDS
+                       kinds of memory that the programs pass to MPI (MPI 4.1, 11.5)
   --isolate            one address space per rank, joined by the network (for debugging)
   --no-mpi             run programs that use no MPI; needs no Cohort libraries
   --keep-pmi           let ranks see the process manager's variables (PMI_*, PMIX_*)

@@ -5,8 +5,10 @@
 //! or a value that its row does not take, is an [`Invalid`] that says what is valid.
 
 mod collectives;
+mod memory;
 
 pub use collectives::{Algorithm, Algorithms};
+pub use memory::MEMORY_KINDS;
 
 use crate::text::FixedText;
 use core::fmt;
@@ -314,6 +316,7 @@ pub static TABLE: &[Row] = &[
         help: "helper policies: dedicated workers per node",
         set: |s, v| number(v, 1, 64).map(|n| s.helpers = n),
     },
+    memory::ROW,
     Row {
         name: "COHORT_NET_INTERFACE",
         values: "auto, an interface (eth0) or an address of it",

@@ -4,12 +4,13 @@ use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm, on_process};
 use crate::environment::{give_text, shortened};
 use crate::group;
 use crate::intercomm::only_intra;
-use crate::progress::{INFO_KEY, set_policy};
+use crate::progress::{INFO_KEY, policy_name, set_policy};
 use crate::request::publish_complete;
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_engine::coll;
 use cohort_object::Info;
+use cohort_object::hints::MEMORY_KINDS;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use neutral::handle::{COMM_NULL, COMM_SELF, COMM_WORLD};
 
@@ -159,7 +160,7 @@ pub unsafe extern "C" fn dup_with_info<A: Abi>(
             call.output(target, "newcomm")?;
             let info = crate::info::given(call, info)?;
             let copy = object.duplicate(comm.neutral())?;
-            *copy.info.lock() = info;
+            copy.hints.take(&info);
             publish(call, Some(copy), target)
         })
     }
@@ -181,7 +182,7 @@ unsafe fn duplicate_at_once<A: Abi>(
     call.output(request, "request")?;
     let copy = comm.duplicate_at_once(handle.neutral())?;
     if let Some(hints) = hints {
-        *copy.info.lock() = hints;
+        copy.hints.take(&hints);
     }
     // SAFETY: not NULL, and the caller's contract.
     unsafe {
@@ -420,7 +421,7 @@ pub unsafe extern "C" fn set_info<A: Abi>(
         on_comm::<A>(caller, "MPI_Comm_set_info", comm, |call, comm| {
             let given = crate::info::given(call, info)?;
             let policy = given.get(INFO_KEY);
-            *comm.info.lock() = given;
+            comm.hints.take(&given);
             policy.map_or(Ok(()), |name| {
                 set_policy(call.rank(), &name, neutral::ERR_INFO_VALUE)
             })
@@ -428,7 +429,8 @@ pub unsafe extern "C" fn set_info<A: Abi>(
     }
 }
 
-/// `MPI_Comm_get_info`: a new info object with the communicator's hints.
+/// `MPI_Comm_get_info`: a new info object with the hints in force, the progress policy of the calling
+/// rank, and the kinds of memory that may be passed to MPI.
 ///
 /// # Safety
 /// MPI's: `info` is valid for writes; `caller` is the calling rank.
@@ -440,8 +442,18 @@ pub unsafe extern "C" fn get_info<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_get_info", comm, |call, comm| {
-            let copy: Info = comm.info.lock().clone();
-            crate::info::publish(call, copy, info)
+            let report = comm.hints.report()?;
+            report.set(INFO_KEY, policy_name(call.rank()))?;
+            let session = call.objects().session(comm.group().session());
+            let kinds = match session
+                .ok()
+                .and_then(|session| session.info.get(MEMORY_KINDS))
+            {
+                Some(kinds) => kinds,
+                None => call.objects().world_memory_kinds(),
+            };
+            report.set(MEMORY_KINDS, &kinds)?;
+            crate::info::publish(call, report, info)
         })
     }
 }

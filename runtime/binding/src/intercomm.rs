@@ -188,7 +188,7 @@ pub unsafe extern "C" fn create_from_groups<A: Abi>(
             let other = other.as_ref().map(|(group, leader)| (group, *leader));
             let own = (&local, local_leader);
             let made = Comm::connect_groups(call.rank(), own, other, tag, errhandler)?;
-            *made.info.lock() = hints;
+            made.hints.take(&hints);
             publish(call, Some(made), target)
         })
     }

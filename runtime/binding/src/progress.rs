@@ -32,6 +32,11 @@ pub unsafe extern "C" fn progress_set<A: Abi>(
     }
 }
 
+/// The name of the rank's policy.
+pub fn policy_name(rank: &Rank) -> &'static str {
+    Progress::NAMES[usize::from(rank.progress().index())].0
+}
+
 /// Gives the rank the policy of this name.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use cohort_abi::{Abi, Handle, callback, neutral};
 use cohort_object::errhandler::{Errhandler, ErrhandlerOwner, UserErrhandler};
+use cohort_object::hints::{MEMORY_KINDS, memory_kinds};
 use cohort_object::session::{PROCESS_SETS, Session, process_set, process_set_info};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use spin::Mutex;
@@ -40,6 +41,8 @@ pub unsafe extern "C" fn init<A: Abi>(
             }
             let used = cohort_object::Info::default();
             used.set(THREAD_LEVEL, level)?;
+            let kinds = hints.get(MEMORY_KINDS).unwrap_or_default();
+            used.set(MEMORY_KINDS, &memory_kinds(&kinds))?;
             let session = Session {
                 errhandler: Mutex::new(errhandler),
                 info: used,
@@ -237,7 +240,7 @@ pub unsafe extern "C" fn comm_from_group<A: Abi>(
             let made = match members.me() {
                 Some(_) => {
                     let made = Comm::from_group(call.rank(), &members, tag, errhandler)?;
-                    *made.info.lock() = hints;
+                    made.hints.take(&hints);
                     Some(made)
                 }
                 None => None,

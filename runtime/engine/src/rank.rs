@@ -317,7 +317,14 @@ impl Rank {
     /// The rank's policy.
     #[inline]
     pub(crate) fn policy(&self) -> &'static dyn ProgressPolicy {
-        policy(Progress::of_index(self.progress.load(Ordering::Relaxed)))
+        policy(self.progress())
+    }
+
+    /// The name of the policy that the rank has now.
+    #[inline]
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        Progress::of_index(self.progress.load(Ordering::Relaxed))
     }
 
     /// Takes another policy, without starting or stopping anything. By a task of the rank.

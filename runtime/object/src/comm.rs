@@ -10,7 +10,7 @@
 use crate::attribute::Attributes;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
-use crate::info::Info;
+use crate::hints::Hints;
 use crate::topology::Topology;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -52,7 +52,7 @@ pub struct Comm {
     /// Its error handler.
     pub errhandler: Mutex<Errhandler>,
     /// Its hints.
-    pub info: Mutex<Info>,
+    pub hints: Hints,
     name: Mutex<String>,
 }
 
@@ -77,7 +77,7 @@ impl Comm {
             topology: None,
             attributes: Attributes::new(),
             errhandler: Mutex::new(errhandler),
-            info: Mutex::new(Info::default()),
+            hints: Hints::default(),
             name: Mutex::new(String::new()),
         }
     }

@@ -19,6 +19,7 @@
 //! | [`rendezvous`] | how members agree on a new communicator's number without waiting |
 //! | [`error`] | error classes, codes and their texts |
 //! | [`info`] | info objects |
+//! | [`hints`] | hints of communicators, kinds of memory |
 //! | [`datatype`] | what the binding adds to a datatype: commit state, name, attributes |
 #![no_std]
 
@@ -32,6 +33,7 @@ pub mod datatype;
 pub mod errhandler;
 pub mod error;
 pub mod group;
+pub mod hints;
 pub mod info;
 pub mod objects;
 pub mod rendezvous;
@@ -46,6 +48,7 @@ pub use datatype::Datatype;
 pub use errhandler::{Errhandler, ErrorCallback};
 pub use error::ErrorTable;
 pub use group::Group;
+pub use hints::Hints;
 pub use info::Info;
 pub use objects::Objects;
 pub use session::Session;

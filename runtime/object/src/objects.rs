@@ -7,14 +7,17 @@ use crate::datatype::Datatype;
 use crate::errhandler::{Errhandler, UserErrhandler};
 use crate::error::ErrorTable;
 use crate::group::Group;
+use crate::hints::{self, MEMORY_KINDS};
 use crate::info::Info;
 use crate::session::{Session, everyone};
 use crate::slots::Slots;
 use crate::win::Win;
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::{FIRST_DYNAMIC_DATATYPE_INDEX, INDEX_MAX, Kind, dynamic, neutral};
+use cohort_base::settings;
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
 use cohort_engine::datatype::{TypeRef, predefined_all};
@@ -180,9 +183,18 @@ impl Objects {
             let known = info
                 .set("maxprocs", ranks.as_str())
                 .and_then(|()| info.set("num_nodes", nodes.as_str()));
+            let known = known.and_then(|()| info.set(MEMORY_KINDS, &self.world_memory_kinds()));
             debug_assert!(known.is_ok(), "short keys and values fit");
             info
         })
+    }
+
+    /// The kinds of memory of objects of the world model, for `mpi_memory_alloc_kinds`.
+    #[must_use]
+    pub fn world_memory_kinds(&self) -> String {
+        let mut rows = settings::TABLE.iter();
+        let row = rows.find(|row| row.name == settings::MEMORY_KINDS);
+        hints::memory_kinds(row.map_or("", |row| self.rank.node().setting(row)))
     }
 
     #[inline]

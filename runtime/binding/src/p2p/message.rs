@@ -8,6 +8,7 @@ use cohort_engine::offload::Poster;
 use cohort_engine::{
     Claim, EngineError, Envelope, Peer, RequestRef, SendMode, Source, Status, Tag,
 };
+use cohort_object::hints::Assertion;
 use core::ffi::{c_int, c_void};
 
 /// What a send sends, and to whom.
@@ -257,6 +258,16 @@ fn bad_tag(comm: &Comm, tag: c_int) -> i32 {
     )
 }
 
+/// Refuses a wildcard that the program has promised not to use on this communicator.
+#[inline]
+fn unless_renounced(comm: &Comm, promise: Assertion, class: i32, key: &str) -> Outcome<()> {
+    if comm.hints.promise(promise) && comm.rank().node().settings().check {
+        let what = format_args!("a wildcard, although the communicator's hints say {key}=true");
+        return Err(blame(comm.rank(), class, what));
+    }
+    Ok(())
+}
+
 /// The source argument of a receive or probe; `None` is `MPI_PROC_NULL`.
 ///
 /// # Errors
@@ -265,7 +276,11 @@ fn bad_tag(comm: &Comm, tag: c_int) -> i32 {
 pub fn source<A: Abi>(comm: &Comm, from: c_int) -> Outcome<Option<Source>> {
     match A::rank_in(from) {
         neutral::PROC_NULL => Ok(None),
-        neutral::ANY_SOURCE => Ok(Some(Source::Any)),
+        neutral::ANY_SOURCE => {
+            let key = "mpi_assert_no_any_source";
+            unless_renounced(comm, Assertion::NoAnySource, neutral::ERR_RANK, key)?;
+            Ok(Some(Source::Any))
+        }
         rank => match comm.peer(rank) {
             Some(peer) => Ok(Some(Source::Rank {
                 peer,
@@ -283,7 +298,11 @@ pub fn source<A: Abi>(comm: &Comm, from: c_int) -> Outcome<Option<Source>> {
 #[inline]
 pub fn wanted_tag<A: Abi>(comm: &Comm, tag: c_int) -> Outcome<Tag> {
     match A::tag_in(tag) {
-        neutral::ANY_TAG => Ok(Tag::Any),
+        neutral::ANY_TAG => {
+            let key = "mpi_assert_no_any_tag";
+            unless_renounced(comm, Assertion::NoAnyTag, neutral::ERR_TAG, key)?;
+            Ok(Tag::Any)
+        }
         tag if tag >= 0 => Ok(Tag::Is(tag)),
         _ => Err(bad_tag(comm, tag)),
     }

@@ -115,7 +115,7 @@ pub unsafe extern "C" fn dist_graph_create_adjacent<A: Abi>(
                 };
                 let made = comm.with_adjacent(graph, reorder != 0)?;
                 if let Some(made) = &made {
-                    *made.info.lock() = hints;
+                    made.hints.take(&hints);
                 }
                 publish(call, made, target)
             },
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn dist_graph_create<A: Abi>(
                 .collect();
             let made = comm.with_edges(&edges, weights.is_some(), reorder != 0)?;
             if let Some(made) = &made {
-                *made.info.lock() = hints;
+                made.hints.take(&hints);
             }
             publish(call, made, target)
         })

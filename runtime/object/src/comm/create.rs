@@ -9,7 +9,6 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_engine::datatype::predefined;
 use cohort_engine::{Envelope, Rank, SendMode, Source, Tag, recv, send};
-use spin::Mutex;
 
 impl Comm {
     /// `MPI_Comm_dup` of the communicator with this handle; collective.
@@ -34,7 +33,6 @@ impl Comm {
         let number = agreed(ours[0][1], theirs.first().map(|their| their[1]));
         let mut copy = self.alike(number, ours[0][2] as u32);
         copy.attributes = attributes;
-        copy.info = Mutex::new(self.info.lock().clone());
         Ok(copy)
     }
 
@@ -59,7 +57,6 @@ impl Comm {
         let attributes = self.attributes.copied(handle)?;
         let mut copy = self.alike(number, local);
         copy.attributes = attributes;
-        copy.info = Mutex::new(self.info.lock().clone());
         Ok(copy)
     }
 
