@@ -82,6 +82,25 @@ pub struct Region {
     pub address: u64,
 }
 
+/// How much one [`Transport::poll`] may do.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Events to take at most.
+    pub events: u32,
+    /// Looks for the first event, at least one. To look is cheaper within one call than in several, as each
+    /// call takes a seat; but signals and other users of the endpoint wait meanwhile.
+    pub looks: u32,
+}
+
+impl Budget {
+    /// This many events, and one look.
+    #[must_use]
+    pub const fn events(events: u32) -> Self {
+        Self { events, looks: 1 }
+    }
+}
+
 /// What [`Transport::poll`] found.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
@@ -194,13 +213,13 @@ pub unsafe trait Transport: Sync {
         token: Token,
     ) -> Result<(), Refused>;
 
-    /// Takes at most `budget` events of `endpoint`, in order, and gives each to `sink`, which
+    /// Takes events of `endpoint` as far as `budget` goes, in order, and gives each to `sink`, which
     /// must not call the transport but for [`Transport::interrupt`]. Returns how many.
     fn poll(
         &self,
         endpoint: LocalRank,
         caller: LocalRank,
-        budget: u32,
+        budget: Budget,
         sink: &mut dyn FnMut(Event<'_>),
     ) -> u32;
 

@@ -3,7 +3,9 @@
 //! [`Network::of`] wraps any [`Transport`]; [`Linked`] is a [`Transport`] again, on the other side of
 //! the border. Both sides must be built from the same [`VERSION`] of this file.
 
-use crate::{Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transport, WorldRank};
+use crate::{
+    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transport, WorldRank,
+};
 use core::ffi::c_void;
 use core::time::Duration;
 
@@ -11,7 +13,7 @@ use core::time::Duration;
 pub const MAGIC: u64 = 0x3154_454e_4843_4f43;
 
 /// Raised whenever the layout of the records changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A limit of time that never ends.
 const FOREVER: u64 = u64::MAX;
@@ -213,7 +215,7 @@ pub struct Network {
         data: *const c_void,
         endpoint: LocalRank,
         caller: LocalRank,
-        budget: u32,
+        budget: Budget,
         sink: SinkFunction,
         context: *mut c_void,
     ) -> u32,
@@ -252,8 +254,8 @@ impl Network {
 /// The functions of a record, for each kind of transport. All take the `data` of the record.
 mod thunk {
     use super::{
-        Duration, Event, EventRecord, FOREVER, Kind, LocalRank, Outcome, Packet, Pieces, Refused,
-        Region, Sent, SinkFunction, Token, Transfer, Transport, WorldRank, c_void,
+        Budget, Duration, Event, EventRecord, FOREVER, Kind, LocalRank, Outcome, Packet, Pieces,
+        Refused, Region, Sent, SinkFunction, Token, Transfer, Transport, WorldRank, c_void,
     };
 
     /// # Safety
@@ -360,7 +362,7 @@ mod thunk {
         data: *const c_void,
         endpoint: LocalRank,
         caller: LocalRank,
-        budget: u32,
+        budget: Budget,
         sink: SinkFunction,
         context: *mut c_void,
     ) -> u32 {
@@ -564,7 +566,7 @@ unsafe impl Transport for Linked<'_> {
         &self,
         endpoint: LocalRank,
         caller: LocalRank,
-        budget: u32,
+        budget: Budget,
         sink: &mut dyn FnMut(Event<'_>),
     ) -> u32 {
         let mut sink = sink;

@@ -17,7 +17,7 @@ mod state;
 mod tests;
 
 use cohort_fabric::{
-    Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transport, WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transport, WorldRank,
 };
 use state::{Operation, Shared};
 use std::sync::Arc;
@@ -220,12 +220,12 @@ unsafe impl Transport for Node {
         &self,
         endpoint: LocalRank,
         caller: LocalRank,
-        budget: u32,
+        budget: Budget,
         sink: &mut dyn FnMut(Event<'_>),
     ) -> u32 {
         let (own, _inside) = self.enter(endpoint, caller);
         let mut found = 0;
-        while found < budget {
+        while found < budget.events {
             let Some(event) = self.shared.take(own) else {
                 break;
             };

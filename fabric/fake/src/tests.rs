@@ -1,6 +1,6 @@
 use crate::{Job, Node, Options};
 use cohort_fabric::record::{Linked, Network};
-use cohort_fabric::{Event, Packet, Refused, Region, Sent, Transport};
+use cohort_fabric::{Budget, Event, Packet, Refused, Region, Sent, Transport};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ enum Seen {
 
 fn poll(network: &impl Transport, endpoint: u32) -> Vec<Seen> {
     let mut seen = vec![];
-    network.poll(endpoint, endpoint, 1000, &mut |event| {
+    network.poll(endpoint, endpoint, Budget::events(1000), &mut |event| {
         seen.push(match event {
             Event::Packet { from, bytes } => Seen::Packet(from, bytes.to_vec()),
             Event::Completed(token) => Seen::Completed(token),

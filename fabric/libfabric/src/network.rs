@@ -9,7 +9,7 @@ use crate::job::Job;
 use crate::seat::Seats;
 use crate::watch::Watch;
 use cohort_fabric::{
-    Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transport, WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transport, WorldRank,
 };
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -329,7 +329,7 @@ unsafe impl Transport for Network {
         &self,
         endpoint: LocalRank,
         caller: LocalRank,
-        budget: u32,
+        budget: Budget,
         sink: &mut dyn FnMut(Event<'_>),
     ) -> u32 {
         if endpoint == caller {

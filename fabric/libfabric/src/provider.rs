@@ -5,7 +5,7 @@ use crate::sys;
 use std::ffi::{CStr, CString};
 
 /// Providers in order of preference, if none is asked for: the machine's own fabric before TCP.
-const ORDER: [&str; 6] = ["cxi", "opx", "psm2", "efa", "verbs", "tcp"];
+const ORDER: [&str; 7] = ["cxi", "opx", "psm2", "efa", "verbs", "net", "tcp"];
 
 /// Providers that open descriptors on threads of their own, where ranks cannot share them. They are old ones
 /// that `tcp` replaces.

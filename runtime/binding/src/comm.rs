@@ -5,7 +5,7 @@ use crate::environment::{give_text, shortened};
 use crate::group;
 use crate::intercomm::only_intra;
 use crate::progress::{INFO_KEY, policy_name, set_policy};
-use crate::request::publish_complete;
+use crate::request::publish_duplicate;
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_engine::coll;
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn dup_with_info<A: Abi>(
     }
 }
 
-/// Makes a duplicate at once, and a request that is complete.
+/// Makes a duplicate, and a request for its numbers.
 ///
 /// # Safety
 /// The results are valid for writes.
@@ -180,18 +180,19 @@ unsafe fn duplicate_at_once<A: Abi>(
 ) -> Outcome<()> {
     call.output(target, "newcomm")?;
     call.output(request, "request")?;
-    let copy = comm.duplicate_at_once(handle.neutral())?;
+    let (copy, numbering) = comm.duplicate_at_once(handle.neutral())?;
     if let Some(hints) = hints {
         copy.hints.take(&hints);
     }
     // SAFETY: not NULL, and the caller's contract.
     unsafe {
         publish(call, Some(copy), target)?;
-        publish_complete(call, handle.neutral(), request)
+        let copy = call.objects().comm((*target).neutral())?;
+        publish_duplicate(call, handle.neutral(), copy, numbering, request)
     }
 }
 
-/// `MPI_Comm_idup`: nothing waits for the other members, so it completes at once.
+/// `MPI_Comm_idup`: within a node it completes at once.
 ///
 /// # Safety
 /// MPI's: the results are valid for writes; `caller` is the calling rank.

@@ -1,6 +1,7 @@
 //! Requests (MPI-4.1 sections 3.7 and 3.9), but for waiting and testing.
 
 mod completion;
+mod duplicate;
 mod generalized;
 mod partitioned;
 mod persistent;
@@ -12,6 +13,7 @@ mod wait;
 pub use completion::{
     Failure, Messages, Operation, SENT, State, publish_complete, publish_messages, publish_pending,
 };
+pub use duplicate::publish_duplicate;
 pub use generalized::{complete as grequest_complete, start as grequest_start};
 pub use partitioned::{parrived, pready, pready_list, pready_range, precv_init, psend_init};
 pub use persistent::{

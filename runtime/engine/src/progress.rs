@@ -87,7 +87,19 @@ struct NoRoom;
 /// Moves what can be moved of the claimed rank's messages.
 #[inline]
 pub(crate) fn turn(claim: &mut Claim<'_>) -> Turn {
-    let net = net::turn_of_owner(claim);
+    turn_of(claim, false)
+}
+
+/// [`turn`] of an owner that waits and has nothing else to do.
+#[inline]
+pub(crate) fn turn_of_waiter(claim: &mut Claim<'_>) -> Turn {
+    let is_alone = !claim.rank().threads_multiple();
+    turn_of(claim, is_alone)
+}
+
+#[inline]
+fn turn_of(claim: &mut Claim<'_>, waits: bool) -> Turn {
+    let net = net::turn_of_owner(claim, waits);
     let mut turn = turn_within_node(claim);
     turn.moved |= net.moved;
     turn.bytes += net.bytes;

@@ -118,7 +118,7 @@ fn take_turns<'rank>(
             }
             return held;
         }
-        let turn = progress::turn(&mut held);
+        let turn = progress::turn_of_waiter(&mut held);
         if let Some(opened) = turn.opened {
             drop(held);
             opened.work();

@@ -20,6 +20,7 @@ use cohort_engine::Rank;
 use cohort_engine::coll::exchange::Channel;
 use cohort_engine::coll::inter::Intergroup;
 use cohort_engine::coll::{self, CommShared};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use spin::Mutex;
 
 mod create;
@@ -27,6 +28,7 @@ mod exchange;
 mod inter;
 mod topology;
 
+pub use create::Numbering;
 pub(crate) use exchange::failed;
 pub use inter::Bridge;
 pub use topology::{Edge, SiteWish};
@@ -37,14 +39,14 @@ pub const WORLD_NUMBER: u32 = 0;
 /// A communicator, as one of its members sees it.
 pub struct Comm {
     rank: &'static Rank,
-    number: u32,
+    number: AtomicU32,
     me: u32,
     /// Whom messages go to: the own group, or the other one of an intercommunicator.
     peers: Group,
     group: Group,
     /// Number of the own group's collectives; `number` but for intercommunicators.
-    local_number: u32,
-    shared: &'static CommShared,
+    local_number: AtomicU32,
+    shared: AtomicPtr<CommShared>,
     is_inter: bool,
     topology: Option<Arc<Topology>>,
     /// Cached attributes.
@@ -67,12 +69,12 @@ impl Comm {
         let shared = rank.node().comm_shared(number * 2 + 1, group.members());
         Self {
             rank,
-            number,
+            number: AtomicU32::new(number),
             me,
             peers: group.clone(),
             group,
-            local_number: number,
-            shared,
+            local_number: AtomicU32::new(number),
+            shared: AtomicPtr::new(core::ptr::from_ref(shared).cast_mut()),
             is_inter: false,
             topology: None,
             attributes: Attributes::new(),
@@ -95,7 +97,7 @@ impl Comm {
         errhandler: Errhandler,
     ) -> Self {
         Self {
-            number,
+            number: AtomicU32::new(number),
             peers: remote,
             is_inter: true,
             ..Self::new(rank, local_number, group, errhandler)
@@ -109,11 +111,39 @@ impl Comm {
         self.rank
     }
 
+    /// Its number. Relaxed, as that of all three: they change once, in the call that completes a nonblocking
+    /// duplicate, before the program may use it.
+    #[inline]
+    fn number(&self) -> u32 {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn local_number(&self) -> u32 {
+        self.local_number.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn shared(&self) -> &'static CommShared {
+        // SAFETY: made from a reference of this lifetime.
+        unsafe { &*self.shared.load(Ordering::Relaxed) }
+    }
+
+    /// Gives a nonblocking duplicate its numbers.
+    fn renumber(&self, number: u32, local_number: u32) {
+        let node = self.rank.node();
+        let shared = node.comm_shared(local_number * 2 + 1, self.group.members());
+        self.number.store(number, Ordering::Relaxed);
+        self.local_number.store(local_number, Ordering::Relaxed);
+        let shared = core::ptr::from_ref(shared).cast_mut();
+        self.shared.store(shared, Ordering::Relaxed);
+    }
+
     /// Context number of its point-to-point messages.
     #[inline]
     #[must_use]
     pub fn context(&self) -> u32 {
-        self.number * 2
+        self.number() * 2
     }
 
     /// The caller's rank.
@@ -171,10 +201,10 @@ impl Comm {
     pub fn collective(&self) -> coll::Group<'_> {
         coll::Group {
             rank: self.rank,
-            context: self.local_number * 2 + 1,
+            context: self.local_number() * 2 + 1,
             me: self.me,
             world: self.group.members(),
-            shared: self.shared,
+            shared: self.shared(),
         }
     }
 
@@ -183,7 +213,7 @@ impl Comm {
     pub fn channel(&self) -> Channel<'_> {
         Channel {
             rank: self.rank,
-            context: self.number * 2 + 1,
+            context: self.number() * 2 + 1,
             me: self.me,
         }
     }
@@ -213,7 +243,7 @@ impl Comm {
     /// `MPI_Comm_compare`, of two different handles.
     #[must_use]
     pub fn compare(&self, other: &Self) -> i32 {
-        if self.number == other.number {
+        if self.number() == other.number() {
             return neutral::IDENT;
         }
         if self.is_inter != other.is_inter {
@@ -234,7 +264,7 @@ impl Comm {
 
     /// Gives the communicator's resources back. Collective; the attributes were deleted before.
     pub fn release(&self) {
-        self.shared.leave();
+        self.shared().leave();
     }
 
     /// The error handler for a communicator that is made from this one.

@@ -6,19 +6,23 @@
 //! once, and calls that have no parent communicator (`MPI_Comm_create_from_group`) need none.
 //!
 //! Between nodes the member that comes first in `MPI_COMM_WORLD` draws the number and sends it to the others, in a
-//! context that programs do not use. They wait for it.
+//! context that programs do not use. Constructors that block wait for it ([`number`]); the number of a nonblocking
+//! duplicate is on its way until its request is complete ([`begin`]).
 //!
 //! MPI demands that the members call in the same order where calls could be mistaken for each
 //! other (MPI-4.1, 7.4.2: same communicator; same group and same string), so the n-th call of
 //! every member meets the n-th of the others.
 
 use crate::Outcome;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_engine::datatype::predefined;
-use cohort_engine::{Envelope, Node, Rank, SendMode, Source, Tag, recv, send};
+use cohort_engine::wait::{WaitKind, until};
+use cohort_engine::{Claim, Envelope, Node, Rank, RequestRef, SendMode, Source, Tag, irecv, isend};
+use core::ptr::NonNull;
 use spin::Mutex;
 
 /// What the members of a new communicator have in common before they have a number.
@@ -59,21 +63,34 @@ static MEETINGS: Mutex<Vec<Meeting>> = Mutex::new(Vec::new());
 /// Context of the messages that tell the number to other nodes.
 const CONTEXT: u32 = 2;
 
-/// The number of the communicator that `members` make on this occasion; `rank` is one of them.
+/// The number of the communicator that `members` make on this occasion; `rank` is one of them. Waits for it.
 ///
 /// # Errors
-/// `MPI_ERR_NO_MEM`; `MPI_ERR_INTERN` when two occasions of different members cannot be told apart.
+/// Of [`begin`] and [`Agreement::number`].
 pub fn number(rank: &Rank, occasion: Occasion, members: &[Peer]) -> Outcome<u32> {
+    let agreement = begin(rank, occasion, members)?;
+    until(rank, WaitKind::Request, || agreement.is_complete());
+    let number = agreement.number();
+    agreement.release(&mut rank.enter());
+    number
+}
+
+/// Begins to agree on that number.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`.
+pub fn begin(rank: &Rank, occasion: Occasion, members: &[Peer]) -> Outcome<Agreement> {
     let is_elsewhere = |&member: &Peer| rank.node().local(member).is_none();
     if members.iter().any(is_elsewhere) {
-        number_across_nodes(rank, &occasion, members)
+        begin_across_nodes(rank, &occasion, members)
     } else {
-        Ok(number_within_node(rank, occasion, members))
+        let number = number_within_node(rank, occasion, members);
+        Ok(Agreement::new([number, 0], 0))
     }
 }
 
-/// [`number`] of members that live on several nodes.
-fn number_across_nodes(rank: &Rank, occasion: &Occasion, members: &[Peer]) -> Outcome<u32> {
+/// [`begin`] for members that live on several nodes.
+fn begin_across_nodes(rank: &Rank, occasion: &Occasion, members: &[Peer]) -> Outcome<Agreement> {
     let node = rank.node();
     let first = members
         .iter()
@@ -83,34 +100,93 @@ fn number_across_nodes(rank: &Rank, occasion: &Occasion, members: &[Peer]) -> Ou
     let digest = occasion.digest(node);
     // The rest of the digest goes with the number.
     let (tag, check) = ((digest & 0x7fff_ffff) as i32, (digest >> 32) as u32);
-    if first == me {
-        let told = [node.next_context(), check];
-        let envelope = Envelope {
-            context: CONTEXT,
-            source: rank.world_rank() as i32,
-            tag,
+    let claim = &mut rank.enter();
+    if first != me {
+        let mut agreement = Agreement::new([0; 2], check);
+        let from = Source::Rank {
+            peer: first,
+            comm_rank: node.world_rank(first) as i32,
         };
-        for &member in members.iter().filter(|&&member| member != me) {
-            let (data, mode) = (told.as_ptr().cast(), SendMode::Standard);
-            // SAFETY: the numbers outlive the blocking call.
-            unsafe { send(rank, data, 2, &integer, member, envelope, mode) }
-                .map_err(|_| neutral::ERR_NO_MEM)?;
-        }
-        return Ok(told[0]);
+        let room = agreement.told.as_ptr().cast();
+        // SAFETY: the room lives until the message is complete.
+        let request = unsafe { irecv(claim, room, 2, &integer, from, CONTEXT, Tag::Is(tag)) };
+        let request = request.map_err(|_| neutral::ERR_NO_MEM)?;
+        agreement.messages.push(request);
+        return Ok(agreement);
     }
-    let from = Source::Rank {
-        peer: first,
-        comm_rank: node.world_rank(first) as i32,
+    let mut agreement = Agreement::new([node.next_context(), check], check);
+    let envelope = Envelope {
+        context: CONTEXT,
+        source: rank.world_rank() as i32,
+        tag,
     };
-    let mut told = [0_u32; 2];
-    let data = told.as_mut_ptr().cast();
-    // SAFETY: as above.
-    unsafe { recv(rank, data, 2, &integer, from, CONTEXT, Tag::Is(tag)) }
-        .map_err(|_| neutral::ERR_NO_MEM)?;
-    if told[1] == check {
-        Ok(told[0])
-    } else {
-        Err(neutral::ERR_INTERN)
+    for &member in members.iter().filter(|&&member| member != me) {
+        let (data, mode) = (agreement.told.as_ptr().cast(), SendMode::Standard);
+        // SAFETY: the numbers live until the message is complete.
+        match unsafe { isend(claim, data, 2, &integer, member, envelope, mode) } {
+            Ok(request) => agreement.messages.push(request),
+            Err(_) => {
+                agreement.abandon(claim);
+                return Err(neutral::ERR_NO_MEM);
+            }
+        }
+    }
+    Ok(agreement)
+}
+
+/// A number that the members are agreeing on. Its messages move like all others; whoever has it waits until
+/// it [is complete](Agreement::is_complete) and then [releases](Agreement::release) it.
+#[derive(Debug)]
+pub struct Agreement {
+    /// The number, and what it is checked by: a box that messages read or write.
+    told: NonNull<[u32; 2]>,
+    check: u32,
+    messages: Vec<RequestRef>,
+}
+
+impl Agreement {
+    fn new(told: [u32; 2], check: u32) -> Self {
+        let told = NonNull::from(Box::leak(Box::new(told)));
+        Self {
+            told,
+            check,
+            messages: Vec::new(),
+        }
+    }
+
+    /// Whether the number is there and was told to everybody.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.messages.iter().all(|message| message.is_complete())
+    }
+
+    /// The number, once it is complete.
+    ///
+    /// # Errors
+    /// `MPI_ERR_INTERN` when two occasions of different members cannot be told apart.
+    pub fn number(&self) -> Outcome<u32> {
+        // SAFETY: the box of this agreement; its messages are complete.
+        let [number, check] = unsafe { self.told.read() };
+        if check == self.check {
+            Ok(number)
+        } else {
+            Err(neutral::ERR_INTERN)
+        }
+    }
+
+    /// Frees an agreement that is complete.
+    pub fn release(self, claim: &mut Claim<'_>) {
+        let told = self.told;
+        self.abandon(claim);
+        // SAFETY: made by `new`; no message uses it any more.
+        drop(unsafe { Box::from_raw(told.as_ptr()) });
+    }
+
+    /// Lets go of the messages; those under way still use the box, which stays.
+    fn abandon(self, claim: &mut Claim<'_>) {
+        for message in self.messages {
+            message.release(claim);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Endpoint, Found};
 use crate::operations::{Kind, Operation};
 use crate::packet::Prefix;
 use crate::sys;
-use cohort_fabric::{Event, WorldRank};
+use cohort_fabric::{Budget, Event, WorldRank};
 
 /// Completions that are read at once.
 const BATCH: usize = 16;
@@ -16,11 +16,24 @@ const NO_ENTRY: sys::CqEntry = sys::CqEntry {
 };
 
 impl Endpoint {
-    /// Takes at most `budget` events.
-    pub fn poll(&mut self, budget: u32, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
+    /// Takes events as far as `budget` goes; returns how many.
+    pub fn poll(&mut self, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
         self.notice_deaths();
         let mut given = 0;
-        while given < budget {
+        for _ in 0..budget.looks {
+            given = self.look(budget.events, sink);
+            self.post();
+            if given > 0 {
+                break;
+            }
+        }
+        given
+    }
+
+    /// Takes at most `most` events of those that there are.
+    fn look(&mut self, most: u32, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
+        let mut given = 0;
+        while given < most {
             if let Some(found) = self.found.pop_front() {
                 sink(match found {
                     Found::Failed { token, code } => Event::Failed { token, code },
@@ -30,7 +43,7 @@ impl Endpoint {
                 continue;
             }
             let mut entries = [NO_ENTRY; BATCH];
-            let count = BATCH.min((budget - given) as usize);
+            let count = BATCH.min((most - given) as usize);
             let queue = self.objects.completions;
             // SAFETY: an open queue, and room for `count` entries of its format.
             let read = unsafe { ((*(*queue).ops).read)(queue, entries.as_mut_ptr().cast(), count) };
@@ -45,7 +58,6 @@ impl Endpoint {
                 Err(_) => break,
             }
         }
-        self.post();
         given
     }
 

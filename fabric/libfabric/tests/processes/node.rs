@@ -3,7 +3,7 @@
 use cohort_base::boot::Home;
 use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSION};
 use cohort_fabric::record::Linked;
-use cohort_fabric::{Event, Packet, Refused, Sent, Transport};
+use cohort_fabric::{Budget, Event, Packet, Refused, Sent, Transport};
 use cohort_libfabric::boot::cohort_fabric_open;
 use std::ffi::c_void;
 use std::io::BufRead;
@@ -140,14 +140,15 @@ impl Node {
 
     /// Takes events of an endpoint.
     pub fn poll(&self, endpoint: u32, caller: u32, seen: &mut Vec<Seen>) {
-        self.network.poll(endpoint, caller, 64, &mut |event| {
-            seen.push(match event {
-                Event::Packet { from, bytes } => Seen::Packet(from, bytes.to_vec()),
-                Event::Completed(token) => Seen::Completed(token),
-                Event::Failed { token, .. } => Seen::Failed(token),
-                Event::Lost { rank, .. } => Seen::Lost(rank),
+        self.network
+            .poll(endpoint, caller, Budget::events(64), &mut |event| {
+                seen.push(match event {
+                    Event::Packet { from, bytes } => Seen::Packet(from, bytes.to_vec()),
+                    Event::Completed(token) => Seen::Completed(token),
+                    Event::Failed { token, .. } => Seen::Failed(token),
+                    Event::Lost { rank, .. } => Seen::Lost(rank),
+                });
             });
-        });
     }
 
     /// Polls until `enough`.

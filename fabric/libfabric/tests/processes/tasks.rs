@@ -6,7 +6,7 @@ use crate::node::{Node, Seen, Settings};
 use crate::roles::{Shared, packets};
 use crate::task;
 use cohort_fabric::boot::Notify;
-use cohort_fabric::{Event, Packet, Refused, Transport};
+use cohort_fabric::{Budget, Event, Packet, Refused, Transport};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -61,20 +61,25 @@ impl Common {
     fn poll(&self, endpoint: u32, caller: u32) {
         let pending = &self.pending[endpoint as usize];
         let network = &self.node.get().network;
-        network.poll(endpoint, caller, 16, &mut |event| match event {
-            Event::Packet { from, bytes } => {
-                let next = &self.next[endpoint as usize][from as usize];
-                let expected = next.fetch_add(1, Ordering::Relaxed);
-                let good = bytes[..4] == expected.to_le_bytes() && bytes[4..] == self.body;
-                self.wrong.fetch_add(u32::from(!good), Ordering::Relaxed);
-            }
-            Event::Completed(_) => {
-                pending.fetch_sub(1, Ordering::Relaxed);
-            }
-            Event::Failed { .. } | Event::Lost { .. } => {
-                self.wrong.fetch_add(1, Ordering::Relaxed);
-            }
-        });
+        network.poll(
+            endpoint,
+            caller,
+            Budget::events(16),
+            &mut |event| match event {
+                Event::Packet { from, bytes } => {
+                    let next = &self.next[endpoint as usize][from as usize];
+                    let expected = next.fetch_add(1, Ordering::Relaxed);
+                    let good = bytes[..4] == expected.to_le_bytes() && bytes[4..] == self.body;
+                    self.wrong.fetch_add(u32::from(!good), Ordering::Relaxed);
+                }
+                Event::Completed(_) => {
+                    pending.fetch_sub(1, Ordering::Relaxed);
+                }
+                Event::Failed { .. } | Event::Lost { .. } => {
+                    self.wrong.fetch_add(1, Ordering::Relaxed);
+                }
+            },
+        );
     }
 
     /// Sends packet `number` and waits for its completion; the caller has the claim.

@@ -1,5 +1,6 @@
 //! What a request handle stands for, and how its operation ends.
 
+use super::duplicate::Duplicate;
 use super::generalized::Generalized;
 use super::partitioned::Partitioned;
 use super::persistent::Persistent;
@@ -51,6 +52,8 @@ pub enum State {
     Collective(Operation, Box<dyn Describe>),
     /// Messages with one handle (neighbourhood collectives).
     Messages(Messages),
+    /// A nonblocking duplicate of a communicator.
+    Duplicate(Box<Duplicate>),
     /// A persistent operation.
     Persistent(Box<Persistent>),
     /// A partitioned operation.
@@ -256,6 +259,7 @@ impl<'a> Live<'a> {
             | State::Exchange { .. }
             | State::Collective(..)
             | State::Messages(_)
+            | State::Duplicate(_)
             | State::Flush { .. }
             | State::Generalized(_) => true,
         }
@@ -271,6 +275,7 @@ impl<'a> Live<'a> {
             }
             State::Exchange { receive, send, .. } => receive.is_complete() && send.is_complete(),
             State::Messages(messages) => messages.requests.iter().all(|it| it.is_complete()),
+            State::Duplicate(duplicate) => duplicate.is_complete(),
             State::Persistent(operation) => operation.active().is_none_or(RequestRef::is_complete),
             State::Partitioned(operation) => operation.is_complete(),
             State::Flush { departures, .. } => departures.iter().all(|it| it.is_complete()),
@@ -287,6 +292,7 @@ impl<'a> Live<'a> {
             }
             State::Exchange { receive, .. } => neutral_status(&receive.status()),
             State::Messages(messages) => messages.outcome(),
+            State::Duplicate(duplicate) => duplicate.outcome(),
             State::Persistent(operation) => match operation.active() {
                 Some(request) => neutral_status(&request.status()),
                 None => Status::EMPTY,
@@ -366,6 +372,15 @@ impl<'a> Live<'a> {
                     comm,
                 }
             }
+            State::Duplicate(duplicate) => {
+                let comm = duplicate.comm;
+                self.forget(call, &mut call.rank().enter());
+                Finished {
+                    status,
+                    freed: true,
+                    comm,
+                }
+            }
             State::Generalized(operation) => {
                 let freed = operation.free();
                 if status.error == neutral::SUCCESS {
@@ -407,6 +422,7 @@ impl<'a> Live<'a> {
                 .requests
                 .into_iter()
                 .for_each(|request| request.release(claim)),
+            Some(State::Duplicate(duplicate)) => duplicate.release(claim),
             Some(State::Flush { departures, .. }) => departures
                 .into_iter()
                 .for_each(|departure| forget_departure(departure, claim)),

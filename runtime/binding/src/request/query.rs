@@ -50,8 +50,9 @@ fn release<'r>(
             return Err(neutral::ERR_REQUEST);
         }
         State::Persistent(persistent) => persistent.deactivate(&mut enter()),
+        State::Duplicate(_) if !operation.is_complete() => return Err(neutral::ERR_REQUEST),
         // Their parts go with the handle.
-        State::Partitioned(_) | State::Flush { .. } | State::Messages(_) => {}
+        State::Duplicate(_) | State::Partitioned(_) | State::Flush { .. } | State::Messages(_) => {}
         State::Generalized(generalized) => match generalized.free() {
             neutral::SUCCESS => {}
             code => return Err(code),
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn cancel<A: Abi>(caller: *const c_void, request: *mut A::
                     let what = format_args!("a partitioned operation cannot be cancelled");
                     return Err(call.blame(neutral::ERR_REQUEST, what));
                 }
-                State::Messages(_) => {
+                State::Messages(_) | State::Duplicate(_) => {
                     let what = format_args!("a collective operation cannot be cancelled");
                     return Err(call.blame(neutral::ERR_REQUEST, what));
                 }

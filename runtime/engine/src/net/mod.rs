@@ -35,13 +35,17 @@ use crate::list::List;
 use crate::node::Node;
 use cohort_base::sync::atomic::AtomicU32;
 use cohort_base::{LocalRank, Peer, WorldRank};
-use cohort_fabric::{Event, Limits, Transport};
+use cohort_fabric::{Budget, Event, Limits, Transport};
 use cohort_steal::TaskKind;
 use core::ptr::NonNull;
 use link::{IN_BUSY, Outgoing};
 use receive::{IN_READING, Inbound, PIECE};
 use send::{IN_SENDS, Outbound};
 use wire::{Header, Kind};
+
+/// How long a turn looks at the network if its rank waits: alone on its node, or not.
+const LOOKS_ALONE: u32 = 16;
+const LOOKS_AMONG_OTHERS: u32 = 4;
 
 /// Events that one turn handles.
 const EVENTS_PER_TURN: u32 = 64;
@@ -60,6 +64,8 @@ pub(crate) struct Net {
     eager_max: u64,
     /// The rank that watches the network, plus one; 0 if none does.
     watcher: AtomicU32,
+    /// Watches in a row that ended because of events of which nobody found any.
+    fruitless: AtomicU32,
 }
 
 impl Net {
@@ -70,6 +76,7 @@ impl Net {
             limits,
             eager_max: eager_max.min(limits.packet - Header::BYTES) as u64,
             watcher: AtomicU32::new(0),
+            fruitless: AtomicU32::new(0),
         }
     }
 }
@@ -143,31 +150,42 @@ pub(crate) struct NetTurn {
     pub(crate) bytes: u64,
 }
 
-/// The network's part of an owner's turn.
+/// The network's part of an owner's turn; a rank that waits looks longer for what it expects.
 #[inline]
-pub(crate) fn turn_of_owner(claim: &mut Claim<'_>) -> NetTurn {
+pub(crate) fn turn_of_owner(claim: &mut Claim<'_>, waits: bool) -> NetTurn {
     let Some(net) = claim.rank().node().net() else {
         return NetTurn::default();
     };
     let id = claim.rank().id();
     let expects = claim.expects(TaskKind::Net) || net.transport.owes(id);
-    if claim.state().net.is_due(expects) {
-        turn(claim, net, id)
-    } else {
-        NetTurn::default()
+    if !claim.state().net.is_due(expects) {
+        return NetTurn::default();
     }
+    let looks = match claim.rank().node().size() {
+        _ if !(waits && expects) => 1,
+        1 => LOOKS_ALONE,
+        _ => LOOKS_AMONG_OTHERS,
+    };
+    turn_with(claim, net, id, looks)
 }
 
 /// Takes what has arrived for the claimed rank, and sends what waits. `caller` is the rank whose task this is.
 pub(crate) fn turn(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> NetTurn {
+    turn_with(claim, net, caller, 1)
+}
+
+/// [`turn`] that looks several times for something that has arrived.
+fn turn_with(claim: &mut Claim<'_>, net: &Net, caller: LocalRank, looks: u32) -> NetTurn {
     let mut bytes = 0;
     let endpoint = claim.rank().id();
     claim.state().net.is_polling = true;
-    let events = net
-        .transport
-        .poll(endpoint, caller, EVENTS_PER_TURN, &mut |event| {
-            bytes += handle(claim, event);
-        });
+    let budget = Budget {
+        events: EVENTS_PER_TURN,
+        looks,
+    };
+    let events = net.transport.poll(endpoint, caller, budget, &mut |event| {
+        bytes += handle(claim, event);
+    });
     claim.state().net.is_polling = false;
     let moved = settle(claim, net, caller);
     // A sleeping owner may wait for any change (a probe for a message, the end for goodbyes), or has to

@@ -22,6 +22,9 @@ use cohort_steal::TaskKind;
 use cohort_steal::park::{Awake, Ticket};
 use core::time::Duration;
 
+/// Watches in a row that may end for nothing before the watcher rests.
+const FRUITLESS_MAX: u32 = 8;
+
 /// How a sleep went.
 pub(crate) struct Slept {
     pub(crate) awake: Awake,
@@ -55,17 +58,33 @@ pub(crate) fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Sle
         .sleep_elsewhere(ticket, || net.transport.watch(rank.id(), limit));
     net.watcher.store(0, Ordering::SeqCst);
     let moved = look_around(rank, net);
-    if !moved && awake == Awake::Unasked {
-        // The events are of a rank that is about to take them itself, or that computes and must not be
-        // stolen from: the next watch would end at once.
-        let ticket = rank.park().prepare(rank.node().barriers());
-        rank.park().sleep(ticket, Some(UNSURE_SLEEP));
-    }
-    let awake = if moved { Awake::Woken } else { awake };
+    let awake = match awake {
+        _ if moved => {
+            net.fruitless.store(0, Ordering::Relaxed);
+            Awake::Woken
+        }
+        Awake::Unasked => after_nothing(rank, net),
+        Awake::Woken => Awake::Woken,
+    };
     Slept {
         awake,
         watched: true,
     }
+}
+
+/// After a watch that ended for nothing that this rank found. It may be a part of a long message that the
+/// transport moves on: then the rank takes turns again. Or the events are of a rank that is about to take them itself, or that
+/// computes and must not be stolen from: then the next watches would end at once too, and after a few of them it
+/// rests.
+fn after_nothing(rank: &Rank, net: &Net) -> Awake {
+    // Relaxed: only the watcher counts, and a wrong number costs a rest.
+    if net.fruitless.fetch_add(1, Ordering::Relaxed) < FRUITLESS_MAX {
+        return Awake::Woken;
+    }
+    net.fruitless.store(FRUITLESS_MAX, Ordering::Relaxed);
+    let ticket = rank.park().prepare(rank.node().barriers());
+    rank.park().sleep(ticket, Some(UNSURE_SLEEP));
+    Awake::Unasked
 }
 
 /// After a watch: takes events off all ranks of the node, or wakes those that wait for some.

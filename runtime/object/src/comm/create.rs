@@ -4,11 +4,11 @@ use super::Comm;
 use crate::Outcome;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
-use crate::rendezvous::{self, Occasion};
+use crate::rendezvous::{self, Agreement, Occasion};
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_engine::datatype::predefined;
-use cohort_engine::{Envelope, Rank, SendMode, Source, Tag, recv, send};
+use cohort_engine::{Claim, Envelope, Rank, SendMode, Source, Tag, recv, send};
 
 impl Comm {
     /// `MPI_Comm_dup` of the communicator with this handle; collective.
@@ -37,27 +37,32 @@ impl Comm {
     }
 
     /// `MPI_Comm_idup` of the communicator with this handle: the same without waiting for the other
-    /// members.
+    /// members. The duplicate may be used once its numbering is over.
     ///
     /// # Errors
     /// A copy callback's. Other members may then have a duplicate that they cannot use.
-    pub fn duplicate_at_once(&self, handle: u32) -> Outcome<Self> {
-        let meet = |parent, members: &[_]| {
-            rendezvous::number(self.rank, Occasion::Duplicate { parent }, members)
+    pub fn duplicate_at_once(&self, handle: u32) -> Outcome<(Self, Numbering)> {
+        let begin = |parent, members: &[_]| {
+            rendezvous::begin(self.rank, Occasion::Duplicate { parent }, members)
         };
         // First of all, so that a failing callback does not upset the order of later calls.
-        let (number, local) = match self.is_inter {
+        let numbering = match self.is_inter {
             true => {
                 let everyone = self.group.union(self.rank.peer(), &self.peers);
-                let number = meet(self.number, everyone.members())?;
-                (number, meet(self.local_number, self.group.members())?)
+                Numbering {
+                    number: begin(self.number(), everyone.members())?,
+                    local: Some(begin(self.local_number(), self.group.members())?),
+                }
             }
-            false => (meet(self.number, self.group.members())?, 0),
+            false => Numbering {
+                number: begin(self.number(), self.group.members())?,
+                local: None,
+            },
         };
         let attributes = self.attributes.copied(handle)?;
-        let mut copy = self.alike(number, local);
+        let mut copy = self.alike(self.number(), self.local_number());
         copy.attributes = attributes;
-        Ok(copy)
+        Ok((copy, numbering))
     }
 
     /// A communicator with the same groups and topology; `local` is used for intercommunicators only.
@@ -143,7 +148,7 @@ impl Comm {
             return Err(neutral::ERR_GROUP);
         }
         let leader = group.members()[0];
-        let context = self.number * 2 + 1;
+        let context = self.number() * 2 + 1;
         let integer = predefined(neutral::handle::INT32_T).ok_or(neutral::ERR_INTERN)?;
         let mut number = 0_u32;
         if group.me() == Some(0) {
@@ -229,6 +234,44 @@ impl Comm {
     /// A fresh number for a communicator.
     pub(super) fn draw(&self) -> u32 {
         self.rank.node().next_context()
+    }
+}
+
+/// The numbers of a nonblocking duplicate, which are on their way.
+#[derive(Debug)]
+pub struct Numbering {
+    number: Agreement,
+    /// That of the own group of an intercommunicator.
+    local: Option<Agreement>,
+}
+
+impl Numbering {
+    /// Whether the numbers are there.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.number.is_complete() && self.local.as_ref().is_none_or(Agreement::is_complete)
+    }
+
+    /// Gives the duplicate its numbers, which are there.
+    ///
+    /// # Errors
+    /// Of [`Agreement::number`].
+    pub fn settle(&self, duplicate: &Comm) -> Outcome<()> {
+        let number = self.number.number()?;
+        let local = match &self.local {
+            Some(local) => local.number()?,
+            None => number,
+        };
+        duplicate.renumber(number, local);
+        Ok(())
+    }
+
+    /// Frees numbers that are there.
+    pub fn release(self, claim: &mut Claim<'_>) {
+        self.number.release(claim);
+        if let Some(local) = self.local {
+            local.release(claim);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use cohort_base::WorldRank;
 use cohort_engine::Rank;
 use cohort_engine::coll;
 use cohort_engine::coll::exchange::{Elements, Incoming, Outgoing};
+use core::sync::atomic::AtomicU32;
 
 /// What a leader tells of its group before the members: their number, and a number it drew.
 const HEADER: usize = 2;
@@ -127,7 +128,7 @@ impl Comm {
         }
         // The local communicator becomes the intercommunicator's own group.
         Ok(Self {
-            number: number as u32,
+            number: AtomicU32::new(number as u32),
             peers: remote,
             is_inter: true,
             ..local
