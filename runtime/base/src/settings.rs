@@ -129,9 +129,20 @@ pub enum NetNotify {
     Defer,
 }
 
+/// Who interrupts a computing thread under the `signal` policy (`COHORT_SIGNAL_FROM`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignalSource {
+    /// The sender, once it has offered its message; a timer where messages come from other nodes.
+    Sender,
+    /// A timer, as in the paper.
+    Timer,
+}
+
 /// When the `signal` policy interrupts a computing thread (PEF, section III-B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalPace {
+    /// `COHORT_SIGNAL_FROM`.
+    pub source: SignalSource,
     /// `COHORT_SIGNAL_PHASE_US`: from the receive to the first turn.
     pub phase_us: u32,
     /// `COHORT_SIGNAL_PERIOD_US`: from the first turn to the second.
@@ -192,6 +203,7 @@ impl Settings {
         eager_max: 16 << 10,
         net_notify: NetNotify::Mirror,
         signal: SignalPace {
+            source: SignalSource::Sender,
             phase_us: 2,
             period_us: 10,
             decay: 2,
@@ -369,6 +381,19 @@ pub static TABLE: &[Row] = &[
         default: "2",
         help: "signal policy: how much longer each further interval between two turns is",
         set: |s, v| number(v, 1, 100).map(|n| s.signal.decay = n),
+    },
+    Row {
+        name: "COHORT_SIGNAL_FROM",
+        values: "sender, timer",
+        default: "sender",
+        help: "signal policy: who interrupts a computing rank; timer is the paper's way",
+        set: |s, v| {
+            let choices = [
+                ("sender", SignalSource::Sender),
+                ("timer", SignalSource::Timer),
+            ];
+            choose(v, &choices).map(|x| s.signal.source = x)
+        },
     },
     Row {
         name: "COHORT_SIGNAL_MAX_TURNS",

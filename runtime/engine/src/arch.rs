@@ -14,6 +14,7 @@ const SYS_EXIT: u64 = 60;
 const SYS_TIMER_CREATE: u64 = 222;
 const SYS_TIMER_SETTIME: u64 = 223;
 const SYS_TIMER_DELETE: u64 = 226;
+const SYS_RT_TGSIGQUEUEINFO: u64 = 297;
 const SYS_EXIT_GROUP: u64 = 231;
 
 /// A clock that does not jump.
@@ -223,6 +224,19 @@ pub(crate) fn timer_set(timer: i32, nanoseconds: u64) {
 pub(crate) fn timer_delete(timer: i32) {
     // SAFETY: no memory is involved.
     unsafe { system_call(SYS_TIMER_DELETE, [timer as u64, 0, 0, 0]) };
+}
+
+/// Sends a signal with a record of the kernel's `siginfo` to one thread of a process of this memory. One that does not
+/// exist is passed over.
+pub(crate) fn signal_thread(process: u32, thread: u32, signal: u32, information: *const c_void) {
+    let arguments = [
+        u64::from(process),
+        u64::from(thread),
+        u64::from(signal),
+        information.addr() as u64,
+    ];
+    // SAFETY: the record is valid for the call.
+    unsafe { system_call(SYS_RT_TGSIGQUEUEINFO, arguments) };
 }
 
 /// Waits for descriptors with the signals of `blocked` blocked, at most for `time` (null: without end), where

@@ -72,6 +72,14 @@ impl Work {
         }
     }
 
+    /// Whether there are pieces of a message that nobody has taken.
+    pub(crate) fn is_left(&self) -> bool {
+        match self {
+            Self::Message(job) => job.is_left(),
+            Self::Collective(_) | Self::Script(_) => false,
+        }
+    }
+
     /// Whether this is a message whose sender is in a call, and copies itself.
     pub(crate) fn is_of_a_waiting_sender(&self) -> bool {
         match self {

@@ -420,18 +420,28 @@ impl Rank {
     pub(crate) fn notify(&self, by: &Self, is_offer: bool) {
         if self.wake() {
             by.counters.count_wake();
-        } else if is_offer && self.policy().wakes_worker_on_rendezvous() {
-            self.find_worker(by);
+        } else if is_offer {
+            self.find_help(by);
         }
     }
 
-    /// Wakes a worker for this rank if it computes and expects messages.
-    fn find_worker(&self, by: &Self) {
+    /// Wakes a worker for this rank, or interrupts it, if it computes and expects messages.
+    fn find_help(&self, by: &Self) {
+        let policy = self.policy();
+        let (wakes, interrupts) = (
+            policy.wakes_worker_on_rendezvous(),
+            policy.interrupts_receiver(),
+        );
+        if !(wakes || interrupts) {
+            return;
+        }
         // The rank raises its availability and then looks at its rings: one of us sees the other.
         fence(Ordering::SeqCst);
-        let needs_help = self.expected.is_raised(TaskKind::Shm) && !self.is_claimed();
-        if needs_help && self.node.wake_worker(self.id) {
+        let needs_worker = wakes && self.expected.is_raised(TaskKind::Shm) && !self.is_claimed();
+        if needs_worker && self.node.wake_worker(self.id) {
             by.counters.count_wake();
+        } else if interrupts {
+            self.parasite.interrupt(self);
         }
     }
 

@@ -1,9 +1,15 @@
 //! The parasite of a computing thread (`COHORT_PROGRESS=signal`, PEF).
 //!
-//! When a program leaves a long receive behind whose message has not come, a timer of the calling
-//! thread is armed. Its signal interrupts the thread, takes one turn of the rank's progress under a
-//! claim that it only tries for, and arms the timer again, later each time
-//! ([`cohort_steal::policy::Pace`]). No timer runs in blocking calls, nor for receives that found their message.
+//! When a program leaves a long receive behind whose message has not come, a signal interrupts the calling
+//! thread later on, and takes one turn of the rank's progress under a claim that it only tries for. No signal comes in
+//! blocking calls, nor for receives that found their message. Two can send it (`COHORT_SIGNAL_FROM`):
+//!
+//! * *The sender*, when it has offered its message ([`Parasite::interrupt`]). The rank announces the receive, fences, and
+//!   looks at the rings once more; the sender publishes, fences, and looks whether receives are left behind. One of
+//!   them sees the other, so no timer is needed, and no signal is futile.
+//! * *A timer* of the thread, as in the paper: armed with the receive, and again after each turn, later each
+//!   time ([`cohort_steal::policy::Pace`]). It is also what is used for messages of other nodes, and when a turn found
+//!   the rank claimed.
 //!
 //! # One sequence per rank
 //! `active` names the timer of the running sequence; 0 is none. A wait ends the sequence, since a
@@ -23,15 +29,22 @@
 mod resume;
 mod timer;
 
+use crate::arch::{TICKS_PER_US, ticks};
+use crate::claim::Claim;
 use crate::partitioned::Opened;
-use crate::progress;
+use crate::progress::{self, Work};
 use crate::rank::Rank;
-use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use cohort_base::settings::SignalSource;
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use cohort_base::sync::pause;
 use cohort_steal::policy::Pace;
 use timer::{Context, Information, Timers};
 
 /// Chunks of a long message that one turn copies when the sender computes too.
-const CHUNKS_PER_TURN: u32 = 4;
+const CHUNKS_PER_TURN: u32 = 16;
+
+/// A sender that posts is through within so many microseconds.
+const POST_US: u64 = 1;
 
 /// The parasite of one rank.
 #[derive(Debug)]
@@ -42,6 +55,12 @@ pub(crate) struct Parasite {
     enabled: AtomicBool,
     /// The timer of the running sequence, plus one; 0 is none.
     active: AtomicU32,
+    /// Whether that timer is armed.
+    armed: AtomicBool,
+    /// Whether a sender's signal is on its way: one is enough.
+    asked: AtomicBool,
+    /// The process of the rank.
+    process: AtomicU32,
     pace: Pace,
     timers: Timers,
 }
@@ -52,6 +71,9 @@ impl Parasite {
             signal: AtomicU32::new(0),
             enabled: AtomicBool::new(false),
             active: AtomicU32::new(0),
+            armed: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
+            process: AtomicU32::new(0),
             pace: Pace::new(),
             timers: Timers::new(),
         }
@@ -63,7 +85,10 @@ impl Parasite {
         if self.signal.load(Ordering::Relaxed) == 0 {
             let signal = timer::install_handler(handle).unwrap_or(0);
             self.signal.store(signal, Ordering::Relaxed);
+            let process = rustix::process::getpid().as_raw_nonzero().get() as u32;
+            self.process.store(process, Ordering::Relaxed);
         }
+        self.asked.store(false, Ordering::Relaxed);
         self.enabled.store(true, Ordering::Relaxed);
     }
 
@@ -85,10 +110,34 @@ impl Parasite {
         };
         let before = self.active.swap(timer + 1, Ordering::Relaxed);
         if before != 0 && before != timer + 1 {
-            self.timers.disarm(before - 1);
+            self.disarm(before);
         }
         let phase = self.pace.begin(&rank.node().settings().signal);
-        self.timers.arm(timer, phase);
+        if needs_timer(rank) {
+            self.arm(phase);
+        }
+    }
+
+    /// A sender has offered this rank a message: interrupts the thread that left a receive behind, if there is one.
+    pub(crate) fn interrupt(&self, rank: &Rank) {
+        let is_wanted = rank.node().settings().signal.source == SignalSource::Sender
+            && rank.watched().load(Ordering::Relaxed) != 0
+            && !rank.node().rests();
+        let active = self.active.load(Ordering::Relaxed);
+        if !is_wanted || active == 0 || self.asked.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let process = self.process.load(Ordering::Relaxed);
+        let signal = self.signal.load(Ordering::Relaxed);
+        let thread = self.timers.thread(active - 1);
+        timer::send(rank.forever(), process, thread, signal);
+    }
+
+    /// Stops a timer, given plus one, if it may be armed.
+    fn disarm(&self, timer: u32) {
+        if self.armed.swap(false, Ordering::Relaxed) {
+            self.timers.disarm(timer - 1);
+        }
     }
 
     /// Ends the sequence; one load when none runs. A wait progresses the rank better.
@@ -102,28 +151,45 @@ impl Parasite {
     #[cold]
     fn stop(&self) {
         let timer = self.active.swap(0, Ordering::Relaxed);
+        // A signal that was sent to a thread which has ended by now would never be answered.
+        self.asked.store(false, Ordering::Relaxed);
         if timer != 0 {
-            self.timers.disarm(timer - 1);
+            self.disarm(timer);
         }
     }
 
-    /// A wait has ended: begins a sequence if receives that the policy watches still wait.
+    /// A wait of the claimed rank has ended: begins a sequence if receives that the policy watches still wait.
     #[inline]
-    pub(crate) fn resume(&self, rank: &Rank) {
+    pub(crate) fn resume(&self, claim: &mut Claim<'_>) {
+        let rank = claim.rank();
         if self.enabled.load(Ordering::Relaxed) && rank.watched().load(Ordering::Relaxed) != 0 {
-            self.begin(rank.forever());
+            self.watch_on(claim);
         }
+    }
+
+    #[cold]
+    fn watch_on(&self, claim: &mut Claim<'_>) {
+        self.begin(claim.rank().forever());
+        // Pairs with the fence in `Rank::find_help`: a message that came meanwhile sent no signal.
+        fence(Ordering::SeqCst);
+        progress::pull(claim, None, |_| false);
     }
 
     /// One turn, in the handler. Returns the nanoseconds until the next; `None`: the sequence is over.
     fn turn(&self, rank: &Rank) -> Option<u64> {
+        // Whoever offers a message from now on sends a signal of its own.
+        self.asked.store(false, Ordering::SeqCst);
         if self.active.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let pace = &rank.node().settings().signal;
         let next = match step(rank) {
-            Found::Busy | Found::Nothing => self.pace.next(pace),
-            Found::Something => Some(self.pace.soon(pace)),
+            Found::Busy => self.pace.next(pace),
+            Found::Nothing if needs_timer(rank) => self.pace.next(pace),
+            Found::Something if needs_timer(rank) => Some(self.pace.soon(pace)),
+            Found::More => Some(self.pace.soon(pace)),
+            // Senders interrupt for what is left.
+            Found::Nothing | Found::Something => return None,
             Found::End => None,
         };
         if next.is_none() {
@@ -143,9 +209,16 @@ impl Parasite {
     fn arm(&self, wait: u64) {
         let timer = self.active.load(Ordering::Relaxed);
         if timer != 0 {
+            self.armed.store(true, Ordering::Relaxed);
             self.timers.arm(timer - 1, wait);
         }
     }
+}
+
+/// Whether nobody but a timer tells the rank that a message has come.
+fn needs_timer(rank: &Rank) -> bool {
+    let node = rank.node();
+    node.settings().signal.source == SignalSource::Timer || node.net().is_some()
 }
 
 /// What one turn found.
@@ -154,6 +227,8 @@ enum Found {
     Busy,
     Nothing,
     Something,
+    /// Something, and the turn ended before all that is here was done.
+    More,
     /// Nothing is left to wait for.
     End,
 }
@@ -171,20 +246,31 @@ fn step(rank: &Rank) -> Found {
     drop(claim);
     let opened = turn.opened.map_or(0, Opened::work);
     // The sender was woken when the copy began; if it waits, it copies while we compute.
-    let work = turn
-        .work
-        .filter(|work| turn.moved || !work.is_of_a_waiting_sender());
-    let copied = match &work {
-        Some(work) if !turn.moved => work.run(CHUNKS_PER_TURN),
+    let copied = match &turn.work {
+        Some(work) if !waits(work) => work.run(CHUNKS_PER_TURN),
         _ => 0,
     };
     let moved = turn.moved || opened + copied > 0;
     rank.counters().count_own_turn(moved);
-    match (moved, watched == 0 && work.is_none()) {
+    match (moved, watched == 0) {
+        // Also if a sender copies that may leave before it is through.
+        _ if turn.work.is_some_and(|work| work.is_left()) => Found::More,
         (_, true) => Found::End,
         (true, false) => Found::Something,
         (false, false) => Found::Nothing,
     }
+}
+
+/// Whether the sender of a message waits for it, and so copies. One that is just posting leaves its call within moments.
+fn waits(work: &Work) -> bool {
+    let since = ticks();
+    while work.is_of_a_waiting_sender() {
+        if ticks().wrapping_sub(since) > POST_US * TICKS_PER_US {
+            return true;
+        }
+        pause();
+    }
+    false
 }
 
 /// The signal's handler: turns for the rank that the timer names.

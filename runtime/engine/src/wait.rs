@@ -93,11 +93,11 @@ pub(crate) fn until_claimed<'rank>(
     if is_counted {
         waiting.fetch_add(1, Ordering::Relaxed);
     }
-    let claim = take_turns(claim, done);
+    let mut claim = take_turns(claim, done);
     if is_counted {
         waiting.fetch_sub(1, Ordering::Relaxed);
     }
-    rank.parasite().resume(rank);
+    rank.parasite().resume(&mut claim);
     claim
 }
 

@@ -8,7 +8,7 @@ use crate::helper;
 use crate::progress;
 use crate::rank::Rank;
 use crate::request::{Request, RequestRef};
-use cohort_base::sync::atomic::Ordering;
+use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_steal::policy::{Crew, RankThread};
 
 /// Whether, and how, a receive is watched.
@@ -61,6 +61,10 @@ fn watch(rank: &'static Rank, claim: &mut Claim<'_>, request: *mut Request) {
     }
     if policy.interrupts_receiver() {
         rank.parasite().begin(rank);
+        // Pairs with the fence in `Rank::find_help`: a message that came meanwhile sent no signal.
+        fence(Ordering::SeqCst);
+        // SAFETY: the request is not released.
+        unsafe { progress::pull_for(claim, None, request) };
     }
     if policy.rank_thread() == RankThread::PollsForRendezvous {
         rank.sleeper().wake(rank.node().barriers());

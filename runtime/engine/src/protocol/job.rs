@@ -157,6 +157,12 @@ impl JobRef {
         unsafe { self.0.as_ref() }.sender.is_claimed()
     }
 
+    /// Whether there are chunks that nobody has taken: a hint that may be stale.
+    pub(crate) fn is_left(&self) -> bool {
+        // SAFETY: we have a reference.
+        !unsafe { self.0.as_ref() }.shares.is_exhausted()
+    }
+
     /// Copies up to `chunks` chunks, and completes the message after the last. Returns the
     /// bytes copied. For any task, outside of any claim.
     pub(crate) fn work(&self, chunks: u32) -> u64 {

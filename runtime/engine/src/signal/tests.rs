@@ -9,14 +9,19 @@ use cohort_base::settings::{Progress, Settings};
 
 const LONG: usize = 200_000;
 
-fn node() -> &'static Node {
-    let settings = Settings {
+fn node_with(source: SignalSource) -> &'static Node {
+    let mut settings = Settings {
         progress: Progress::Signal,
         ..Settings::DEFAULT
     };
+    settings.signal.source = source;
     let node = Node::for_test_with(2, settings);
     (0..2).for_each(|id| lifecycle::begin(node.rank(id)));
     node
+}
+
+fn node() -> &'static Node {
+    node_with(SignalSource::Timer)
 }
 
 fn is_armed(rank: &Rank) -> bool {
@@ -42,6 +47,28 @@ fn a_late_message_is_received_without_a_call() {
         }
     }
     assert!(node.rank(1).counters().snapshot().own_hits >= 20);
+    (0..2).for_each(|id| lifecycle::end(node.rank(id)));
+}
+
+#[test]
+fn a_sender_interrupts_the_receiver() {
+    const ROUNDS: u64 = 50;
+    let node = node_with(SignalSource::Sender);
+    let data: std::vec::Vec<u8> = (0..LONG).map(|i| (i % 251) as u8).collect();
+    for _ in 0..ROUNDS {
+        let mut buffer = std::vec![0; LONG];
+        let request = receive(node.rank(1), 0, &mut buffer);
+        let sent = send(node.rank(0), 1, 0, &data);
+        while !(request.is_complete() && sent.is_complete()) {
+            core::hint::spin_loop();
+        }
+        assert!(buffer == data);
+        end(node.rank(1), request);
+        end(node.rank(0), sent);
+        assert!(!is_armed(node.rank(1)));
+    }
+    let counts = node.rank(1).counters().snapshot();
+    assert!(counts.own_hits >= ROUNDS);
     (0..2).for_each(|id| lifecycle::end(node.rank(id)));
 }
 

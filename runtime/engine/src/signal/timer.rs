@@ -24,6 +24,9 @@ const SIGEV_THREAD_ID: i32 = 4;
 /// Origin of a signal: a timer.
 const SI_TIMER: i32 = -2;
 
+/// Origin of a signal: another rank, by [`send`]. One of those that the kernel leaves to programs.
+const SI_RANK: i32 = -0x4350;
+
 /// The thread was on its alternative stack when the signal came.
 const SS_ONSTACK: i32 = 1;
 
@@ -47,16 +50,21 @@ pub(super) struct Information {
     timer: i32,
     overrun: i32,
     value: *const c_void,
+    rest: [u64; 12],
 }
 
+// The kernel reads records of this size.
+const _: () = assert!(size_of::<Information>() == 128);
+
 impl Information {
-    /// The rank that the timer works for.
+    /// The rank that the signal is for.
     ///
     /// # Safety
-    /// The signal is ours, so that its timers are those of [`Timers`].
+    /// The signal is ours, so that its timers are those of [`Timers`] and its senders use [`send`].
     pub(super) unsafe fn rank(&self) -> Option<&'static Rank> {
-        // SAFETY: our timers carry ranks, which live for ever.
-        (self.origin == SI_TIMER).then(|| unsafe { &*self.value.cast::<Rank>() })
+        let is_ours = self.origin == SI_TIMER || self.origin == SI_RANK;
+        // SAFETY: our timers and senders give ranks, which live for ever.
+        is_ours.then(|| unsafe { &*self.value.cast::<Rank>() })
     }
 }
 
@@ -107,6 +115,21 @@ pub(super) fn install_handler(handler: Handler) -> Option<u32> {
     Some(number)
 }
 
+/// Sends our signal, for `rank`, to a thread of its process.
+pub(super) fn send(rank: &'static Rank, process: u32, thread: u32, signal: u32) {
+    let information = Information {
+        signal: signal as i32,
+        error: 0,
+        origin: SI_RANK,
+        padding: 0,
+        timer: 0,
+        overrun: 0,
+        value: from_ref(rank).cast(),
+        rest: [0; 12],
+    };
+    arch::signal_thread(process, thread, signal, from_ref(&information).cast());
+}
+
 /// One thread's timer.
 #[derive(Debug)]
 struct ThreadTimer {
@@ -154,6 +177,11 @@ impl Timers {
         self.0[place].id.store(id, Ordering::Relaxed);
         self.0[place].thread.store(thread, Ordering::Relaxed);
         Some(place as u32)
+    }
+
+    /// The thread of a place; 0 if it is free.
+    pub(super) fn thread(&self, place: u32) -> u32 {
+        self.0[place as usize].thread.load(Ordering::Relaxed)
     }
 
     /// One signal after so many nanoseconds (not 0).
