@@ -76,7 +76,7 @@ impl Work {
     pub(crate) fn is_left(&self) -> bool {
         match self {
             Self::Message(job) => job.is_left(),
-            Self::Collective(_) | Self::Script(_) => false,
+            Self::Collective(_) | Self::Script(_) | Self::Access(_) => false,
         }
     }
 
