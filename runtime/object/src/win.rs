@@ -103,18 +103,15 @@ impl Win {
     ///
     /// # Errors
     /// `MPI_ERR_COMM` for an intercommunicator, `MPI_ERR_RMA_SHARED` for a shared window of members that do not share
-    /// memory, `MPI_ERR_UNSUPPORTED_OPERATION` for others of such members, `MPI_ERR_NO_MEM` at all members if one is short of memory.
+    /// memory, `MPI_ERR_NO_MEM` at all members if one is short of memory.
     pub fn make(comm: &Comm, flavor: Flavor, mut part: Part, hints: Info) -> Outcome<Self> {
         if comm.is_inter() {
             return Err(neutral::ERR_COMM);
         }
         let rank = comm.rank();
         let is_here = |&member: &_| rank.node().local(member).is_some();
-        if !comm.group().members().iter().all(is_here) {
-            return Err(match flavor {
-                Flavor::Shared => neutral::ERR_RMA_SHARED,
-                _ => neutral::ERR_UNSUPPORTED_OPERATION,
-            });
+        if flavor == Flavor::Shared && !comm.group().members().iter().all(is_here) {
+            return Err(neutral::ERR_RMA_SHARED);
         }
         let mut block = None;
         let mut has_failed = false;

@@ -3,8 +3,6 @@
 // messages, not by clocks: the late partner goes on only after the others have shown that they did not wait for him.
 //# ranks: 3
 //# progress: all
-//# nodes: no
-// Windows with members on several nodes report MPI_ERR_UNSUPPORTED_OPERATION so far.
 #include "check.h"
 enum { BYTES = 300 << 10 };
 static MPI_Win win;

@@ -1,7 +1,5 @@
 // Misuse of windows is reported with its class, and changes nothing.
 //# ranks: 2
-//# nodes: no
-// Windows with members on several nodes report MPI_ERR_UNSUPPORTED_OPERATION so far.
 #include "check.h"
 
 static MPI_Win win;

@@ -1,8 +1,6 @@
 // Windows of every kind: memory, attributes, names, hints, and each operation under each synchronisation.
 //# ranks: 1 2 4
 //# progress: steal none
-//# nodes: no
-// Windows with members on several nodes report MPI_ERR_UNSUPPORTED_OPERATION so far.
 #include "check.h"
 #include <stdint.h>
 enum { COUNT = 1000 };
@@ -141,18 +139,24 @@ static void by_types(void) {
 }
 
 static void shared_memory(void) {
+    MPI_Comm here;
     MPI_Win win;
-    int *mine, *theirs, unit;
+    int *mine, *theirs, unit, me, members;
     MPI_Aint bytes;
-    MPI_Win_allocate_shared((rank + 1) * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &win);
-    attributes(win, mine, (rank + 1) * sizeof(int), sizeof(int), MPI_WIN_FLAVOR_SHARED);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+    MPI_Comm_rank(here, &me);
+    MPI_Comm_size(here, &members);
+    bytes = (me + 1) * sizeof(int);
+    MPI_Win_allocate_shared(bytes, sizeof(int), MPI_INFO_NULL, here, &mine, &win);
+    MPI_Comm_free(&here);
+    attributes(win, mine, bytes, sizeof(int), MPI_WIN_FLAVOR_SHARED);
     MPI_Win_lock_all(MPI_MODE_NOCHECK, win);
-    mine[rank] = rank;
+    mine[me] = me;
     MPI_Win_sync(win);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_sync(win);
     int *next = NULL;
-    for (int from = 0; from < size; from++) {
+    for (int from = 0; from < members; from++) {
         MPI_Win_shared_query(win, from, &bytes, &unit, &theirs);
         CHECK(bytes == (MPI_Aint)((from + 1) * sizeof(int)) && unit == sizeof(int));
         CHECK(next == NULL || theirs == next);

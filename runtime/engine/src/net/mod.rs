@@ -8,6 +8,7 @@
 //! | `wire` | what a packet says |
 //! | `link` | packets to one peer: their order, and how many messages may be on their way |
 //! | `send`, `receive` | the two ends of a message |
+//! | `note` | packets of windows |
 //! | `watch` | who watches the network while all ranks sleep |
 //! | `close` | the end of a rank's use of the network |
 //! | `fail` | the end of a job whose network has failed |
@@ -19,6 +20,7 @@
 mod close;
 mod fail;
 mod link;
+mod note;
 mod receive;
 mod send;
 mod watch;
@@ -26,6 +28,7 @@ mod wire;
 
 pub(crate) use close::{close, open};
 pub(crate) use link::Link;
+pub(crate) use note::{Note, post_note, room_of_notes};
 pub(crate) use receive::{Arrival, deliver, header};
 pub(crate) use send::{cancel, isend, isend_owned};
 pub(crate) use watch::{hand_over, sleep};
@@ -33,6 +36,7 @@ pub(crate) use watch::{hand_over, sleep};
 use crate::claim::Claim;
 use crate::list::List;
 use crate::node::Node;
+use crate::rma;
 use cohort_base::sync::atomic::AtomicU32;
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_fabric::{Budget, Event, Limits, Transport};
@@ -305,6 +309,7 @@ fn packet(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8]) -> u64 {
             Some(Kind::Retracted) => send::retracted(claim, &header),
             Some(Kind::Credit) => {}
             Some(Kind::Goodbye) => link.as_mut().is_closed = true,
+            Some(Kind::Window) => return rma::arrive(claim, peer, &Note::of(&header), body),
             Some(Kind::Eager) | None => fail::nonsense(claim.rank(), peer),
         }
     }

@@ -30,6 +30,8 @@ pub(super) enum Kind {
     Credit,
     /// The last packet of this rank.
     Goodbye,
+    /// For a window (`rma/remote.rs`): its number is the context, `flags` says what it is.
+    Window,
 }
 
 /// Flag of [`Kind::Eager`].
@@ -101,9 +103,9 @@ impl Header {
 
     /// What the packet is for; `None` for a number that no build of this version sends.
     pub(super) fn kind(&self) -> Option<Kind> {
-        use Kind::{Clear, Credit, Data, Done, Eager, Goodbye, Offer, Retract, Retracted};
+        use Kind::{Clear, Credit, Data, Done, Eager, Goodbye, Offer, Retract, Retracted, Window};
         [
-            Eager, Offer, Clear, Data, Done, Retract, Retracted, Credit, Goodbye,
+            Eager, Offer, Clear, Data, Done, Retract, Retracted, Credit, Goodbye, Window,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == self.kind)

@@ -7,7 +7,7 @@
 //! A lock is held for one element. A task takes one only under the claim of the rank whose operation it is: a
 //! signal handler that interrupts it finds that claim taken and cannot come here for the same rank.
 
-use crate::datatype::{Basic, Layout, TypeRef, pack, predefined_all, unpack};
+use crate::datatype::{Basic, Layout, TypeRef, pack, predefined, predefined_all, unpack};
 use crate::op::{Kernel, PredefinedOp, class_kernel};
 use cohort_base::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use cohort_base::sync::pause;
@@ -53,24 +53,21 @@ impl Combiner {
         self.basic.size() as u64
     }
 
-    /// Applies the operation to bytes `[from, to)` of the target's packed stream, which begin and end with elements.
-    /// `input` has the operands in their packed form; what was there before goes to `fetched`, unless
-    /// that is null.
+    /// Applies the operation to the runs of memory that `each_run` tells, which begin and end with elements. `input` has
+    /// the operands in their packed form; what was there before goes to `fetched`, unless that is null.
     ///
     /// # Safety
-    /// The target is writable; `input` is readable, and `fetched` writable or null, for `to - from` bytes. The claim
-    /// of the rank whose operation this is is held.
+    /// The runs are writable; `input` is readable, and `fetched` writable or null, for their bytes. The caller holds the
+    /// claim of the rank whose operation or memory this is.
     pub(super) unsafe fn apply(
         &self,
-        target: Layout<'_>,
-        from: u64,
-        to: u64,
+        each_run: impl FnOnce(&mut dyn FnMut(*mut u8, usize)),
         mut input: *const u8,
         mut fetched: *mut u8,
     ) {
         let has_holes = self.basic.size() != self.basic.extent();
         let mut parts = Parts::EMPTY;
-        crate::datatype::visit(target, from, to, |memory, bytes| {
+        each_run(&mut |memory, bytes| {
             // SAFETY: the caller's promise: the runs are the target's, and input and result advance with them.
             unsafe {
                 if has_holes {
@@ -291,6 +288,16 @@ fn locked(memory: *mut u8, work: impl FnOnce()) {
     }
     work();
     stripe.store(0, Ordering::Release);
+}
+
+/// The handle of a predefined type of a class, by which other nodes know the class.
+pub(super) fn handle_of(basic: Basic) -> u32 {
+    with_class(basic).map_or(0, |datatype| datatype.handle())
+}
+
+/// The class of such a handle.
+pub(super) fn class_of(handle: u32) -> Option<Basic> {
+    predefined(handle)?.basic()
 }
 
 /// The predefined type of a class.

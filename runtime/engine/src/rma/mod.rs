@@ -6,8 +6,11 @@
 //!
 //! All ranks of a node share an address space, so operations on a member of this node need nobody's help: they are copies and
 //! atomics in its memory, done in the call that asks for them if the epoch has access by then, else by whoever
-//! holds the claim of the origin when the access is granted.
+//! holds the claim of the origin when the access is granted. Members of other nodes are told by active messages (`remote.rs`,
+//! `arrival.rs`).
 
+#[cfg(not(loom))]
+mod arrival;
 #[cfg(not(loom))]
 mod element;
 #[cfg(not(loom))]
@@ -18,6 +21,8 @@ mod lock;
 #[cfg(not(loom))]
 mod operation;
 #[cfg(not(loom))]
+mod remote;
+#[cfg(not(loom))]
 mod shared;
 #[cfg(not(loom))]
 mod sweep;
@@ -27,18 +32,19 @@ mod sync;
 mod window;
 
 #[cfg(not(loom))]
+pub(crate) use self::{
+    arrival::arrive,
+    operation::CopyRef,
+    turn::turn,
+    window::{IN_WAITING, IN_WINDOWS},
+};
+#[cfg(not(loom))]
 pub use self::{
     epoch::Reorder,
     error::RmaError,
     operation::{Action, Operation},
     shared::{Part, Plan, WinShared},
     window::{Closing, Window},
-};
-#[cfg(not(loom))]
-pub(crate) use self::{
-    operation::CopyRef,
-    turn::turn,
-    window::{IN_WAITING, IN_WINDOWS},
 };
 
 /// Frees memory of a rank's heap that was meant for a window which did not come about.

@@ -1,6 +1,7 @@
 //! What the program asks of a window, and how it is done where the target's memory is addressable.
 
 use super::element::{self, Bounce, Combiner};
+use super::epoch::Epoch;
 use super::error::RmaError;
 use crate::coll::exchange::Elements;
 use crate::datatype::{self, Basic, Layout, Type, TypeRef};
@@ -82,15 +83,19 @@ pub(super) struct Recorded {
     pub(super) action: Action,
     pub(super) origin: Place,
     pub(super) result: Option<Place>,
-    compare: *const u8,
+    pub(super) compare: *const u8,
     pub(super) target: Place,
     /// The target's rank in the window's group, and its place in the epoch.
     pub(super) member: u32,
     pub(super) index: usize,
     /// When it was asked for, among the window's operations.
     pub(super) age: u64,
-    /// Bytes that were applied.
+    /// Bytes that were applied, or asked for at another node.
     pub(super) progress: u64,
+    /// Packets to another node that were not answered.
+    pub(super) unanswered: u32,
+    /// Its epoch, which lasts until it is complete.
+    pub(super) epoch: *mut Epoch,
     /// Null, or the program's request.
     pub(super) request: *mut Request,
     /// Present while several tasks copy.
@@ -194,6 +199,8 @@ impl<'a> Operation<'a> {
             index,
             age,
             progress: 0,
+            unanswered: 0,
+            epoch: null_mut(),
             request,
             shares: None,
             is_copied: AtomicBool::new(false),
@@ -303,7 +310,10 @@ impl Resolved<'_> {
                     }
                 };
                 let fetched = result.map_or(null_mut(), |_| results.as_mut_ptr());
-                combiner.apply(self.target, at, end, input, fetched);
+                let target = self.target;
+                let each_run =
+                    |run: &mut dyn FnMut(*mut u8, usize)| datatype::visit(target, at, end, run);
+                combiner.apply(each_run, input, fetched);
                 if let Some(result) = result {
                     datatype::unpack(result, at, fetched, end - at);
                 }

@@ -84,8 +84,9 @@ pub struct WinShared {
     arrivals: CacheLine<AtomicU64>,
     /// Arrivals of whole other nodes, all together.
     pub(super) nodes_arrived: CacheLine<AtomicU64>,
-    /// Other nodes with members.
+    /// Other nodes with members, and the first member of each.
     pub(super) other_nodes: u64,
+    delegates: Box<[u32]>,
 }
 
 impl Home {
@@ -157,11 +158,12 @@ impl WinShared {
         let home = |&member: &Peer| node.local(member).map(|_| Box::new(Home::new(count)));
         let homes: Box<[_]> = plan.members.iter().map(home).collect();
         let here = homes.iter().flatten().count() as u32;
-        let mut nodes: Vec<u32> = Vec::new();
-        for &member in plan.members {
-            let home = node.home_node(member);
-            if node.local(member).is_none() && !nodes.contains(&home) {
+        let (mut nodes, mut delegates) = (Vec::new(), Vec::new());
+        for (member, &peer) in (0_u32..).zip(plan.members) {
+            let home = node.home_node(peer);
+            if node.local(peer).is_none() && !nodes.contains(&home) {
                 nodes.push(home);
+                delegates.push(member);
             }
         }
         Self {
@@ -177,6 +179,7 @@ impl WinShared {
             arrivals: CacheLine(AtomicU64::new(0)),
             nodes_arrived: CacheLine(AtomicU64::new(0)),
             other_nodes: nodes.len() as u64,
+            delegates: delegates.into(),
         }
     }
 
@@ -207,6 +210,11 @@ impl WinShared {
     /// The home of a member of this node.
     pub(super) fn home(&self, member: u32) -> Option<&Home> {
         self.homes[member as usize].as_deref()
+    }
+
+    /// The first member of each other node.
+    pub(super) fn delegates(&self) -> &[u32] {
+        &self.delegates
     }
 
     /// Has a block of a rank's heap freed with the window.

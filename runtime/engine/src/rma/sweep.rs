@@ -15,6 +15,7 @@
 
 use super::epoch::{Epoch, Flush, Kind};
 use super::operation::{CopyRef, Operation, Recorded};
+use super::remote::{tell, tell_arrived, tell_locked};
 use super::shared::Home;
 use super::sync::Locks;
 use super::window::{SHORT, State, Window};
@@ -77,6 +78,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
             self.run();
         }
         self.leave_if_idle();
+        crate::net::kick(self.claim);
     }
 
     fn waits(&self) -> bool {
@@ -174,17 +176,23 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
                     if let Some(home) = shared.home(member) {
                         // Release: the target's memory as it is now.
                         home.from(me).granted.fetch_add(1, Ordering::Release);
+                        tell(self.claim, shared, member);
                     }
-                    tell(self.window, self.claim, member);
                 }
                 Kind::Lock { .. } | Kind::LockAll => {
                     let exclusive = epoch.kind == Kind::Lock { exclusive: true };
                     if let Some(home) = shared.home(member) {
-                        let granted = |other| tell(self.window, self.claim, other);
+                        let granted = |other| tell_locked(self.claim, shared, member, other);
                         target.id = u64::from(home.lock.request(me, exclusive, granted));
                     }
                 }
                 Kind::Fence => {}
+            }
+        }
+        for index in 0..epoch.targets.len() {
+            let member = epoch.targets[index].member;
+            if self.window.is_remote(member) {
+                self.ask_remote(epoch.kind, member);
             }
         }
     }
@@ -207,6 +215,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
                 Kind::Access => own.is_some_and(|home| {
                     home.from(target.member).granted.load(Ordering::Acquire) >= target.id
                 }),
+                // Other nodes send word.
                 _ => shared
                     .home(target.member)
                     .is_some_and(|home| home.lock.is_granted(target.id as u32)),
@@ -228,7 +237,9 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
         if !epoch.grants(index) && epoch.is_active {
             self.look_for_grants(epoch);
         }
-        epoch.grants(index) && !(operation.action.accumulates() && epoch.accumulating > 0)
+        epoch.grants(index)
+            && !self.window.is_remote(operation.target)
+            && !(operation.action.accumulates() && epoch.accumulating > 0)
     }
 
     /// Records an operation.
@@ -267,10 +278,13 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
         self.operation_complete(epoch, index, action.accumulates(), age);
     }
 
-    /// Runs what may run now, in the order in which it was asked for.
+    /// Runs what may run now, in the order in which it was asked for: first what is for other nodes.
     fn run_recorded(&mut self, epoch: &mut Epoch) {
         if !epoch.is_active || epoch.recorded.first().is_null() {
             return;
+        }
+        if self.window.shared().other_nodes > 0 {
+            self.send_recorded(epoch);
         }
         let mut may_accumulate = true;
         let mut next = epoch.recorded.first();
@@ -280,6 +294,9 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
                 next = epoch.recorded.next(current.as_ptr());
                 current.as_mut()
             };
+            if self.window.is_remote(operation.member) {
+                continue;
+            }
             let accumulates = operation.action.accumulates();
             if !epoch.grants(operation.index) || accumulates && !may_accumulate {
                 may_accumulate &= !accumulates;
@@ -310,6 +327,30 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
             // SAFETY: it is in the list.
             unsafe { epoch.recorded.remove(current.as_ptr()) };
             self.retire(epoch, current);
+        }
+    }
+
+    /// Sends operations on members of other nodes, in the order in which they were asked for.
+    fn send_recorded(&mut self, epoch: &mut Epoch) {
+        let mut next = epoch.recorded.first();
+        while let Some(mut current) = NonNull::new(next) {
+            // SAFETY: elements of the list are valid; the next one is taken first.
+            let operation = unsafe {
+                next = epoch.recorded.next(current.as_ptr());
+                current.as_mut()
+            };
+            if !self.window.is_remote(operation.member) || !epoch.grants(operation.index) {
+                continue;
+            }
+            // One that is cut off by the limit of packets has to be the last.
+            if !self.send_pieces(epoch, operation) {
+                return;
+            }
+            // SAFETY: it is in the one list, and then in the other.
+            unsafe {
+                epoch.recorded.remove(current.as_ptr());
+                epoch.running.push(current.as_ptr());
+            }
         }
     }
 
@@ -364,7 +405,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
     }
 
     /// An operation that is in no list of its epoch any more is complete.
-    fn retire(&mut self, epoch: &mut Epoch, operation: NonNull<Recorded>) {
+    pub(super) fn retire(&mut self, epoch: &mut Epoch, operation: NonNull<Recorded>) {
         // SAFETY: it is valid until its owner frees it.
         let (index, accumulates, age, request) = unsafe {
             let operation = operation.as_ref();
@@ -468,9 +509,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
                     epoch.has_arrived = true;
                     self.moved = true;
                     if shared.arrive(epoch.closing_fence) {
-                        for member in 0..shared.members().len() as u32 {
-                            tell(self.window, self.claim, member);
-                        }
+                        tell_arrived(self.claim, shared, me);
                     }
                 }
                 return;
@@ -479,22 +518,25 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
         }
         let exclusive = epoch.is_alone();
         let is_lock = epoch.kind.is_lock();
-        for target in &mut epoch.targets {
+        for index in 0..epoch.targets.len() {
+            let target = &mut epoch.targets[index];
             if target.is_ended || !target.is_granted || target.pending > 0 {
                 continue;
             }
             target.is_ended = true;
             self.moved = true;
-            let Some(home) = shared.home(target.member) else {
+            let member = target.member;
+            let Some(home) = shared.home(member) else {
+                self.end_remote(epoch.kind, member);
                 continue;
             };
             if is_lock {
-                let granted = |other| tell(self.window, self.claim, other);
+                let granted = |other| tell_locked(self.claim, shared, member, other);
                 home.lock.release(exclusive, granted);
             } else {
                 // Release: what the operations wrote.
                 home.from(me).done.fetch_add(1, Ordering::Release);
-                tell(self.window, self.claim, target.member);
+                tell(self.claim, shared, member);
             }
         }
     }
@@ -586,13 +628,5 @@ unsafe fn free_all<T: crate::list::Linked<0>>(list: &mut List<T, 0>, may: impl F
                 drop(Box::from_raw(element.as_ptr()));
             }
         }
-    }
-}
-
-/// Tells a member that something it may wait for has changed.
-fn tell(window: &Window, claim: &Claim<'_>, member: u32) {
-    let node = claim.rank().node();
-    if let Some(local) = node.local(window.shared().members()[member as usize]) {
-        node.rank(local).notify(claim.rank(), true);
     }
 }

@@ -77,6 +77,8 @@ pub(super) struct State {
     /// Operations asked for so far.
     pub(super) age: u64,
     pub(super) reorder: Reorder,
+    /// Pieces of operations that members of other nodes have not answered.
+    pub(super) unanswered: u32,
     /// Whether the window is in its rank's list of those with something to look for.
     pub(super) is_waiting: bool,
 }
@@ -99,6 +101,7 @@ impl State {
             clock: 0,
             age: 0,
             reorder,
+            unanswered: 0,
             is_waiting: false,
         }
     }
