@@ -28,6 +28,8 @@ mod shared;
 mod sweep;
 #[cfg(not(loom))]
 mod sync;
+#[cfg(all(test, not(loom)))]
+mod tests;
 #[cfg(not(loom))]
 mod window;
 
