@@ -4,8 +4,6 @@
 //# progress: steal, none
 //# libs: -lpthread
 //# timeout: 60
-//# nodes: no
-// (Eight threads of a rank do not come to an end between nodes yet.)
 #include "check.h"
 #include <pthread.h>
 enum { THREADS = 8, ROUNDS = 60, LONGEST = 20000 };

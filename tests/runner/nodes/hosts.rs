@@ -116,6 +116,19 @@ impl Hosts {
         }
     }
 
+    /// A name that no other group of hosts has.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where a file of this group's may be made.
+    ///
+    /// # Errors
+    /// There is no folder for it.
+    pub fn file(&self, name: &str) -> Result<PathBuf, String> {
+        Ok(place::scratch()?.join(format!("{}.{name}", self.name)))
+    }
+
     fn namespace(&self, suffix: &str) -> String {
         format!("{}-{suffix}", self.name)
     }

@@ -19,8 +19,10 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/isolated ranks".into(), isolated),
     ];
     for ranks in [2, 4] {
-        let name = format!("nodes/IMB-MPI1/{ranks}");
-        trials.push(trial(name, move || intel_benchmarks("IMB-MPI1", ranks)));
+        for suite in ["IMB-MPI1", "IMB-NBC"] {
+            let name = format!("nodes/{suite}/{ranks}");
+            trials.push(trial(name, move || intel_benchmarks(suite, ranks)));
+        }
     }
     for source in programs::sources() {
         // What cannot be read is reported by the trials of one node.
