@@ -105,7 +105,7 @@ pub use message::{Envelope, SendMode, Source, Status, Tag};
 #[cfg(not(loom))]
 pub use node::Node;
 #[cfg(not(loom))]
-pub use p2p::{cancel, irecv, isend, isend_owned, recv, send};
+pub use p2p::{cancel, irecv, isend, isend_owned, receive_now, recv, send};
 #[cfg(not(loom))]
 pub use probe::{MessageRef, improbe, imrecv, iprobe, mprobe, probe};
 #[cfg(not(loom))]

@@ -121,6 +121,34 @@ pub unsafe fn irecv(
     Ok(RequestRef(made))
 }
 
+/// Receives a message that is at the front of its only sender's ring, if [`irecv`] with the same arguments
+/// would get it at once: then there is no need of a request. `None`: nothing was done.
+///
+/// # Safety
+/// As for [`irecv`].
+#[inline]
+pub unsafe fn receive_now(
+    claim: &mut Claim<'_>,
+    buffer: *mut u8,
+    count: u64,
+    datatype: &TypeRef,
+    from: Source,
+    context: u32,
+    tag: Tag,
+) -> Option<Status> {
+    let want = Want::new(claim.rank().node(), from, context, tag);
+    let heap = claim.heap();
+    if !claim.state().unexpected.find(&want, heap).is_null() {
+        return None;
+    }
+    let due = progress::due(claim, sender_of(from), &want)?;
+    let layout = Layout::new(buffer, count, datatype);
+    // SAFETY: the caller's promise; the message is no offer.
+    let status = unsafe { eager::receive(&due.payload(), layout) };
+    due.pop(claim.rank());
+    Some(status)
+}
+
 /// Gives a receive its message if that is here, or posts it. `from` is the only sender it may take from.
 ///
 /// # Safety
@@ -134,6 +162,9 @@ pub(crate) unsafe fn start_receive(
     unsafe {
         if let Some(stored) = take_stored(claim, &(*request).want) {
             deliver_stored(claim, stored, request);
+        } else if let Some(due) = progress::due(claim, from, &(*request).want) {
+            protocol::deliver(claim, &due.payload(), request);
+            due.pop(claim.rank());
         } else {
             claim.post_receive(request);
             progress::pull_for(claim, from, request);

@@ -7,7 +7,7 @@
 use crate::claim::Claim;
 use crate::coll::schedule::{self, ScheduleRef};
 use crate::coll::wide::{self, ScriptRef};
-use crate::matching::Stored;
+use crate::matching::{Stored, Want};
 use crate::net;
 use crate::node::Node;
 use crate::outbox;
@@ -274,6 +274,49 @@ fn pull_ring(
         }
     }
     false
+}
+
+/// The message at the front of a ring, which is the receive's that asked for it.
+pub(crate) struct Due<'ring> {
+    sender: LocalRank,
+    front: Front<'ring>,
+}
+
+impl Due<'_> {
+    /// The message.
+    #[inline]
+    pub(crate) fn payload(&self) -> Payload<'_> {
+        Payload::Ring(&self.front)
+    }
+
+    /// Takes the delivered message out of its ring; `rank` is its receiver.
+    #[inline]
+    pub(crate) fn pop(self, rank: &Rank) {
+        if self.front.pop() {
+            rank.node().rank(self.sender).notify(rank, true);
+        }
+    }
+}
+
+/// The message at the front of the only sender's ring, if a receive that is made now would get it at once: it is
+/// wanted, and by no posted receive. The caller has seen that no stored message is wanted. `None` for an
+/// offer, which takes the long way.
+#[inline]
+pub(crate) fn due<'rank>(
+    claim: &mut Claim<'rank>,
+    from: Option<Peer>,
+    want: &Want,
+) -> Option<Due<'rank>> {
+    let rank = claim.rank();
+    let sender = rank.node().local(from?)?;
+    let ring = rank.inbox().ring(sender)?;
+    // SAFETY: we hold the claim, so we are the consumer.
+    let front = unsafe { ring.front() }?;
+    let envelope = front.header.envelope();
+    let is_due = front.header.kind != PayloadKind::Offer
+        && want.takes(&envelope)
+        && claim.state().posted.find(&envelope).is_null();
+    is_due.then_some(Due { sender, front })
 }
 
 /// Takes messages of the sender until `request` has left the posted queue.

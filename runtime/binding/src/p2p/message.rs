@@ -210,6 +210,27 @@ impl Incoming {
         }
     }
 
+    /// Receives a message that is here already (`cohort_engine::receive_now`).
+    ///
+    /// # Safety
+    /// The buffer is writable.
+    #[inline]
+    pub unsafe fn receive_now(&self, claim: &mut Claim<'_>) -> Option<Status> {
+        let (from, datatype) = (self.from?, &self.datatype);
+        // SAFETY: the caller's contract.
+        unsafe {
+            cohort_engine::receive_now(
+                claim,
+                self.buffer,
+                self.count,
+                datatype,
+                from,
+                self.context,
+                self.tag,
+            )
+        }
+    }
+
     /// Starts the receive.
     ///
     /// # Safety

@@ -4,6 +4,7 @@ use super::buffered::{Owners, post_buffered};
 use super::message::{Incoming, Outgoing};
 use crate::arguments::{Call, Outcome, engine_error, on_comm};
 use crate::request::{Operation, SENT, State};
+use crate::status::neutral_status;
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
 use cohort_engine::offload::Poster;
 use cohort_engine::watch::leave_behind;
@@ -44,6 +45,30 @@ pub(super) unsafe fn publish<A: Abi>(
             Err(neutral::ERR_NO_MEM)
         }
     }
+}
+
+/// Gives the program a handle of a receive that has its message already, whose failure `comm` hears of.
+///
+/// # Safety
+/// `target` is valid for writes.
+///
+/// # Errors
+/// No handle is left.
+#[inline]
+unsafe fn publish_received<A: Abi>(
+    call: &Call<'_, A>,
+    claim: &mut Claim<'_>,
+    status: &Status,
+    comm: A::Comm,
+    target: *mut A::Request,
+) -> Outcome<()> {
+    let (status, comm) = (neutral_status(status), comm.neutral());
+    let state = State::Received { status, comm };
+    let index = call.pending().requests.insert(claim, state);
+    let handle = dynamic(Kind::Request, index.ok_or(neutral::ERR_NO_MEM)?);
+    // SAFETY: the caller's contract.
+    unsafe { target.write(A::Request::from_neutral(handle)) };
+    Ok(())
 }
 
 /// Leaves an operation of so many bytes to a dedicated worker and gives the program its handle. `false`: it is to be started
@@ -180,6 +205,9 @@ pub unsafe extern "C" fn irecv<A: Abi, C: Count>(
                 return Ok(());
             }
             let claim = &mut call.rank().enter();
+            if let Some(status) = message.receive_now(claim) {
+                return publish_received(call, claim, &status, comm, request);
+            }
             let started = message.start(claim).map_err(engine_error)?;
             leave_behind(claim, started);
             publish(call, claim, started, comm, request)

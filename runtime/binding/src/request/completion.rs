@@ -37,6 +37,13 @@ pub enum State {
     /// A send that was complete when its call returned. All of them have one handle,
     /// [`SENT`], which takes no slot.
     Sent,
+    /// A receive that was complete when its call returned.
+    Received {
+        /// Its outcome.
+        status: Status,
+        /// As in [`Operation`].
+        comm: u32,
+    },
     /// An operation that is over when it completes.
     Once(Operation),
     /// A send and a receive with one handle (`MPI_Isendrecv`).
@@ -255,6 +262,7 @@ impl<'a> Live<'a> {
             State::Persistent(operation) => operation.active().is_some(),
             State::Partitioned(operation) => operation.is_active(),
             State::Sent
+            | State::Received { .. }
             | State::Once(_)
             | State::Exchange { .. }
             | State::Collective(..)
@@ -269,7 +277,7 @@ impl<'a> Live<'a> {
     #[inline]
     pub fn is_complete(&self) -> bool {
         match self.state {
-            State::Sent => true,
+            State::Sent | State::Received { .. } => true,
             State::Once(operation) | State::Collective(operation, _) => {
                 operation.request.is_complete()
             }
@@ -290,6 +298,7 @@ impl<'a> Live<'a> {
             State::Once(operation) | State::Collective(operation, _) => {
                 neutral_status(&operation.request.status())
             }
+            State::Received { status, .. } => *status,
             State::Exchange { receive, .. } => neutral_status(&receive.status()),
             State::Messages(messages) => messages.outcome(),
             State::Duplicate(duplicate) => duplicate.outcome(),
@@ -324,6 +333,16 @@ impl<'a> Live<'a> {
                 freed: true,
                 comm: neutral::handle::COMM_SELF,
             },
+            State::Received { status, comm } => {
+                let finished = Finished {
+                    status: *status,
+                    freed: true,
+                    comm: *comm,
+                };
+                let claim = claim.get_or_insert_with(|| call.rank().enter());
+                drop(call.pending().requests.remove(claim, self.index));
+                finished
+            }
             State::Once(operation) | State::Collective(operation, _) => {
                 let status = neutral_status(&operation.request.status());
                 let finished = Finished {
@@ -408,7 +427,7 @@ impl<'a> Live<'a> {
                     comm: *comm,
                 }
             }
-            State::Sent | State::Once(_) | State::Collective(..) => {
+            State::Sent | State::Received { .. } | State::Once(_) | State::Collective(..) => {
                 unreachable!("finished by the caller")
             }
         }

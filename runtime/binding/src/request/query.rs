@@ -35,7 +35,7 @@ fn release<'r>(
     enter: &mut impl FnMut() -> cohort_engine::Claim<'r>,
 ) -> Outcome<()> {
     match operation.state() {
-        State::Sent => {}
+        State::Sent | State::Received { .. } => {}
         State::Once(once) => once.request.release(&mut enter()),
         State::Exchange { receive, send, .. } => {
             let claim = &mut enter();
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn cancel<A: Abi>(caller: *const c_void, request: *mut A::
             let operation = live(call, *request)?.ok_or(neutral::ERR_REQUEST)?;
             let request = match operation.state() {
                 // Too late.
-                State::Sent => return Ok(()),
+                State::Sent | State::Received { .. } => return Ok(()),
                 State::Once(once) => once.request,
                 State::Exchange { receive, .. } => *receive,
                 State::Persistent(persistent) if !persistent.is_collective() => {
