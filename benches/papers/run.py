@@ -17,7 +17,7 @@ sys.path.insert(0, str(HERE.parent))
 from common import build, cache, run, table  # noqa: E402
 from plot import page, svg  # noqa: E402
 
-POLICIES = ("none", "steal", "thread", "thread:rndv", "signal", "ghost", "helper", "steal+signal", "steal+helper")
+POLICIES = ("none", "steal", "thread", "thread:rndv", "signal", "ghost", "helper", "steal+signal", "steal+helper", "auto")
 
 # Program, title, label of x, label of y, what the paper saw.
 EXPERIMENTS = (

@@ -3,6 +3,7 @@
 //! The engine asks a [`ProgressPolicy`] and never looks at the setting itself, so that all
 //! policies run in the same binary. To a policy, the engine is a set of [`Victims`].
 
+mod auto;
 mod fallback;
 mod ghost;
 mod helper;
@@ -11,6 +12,7 @@ mod signal;
 mod steal;
 mod thread;
 
+pub use auto::{Decision, Judge, Met};
 pub use signal::Pace;
 pub use steal::{Worker, steal_round, steal_step};
 
@@ -117,6 +119,11 @@ pub trait ProgressPolicy: Sync {
             || self.rank_thread() == RankThread::PollsForRendezvous
     }
 
+    /// Whether the rank watches how its messages are met, and turns the signal on and off by itself.
+    fn adapts(&self) -> bool {
+        false
+    }
+
     /// What a waiting rank does for others between two looks at its own work.
     fn step(&self, _worker: &Worker<'_>, _victims: &dyn Victims) -> Outcome {
         Outcome::Idle
@@ -142,6 +149,7 @@ pub fn policy(progress: Progress) -> &'static dyn ProgressPolicy {
         Progress::Helper => &helper::Helper,
         Progress::StealSignal => &fallback::StealSignal,
         Progress::StealHelper => &fallback::StealHelper,
+        Progress::Auto => &auto::Auto,
     }
 }
 

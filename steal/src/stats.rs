@@ -5,7 +5,7 @@
 //! recent value of each counter, not one consistent cut.
 
 use crate::TaskKind;
-use crate::policy::Outcome;
+use crate::policy::{Decision, Met, Outcome};
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,6 +29,11 @@ pub struct Counters<'a> {
     own_turns: AtomicU64,
     own_hits: AtomicU64,
     offloaded: AtomicU64,
+    helped: AtomicU64,
+    late: AtomicU64,
+    in_time: AtomicU64,
+    turned_on: AtomicU64,
+    turned_off: AtomicU64,
     victims: &'a [AtomicU64],
 }
 
@@ -64,6 +69,16 @@ pub struct Snapshot {
     pub own_hits: u64,
     /// Sends and receives that this rank left to a dedicated worker to post.
     pub offloaded: u64,
+    /// `auto`: receives left behind whose messages were met while the rank computed.
+    pub helped: u64,
+    /// `auto`: those whose messages the rank found when it came to wait.
+    pub late: u64,
+    /// `auto`: those whose messages came while the rank waited.
+    pub in_time: u64,
+    /// `auto`: how often the fallback was turned on.
+    pub turned_on: u64,
+    /// `auto`: how often it was turned off.
+    pub turned_off: u64,
 }
 
 impl<'a> Counters<'a> {
@@ -115,6 +130,24 @@ impl<'a> Counters<'a> {
         add(&self.offloaded, 1);
     }
 
+    /// Counts one receive that was left behind (`auto`).
+    pub fn count_met(&self, met: Met) {
+        match met {
+            Met::Helped => add(&self.helped, 1),
+            Met::Late => add(&self.late, 1),
+            Met::InTime => add(&self.in_time, 1),
+        }
+    }
+
+    /// Counts one decision (`auto`).
+    pub fn count_decision(&self, decision: Decision) {
+        match decision {
+            Decision::Keep => {}
+            Decision::TurnOn => add(&self.turned_on, 1),
+            Decision::TurnOff => add(&self.turned_off, 1),
+        }
+    }
+
     /// Hits on one victim.
     #[must_use]
     pub fn hits_on(&self, victim: LocalRank) -> u64 {
@@ -139,6 +172,11 @@ impl<'a> Counters<'a> {
             own_turns: get(&self.own_turns),
             own_hits: get(&self.own_hits),
             offloaded: get(&self.offloaded),
+            helped: get(&self.helped),
+            late: get(&self.late),
+            in_time: get(&self.in_time),
+            turned_on: get(&self.turned_on),
+            turned_off: get(&self.turned_off),
         }
     }
 }

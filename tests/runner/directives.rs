@@ -58,7 +58,7 @@ impl fmt::Display for Abi {
 }
 
 /// Every value of `COHORT_PROGRESS`.
-const POLICIES: [&str; 9] = [
+const POLICIES: [&str; 10] = [
     "steal",
     "none",
     "thread",
@@ -68,6 +68,7 @@ const POLICIES: [&str; 9] = [
     "helper",
     "steal+signal",
     "steal+helper",
+    "auto",
 ];
 
 /// What the comments of one program ask for.

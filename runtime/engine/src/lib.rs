@@ -56,6 +56,8 @@ mod net;
 #[cfg(not(loom))]
 pub mod node;
 #[cfg(not(loom))]
+mod observer;
+#[cfg(not(loom))]
 pub mod offload;
 #[cfg(not(loom))]
 pub mod op;

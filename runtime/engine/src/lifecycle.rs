@@ -38,6 +38,7 @@ fn start_policy(rank: &'static Rank) {
     }
     if rank.policy().interrupts_receiver() {
         rank.parasite().install();
+        rank.parasite().enable(!rank.policy().adapts());
     }
 }
 

@@ -7,6 +7,7 @@ use crate::inbox::Inbox;
 use crate::kernel_thread::KernelThread;
 use crate::net::Link;
 use crate::node::Node;
+use crate::observer::Observer;
 use crate::offload::Offload;
 use crate::outbox::Outbox;
 use crate::request::{Request, RequestRef};
@@ -75,6 +76,7 @@ pub struct Rank {
     /// Offers taken out of the rings, by sender; `node.size()` entries, written under the claim.
     accepted: *const AtomicU32,
     parasite: Parasite,
+    observer: Observer,
     heap: Heap,
     /// The request of every eager send.
     sent: UnsafeCell<Request>,
@@ -137,6 +139,7 @@ impl Rank {
             offload_room: parts.offload_room,
             accepted: parts.accepted,
             parasite: Parasite::new(),
+            observer: Observer::new(),
             heap: Heap::new(),
             sent: UnsafeCell::new(Request::sent()),
             state: UnsafeCell::new(State::new(parts.outboxes, parts.links)),
@@ -387,6 +390,10 @@ impl Rank {
         assert!(sender < self.node.size(), "no such rank");
         // SAFETY: the table has an entry per rank of the node.
         unsafe { &*self.accepted.add(sender as usize) }
+    }
+
+    pub(crate) fn observer(&self) -> &Observer {
+        &self.observer
     }
 
     pub(crate) fn parasite(&self) -> &Parasite {

@@ -60,6 +60,21 @@ fn report_rank(rank: &Rank, fd: i32) {
             ),
         );
     }
+    if counts.late + counts.helped + counts.in_time > 0 {
+        say(
+            fd,
+            format_args!(
+                "{:>5}  receives left behind: {} met by others, {} found late, {} came during a wait; \
+                 fallback turned on {} times, off {} times\n",
+                rank.id(),
+                counts.helped,
+                counts.late,
+                counts.in_time,
+                counts.turned_on,
+                counts.turned_off,
+            ),
+        );
+    }
     if counts.offloaded > 0 {
         say(
             fd,

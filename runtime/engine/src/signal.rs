@@ -92,6 +92,12 @@ impl Parasite {
         self.enabled.store(true, Ordering::Relaxed);
     }
 
+    /// Uses the signal for receives that are left behind from now on, or not. By whoever has the rank's claim, after
+    /// [`Parasite::install`].
+    pub(crate) fn enable(&self, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Relaxed);
+    }
+
     /// Ends the sequence and the timers. The handler stays, for a signal that is already on its way.
     pub(crate) fn remove(&self) {
         self.suspend();
@@ -183,7 +189,12 @@ impl Parasite {
             return None;
         }
         let pace = &rank.node().settings().signal;
-        let next = match step(rank) {
+        let since = ticks();
+        let found = step(rank);
+        if rank.policy().adapts() {
+            rank.observer().count_turn(since);
+        }
+        let next = match found {
             Found::Busy => self.pace.next(pace),
             Found::Nothing if needs_timer(rank) => self.pace.next(pace),
             Found::Something if needs_timer(rank) => Some(self.pace.soon(pace)),

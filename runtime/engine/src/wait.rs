@@ -83,7 +83,7 @@ pub fn until_with(rank: &Rank, kind: WaitKind, done: impl FnMut(&mut Claim<'_>) 
 pub(crate) fn until_claimed<'rank>(
     claim: Claim<'rank>,
     _kind: WaitKind,
-    done: impl FnMut(&mut Claim<'_>) -> bool,
+    mut done: impl FnMut(&mut Claim<'_>) -> bool,
 ) -> Claim<'rank> {
     let rank = claim.rank();
     rank.parasite().suspend();
@@ -93,7 +93,20 @@ pub(crate) fn until_claimed<'rank>(
     if is_counted {
         waiting.fetch_add(1, Ordering::Relaxed);
     }
-    let mut claim = take_turns(claim, done);
+    // What an adapting policy learns: whether the first look already finds what was awaited.
+    let entered = rank.policy().adapts().then(|| rank.observer().enter());
+    let mut looks = 0;
+    let observed = |claim: &mut Claim<'_>| {
+        looks += 1;
+        if looks == 2 && entered.is_some() {
+            rank.observer().wait();
+        }
+        done(claim)
+    };
+    let mut claim = take_turns(claim, observed);
+    if let Some(since) = entered {
+        rank.observer().leave(since);
+    }
     if is_counted {
         waiting.fetch_sub(1, Ordering::Relaxed);
     }

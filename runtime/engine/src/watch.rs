@@ -84,6 +84,9 @@ pub(crate) unsafe fn end(claim: &mut Claim<'_>, request: *mut Request) {
     }
     let rank = claim.rank();
     rank.watched().fetch_sub(1, Ordering::Relaxed);
+    if rank.policy().adapts() {
+        rank.observer().met(rank);
+    }
     if let (Watch::OnBoard(place), Some(board)) = (watch, rank.board()) {
         board.withdraw(place);
     }

@@ -255,6 +255,7 @@ fn each_setting_has_its_policy() {
             Crew::Helpers,
             false,
         ),
+        (Progress::Auto, "auto", true, Nothing, Crew::None, true),
     ];
     for (progress, name, steals, thread, crew, interrupts) in expected {
         let policy = policy(progress);
@@ -265,7 +266,7 @@ fn each_setting_has_its_policy() {
         assert_eq!(policy.interrupts_receiver(), interrupts, "{name}");
         assert_eq!(
             policy.rests_while_somebody_waits(),
-            name.contains('+'),
+            name.contains('+') || name == "auto",
             "{name}"
         );
     }

@@ -21,7 +21,7 @@ static void exchange(int seed) {
 }
 
 int main(int argc, char **argv) {
-    const char *names[] = {"ghost", "none", "signal", "helper", "thread:rndv", "steal+signal", "thread", "steal+helper", "steal"};
+    const char *names[] = {"ghost", "none", "signal", "helper", "thread:rndv", "steal+signal", "thread", "steal+helper", "auto", "steal"};
     MPI_Comm copy;
     MPI_Info info;
     int seed = 0;

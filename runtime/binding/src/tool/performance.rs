@@ -52,6 +52,11 @@ counters! {
     "cohort_own_turns" "turns that a signal or a thread of this rank took while it computed" own_turns;
     "cohort_own_hits" "those of them that moved something" own_hits;
     "cohort_offloaded" "sends and receives that this rank left to a dedicated worker to post" offloaded;
+    "cohort_auto_helped" "auto: receives left behind whose messages were met while this rank computed" helped;
+    "cohort_auto_late" "auto: receives left behind whose messages this rank found when it came to wait" late;
+    "cohort_auto_in_time" "auto: receives left behind whose messages came while this rank waited" in_time;
+    "cohort_auto_turned_on" "auto: times the fallback was turned on" turned_on;
+    "cohort_auto_turned_off" "auto: times the fallback was turned off" turned_off;
 }
 
 /// `MPI_T_pvar_get_num`.

@@ -1,0 +1,84 @@
+//! What a rank sees of its late messages under `COHORT_PROGRESS=auto`, and what it does about them.
+//!
+//! The rule is [`Judge`]'s. The fallback is the rank's parasite ([`crate::signal`]), installed from the start and idle
+//! until it is turned on.
+
+use crate::arch::{TICKS_PER_US, ticks};
+use crate::rank::Rank;
+use cohort_base::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use cohort_steal::policy::{Decision, Judge, Met};
+
+/// Where the rank is. Relaxed: threads of a rank that race misjudge a receive.
+const COMPUTES: u8 = 0;
+/// In a wait, before its first look at the messages is over.
+const ENTERS: u8 = 1;
+const WAITS: u8 = 2;
+
+/// What the kernel takes for a signal and the return from it, besides the handler.
+const SIGNAL_US: u64 = 2;
+
+/// The observer of one rank.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    judge: Judge,
+    place: AtomicU8,
+    /// Whether the current wait has met a late message.
+    met_late: AtomicBool,
+}
+
+impl Observer {
+    pub(crate) fn new() -> Self {
+        Self {
+            judge: Judge::new(),
+            place: AtomicU8::new(COMPUTES),
+            met_late: AtomicBool::new(false),
+        }
+    }
+
+    /// A wait begins. Returns the time, for [`Observer::leave`].
+    pub(crate) fn enter(&self) -> u64 {
+        self.met_late.store(false, Ordering::Relaxed);
+        self.place.store(ENTERS, Ordering::Relaxed);
+        ticks()
+    }
+
+    /// The first look of a wait is over: what comes from now on is not late.
+    pub(crate) fn wait(&self) {
+        self.place.store(WAITS, Ordering::Relaxed);
+    }
+
+    /// The wait that began at `since` is over.
+    pub(crate) fn leave(&self, since: u64) {
+        self.place.store(COMPUTES, Ordering::Relaxed);
+        if self.met_late.load(Ordering::Relaxed) {
+            self.judge.count_lost(ticks().wrapping_sub(since));
+        }
+    }
+
+    /// A turn of the fallback, that began at `since`, is over.
+    pub(crate) fn count_turn(&self, since: u64) {
+        let spent = ticks().wrapping_sub(since) + SIGNAL_US * TICKS_PER_US;
+        self.judge.count_spent(spent);
+    }
+
+    /// A receive that was left behind has met its message. Under the rank's claim.
+    #[cold]
+    pub(crate) fn met(&self, rank: &Rank) {
+        let met = match self.place.load(Ordering::Relaxed) {
+            COMPUTES => Met::Helped,
+            ENTERS => Met::Late,
+            _ => Met::InTime,
+        };
+        if met == Met::Late {
+            self.met_late.store(true, Ordering::Relaxed);
+        }
+        rank.counters().count_met(met);
+        let decision = self.judge.count(met);
+        match decision {
+            Decision::Keep => return,
+            Decision::TurnOn => rank.parasite().enable(true),
+            Decision::TurnOff => rank.parasite().enable(false),
+        }
+        rank.counters().count_decision(decision);
+    }
+}

@@ -1,0 +1,253 @@
+//! `auto`: stealing, and a fallback that is turned on and off by what was seen.
+//!
+//! Ranks steal as under `steal`. Each rank looks at the long receives that its program leaves behind, a *window* of them at a time:
+//!
+//! * how many were *late*: their message lay there until the rank came to wait for it, so nobody had helped;
+//! * how much time the rank *lost* in the waits that met late messages;
+//! * how much time the fallback, interruption by a signal, *spent*.
+//!
+//! While the fallback is off, a window with enough late ones turns it on; what was lost in that window is then what the
+//! fallback is compared with. While it is on, a window in which waits and interruptions together cost more than that, or in which
+//! nobody needed it, turns it off again. After it has not paid, the next try waits for a growing number of windows.
+//!
+//! Casper's dynamic adaptation asks the user to say where phases begin; here a phase is whatever a window looks like.
+
+use super::{Outcome, ProgressPolicy, Victims, Worker, steal_round, steal_step};
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Receives of one window.
+const WINDOW: u32 = 32;
+
+/// Late ones in a window that turn the fallback on.
+const LATE_MIN: u32 = WINDOW / 4;
+
+/// Longest pause between two tries, in windows.
+const PAUSE_MAX: u32 = 64;
+
+/// `COHORT_PROGRESS=auto`.
+#[derive(Debug)]
+pub(super) struct Auto;
+
+impl ProgressPolicy for Auto {
+    fn name(&self) -> &'static str {
+        "auto"
+    }
+
+    fn may_steal(&self) -> bool {
+        true
+    }
+
+    fn wakes_worker_on_rendezvous(&self) -> bool {
+        true
+    }
+
+    fn rests_while_somebody_waits(&self) -> bool {
+        true
+    }
+
+    fn interrupts_receiver(&self) -> bool {
+        true
+    }
+
+    fn adapts(&self) -> bool {
+        true
+    }
+
+    fn step(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
+        steal_step(worker, victims)
+    }
+
+    fn last_look(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
+        steal_round(worker, victims)
+    }
+}
+
+/// How a receive that was left behind met its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// Somebody met it while the rank computed.
+    Helped,
+    /// The rank found it there when it came to wait.
+    Late,
+    /// It came while the rank waited.
+    InTime,
+}
+
+/// What to do with the fallback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing.
+    Keep,
+    /// Use it from now on.
+    TurnOn,
+    /// Do without it from now on.
+    TurnOff,
+}
+
+/// What one rank has seen, and whether it uses the fallback.
+///
+/// Written under the rank's claim but for the times, which its handler adds; Relaxed everywhere, since a decision
+/// that is taken a receive early or late is as good.
+#[derive(Debug)]
+pub struct Judge {
+    is_on: AtomicBool,
+    seen: AtomicU32,
+    late: AtomicU32,
+    helped: AtomicU32,
+    /// Ticks of the current window.
+    lost: AtomicU64,
+    spent: AtomicU64,
+    /// Ticks that the last window without the fallback lost.
+    lost_without: AtomicU64,
+    /// Windows until the next try, and the length of the next pause.
+    pause: AtomicU32,
+    next_pause: AtomicU32,
+}
+
+impl Default for Judge {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Judge {
+    /// Nothing was seen, the fallback is off.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            is_on: AtomicBool::new(false),
+            seen: AtomicU32::new(0),
+            late: AtomicU32::new(0),
+            helped: AtomicU32::new(0),
+            lost: AtomicU64::new(0),
+            spent: AtomicU64::new(0),
+            lost_without: AtomicU64::new(0),
+            pause: AtomicU32::new(0),
+            next_pause: AtomicU32::new(1),
+        }
+    }
+
+    /// A wait that met a late message took so many ticks.
+    pub fn count_lost(&self, ticks: u64) {
+        self.lost.fetch_add(ticks, Ordering::Relaxed);
+    }
+
+    /// The fallback took so many ticks of the computation.
+    pub fn count_spent(&self, ticks: u64) {
+        self.spent.fetch_add(ticks, Ordering::Relaxed);
+    }
+
+    /// One receive has met its message; at the end of a window, what follows from it. Under the rank's claim.
+    pub fn count(&self, met: Met) -> Decision {
+        match met {
+            Met::Late => add(&self.late),
+            Met::Helped => add(&self.helped),
+            Met::InTime => {}
+        }
+        add(&self.seen);
+        match self.seen.load(Ordering::Relaxed) >= WINDOW {
+            true => self.end_window(),
+            false => Decision::Keep,
+        }
+    }
+
+    fn end_window(&self) -> Decision {
+        self.seen.store(0, Ordering::Relaxed);
+        let late = self.late.swap(0, Ordering::Relaxed);
+        let helped = self.helped.swap(0, Ordering::Relaxed);
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        let spent = self.spent.swap(0, Ordering::Relaxed);
+        if self.is_on.load(Ordering::Relaxed) {
+            let pays = lost + spent <= self.lost_without.load(Ordering::Relaxed);
+            return match (pays, helped) {
+                (true, 0) => self.turn_off(0),
+                (true, _) => {
+                    self.next_pause.store(1, Ordering::Relaxed);
+                    Decision::Keep
+                }
+                (false, _) => {
+                    let pause = self.next_pause.load(Ordering::Relaxed);
+                    let longer = (2 * pause).min(PAUSE_MAX);
+                    self.next_pause.store(longer, Ordering::Relaxed);
+                    self.turn_off(pause)
+                }
+            };
+        }
+        let pause = self.pause.load(Ordering::Relaxed);
+        if pause > 0 {
+            self.pause.store(pause - 1, Ordering::Relaxed);
+        } else if late >= LATE_MIN {
+            self.lost_without.store(lost, Ordering::Relaxed);
+            self.is_on.store(true, Ordering::Relaxed);
+            return Decision::TurnOn;
+        }
+        Decision::Keep
+    }
+
+    fn turn_off(&self, pause: u32) -> Decision {
+        self.pause.store(pause, Ordering::Relaxed);
+        self.is_on.store(false, Ordering::Relaxed);
+        Decision::TurnOff
+    }
+}
+
+fn add(counter: &AtomicU32) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A window of receives that all met their messages in the same way; the decision at its end.
+    fn window(judge: &Judge, met: Met, lost: u64, spent: u64) -> Decision {
+        judge.count_lost(lost);
+        judge.count_spent(spent);
+        for _ in 1..WINDOW {
+            assert_eq!(judge.count(met), Decision::Keep);
+        }
+        judge.count(met)
+    }
+
+    #[test]
+    fn late_messages_turn_it_on_and_others_do_not() {
+        let judge = Judge::new();
+        assert_eq!(window(&judge, Met::Helped, 0, 0), Decision::Keep);
+        assert_eq!(window(&judge, Met::InTime, 0, 0), Decision::Keep);
+        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
+        assert_eq!(window(&judge, Met::Helped, 0, 300), Decision::Keep);
+    }
+
+    #[test]
+    fn it_is_turned_off_when_nobody_needs_it() {
+        let judge = Judge::new();
+        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
+        assert_eq!(window(&judge, Met::InTime, 0, 0), Decision::TurnOff);
+        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
+    }
+
+    #[test]
+    fn when_it_does_not_pay_the_tries_become_rare() {
+        let judge = Judge::new();
+        for pause in [1, 2, 4, 8] {
+            assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
+            assert_eq!(window(&judge, Met::Helped, 100, 1000), Decision::TurnOff);
+            for _ in 0..pause {
+                assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::Keep);
+            }
+        }
+    }
+
+    #[test]
+    fn a_success_makes_the_next_pause_short_again() {
+        let judge = Judge::new();
+        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
+        assert_eq!(window(&judge, Met::Helped, 0, 2000), Decision::TurnOff);
+        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::Keep);
+        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
+        assert_eq!(window(&judge, Met::Helped, 0, 200), Decision::Keep);
+        assert_eq!(window(&judge, Met::Helped, 0, 2000), Decision::TurnOff);
+        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::Keep);
+        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
+    }
+}

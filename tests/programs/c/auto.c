@@ -1,0 +1,77 @@
+// `auto`: while both ranks compute nobody steals, and messages lie there until the receiver waits; so it turns the signal on, and
+// messages are met while the rank computes. When messages come during waits only, nobody needs it, and it is turned off.
+// The decisions are performance variables. Under other policies nothing is decided.
+//# ranks: 2
+//# abi: mpi5
+//# progress: auto, steal
+//# timeout: 60
+#include "check.h"
+#include <time.h>
+enum { LENGTH = 100000, WINDOW = 32, ROUNDS_MAX = 3000 };
+static unsigned char buffer[LENGTH];
+
+static unsigned long long counter(const char *name) {
+    int provided, index, elements;
+    unsigned long long value = 0;
+    MPI_T_pvar_session session;
+    MPI_T_pvar_handle handle;
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    CHECK_EQ(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index), MPI_SUCCESS);
+    MPI_T_pvar_session_create(&session);
+    MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &elements);
+    CHECK_EQ(MPI_T_pvar_read(session, handle, &value), MPI_SUCCESS);
+    MPI_T_pvar_session_free(&session);
+    MPI_T_finalize();
+    return value;
+}
+
+static void compute_us(long us) {
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1000000L + (now.tv_nsec - begin.tv_nsec) / 1000 < us);
+}
+
+// Rank 0 posts early and computes; the message comes while it computes (late for it), or after it has begun to wait.
+static void exchange(int round, int computes) {
+    MPI_Request request;
+    if (rank == 0) {
+        MPI_Irecv(buffer, LENGTH, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
+        MPI_Send(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+        if (computes) compute_us(300);
+    } else {
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (!computes) compute_us(200);
+        memset(buffer, round, LENGTH);
+        MPI_Isend(buffer, LENGTH, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request);
+        if (computes) compute_us(300);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (rank == 0)
+        for (int i = 0; i < LENGTH; i++) CHECK_EQ(buffer[i], (unsigned char)round);
+}
+
+// Exchanges messages until a counter of rank 0 is at least another one and not 0; as many on both ranks.
+static void until_reached(const char *name, const char *least, int computes) {
+    int reached = 0;
+    for (int round = 0; round < ROUNDS_MAX && !reached; round += WINDOW) {
+        for (int i = 0; i < WINDOW; i++) exchange(round + i, computes);
+        reached = counter(name) > 0 && counter(name) >= counter(least);
+        MPI_Bcast(&reached, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    CHECK(reached);
+}
+
+int main(int argc, char **argv) {
+    const char *policy = getenv("COHORT_PROGRESS");
+    start(&argc, &argv);
+    if (policy && strcmp(policy, "auto") == 0) {
+        until_reached("cohort_auto_turned_on", "cohort_auto_turned_on", 1);
+        until_reached("cohort_auto_helped", "cohort_auto_turned_on", 1);
+        until_reached("cohort_auto_turned_off", "cohort_auto_turned_on", 0);
+    } else {
+        for (int round = 0; round < 2 * WINDOW; round++) exchange(round, 1);
+        CHECK_EQ(counter("cohort_auto_turned_on"), 0ull);
+    }
+    return finish();
+}
