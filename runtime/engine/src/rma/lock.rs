@@ -16,8 +16,10 @@
 //!   other hold the lock together.
 //! * **Exclusive.** A3 grants a writer only if the state that it swaps has no holder, and a reader only
 //!   if it has no writer.
-//! * **Nothing is lost.** Q2, L1 and A1, A2 are sequentially consistent. If `advance` after Q2 stops at A1
-//!   because of a holder, that state precedes the holder's L1, so A2 after L1 sees the entry.
+//! * **Nothing is lost.** `advance` begins with a sequentially consistent fence, behind Q2 or L1. If it stops at A1 because of a
+//!   holder, it has not seen that holder's L1, so its fence comes before the holder's, and the holder's A2 sees the entry. If it stops
+//!   at A2 because the head's entry is not published, it likewise comes before that requester's `advance`, which
+//!   grants the head and then sees the entries behind it.
 //! * **Entries last long enough.** A requester has one ticket at a time that is not granted, so
 //!   at most as many as there are requesters lie between head and tail, which is what the queue has room for. An `advance`
 //!   that reads a later entry in its place sees another ticket, or its swap fails.
@@ -26,7 +28,7 @@
 
 use alloc::boxed::Box;
 use cohort_base::sync::CacheLine;
-use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The state: readers, whether there is a writer, and in the upper half the next ticket to grant.
 const WRITER: u64 = 1 << 31;
@@ -66,7 +68,8 @@ impl FairLock {
         let ticket = self.tail.fetch_add(1, Ordering::Relaxed);
         let kind = if exclusive { EXCLUSIVE } else { 0 };
         let entry = u64::from(ticket) << 32 | kind | u64::from(requester);
-        self.entry(ticket).swap(entry, Ordering::SeqCst);
+        // Release pairs with the Acquire of A2.
+        self.entry(ticket).store(entry, Ordering::Release);
         self.advance(granted);
         ticket
     }
@@ -80,18 +83,19 @@ impl FairLock {
     /// Gives the lock back, and grants what can be granted. By a holder, once.
     pub(crate) fn release(&self, exclusive: bool, granted: impl FnMut(u32)) {
         if exclusive {
-            self.state.fetch_and(!WRITER, Ordering::SeqCst);
+            self.state.fetch_and(!WRITER, Ordering::Release);
         } else {
-            self.state.fetch_sub(1, Ordering::SeqCst);
+            self.state.fetch_sub(1, Ordering::Release);
         }
         self.advance(granted);
     }
 
     fn advance(&self, mut granted: impl FnMut(u32)) {
+        fence(Ordering::SeqCst);
         loop {
-            let state = self.state.load(Ordering::SeqCst);
+            let state = self.state.load(Ordering::Acquire);
             let head = (state >> 32) as u32;
-            let entry = self.entry(head).load(Ordering::SeqCst);
+            let entry = self.entry(head).load(Ordering::Acquire);
             if (entry >> 32) as u32 != head {
                 return;
             }
@@ -104,7 +108,7 @@ impl FairLock {
             let next = u64::from(head.wrapping_add(1)) << 32 | holders;
             let swapped =
                 self.state
-                    .compare_exchange(state, next, Ordering::SeqCst, Ordering::Relaxed);
+                    .compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed);
             if swapped.is_ok() {
                 granted((entry & (EXCLUSIVE - 1)) as u32);
             }
