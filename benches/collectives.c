@@ -1,7 +1,8 @@
 // Collectives in one run: "table" prints the time of each blocking collective at four sizes,
-// "overlap sleep|work" how much of a nonblocking one hides behind computation of the same length.
+// "overlap sleep|work N" how much of a nonblocking one hides behind computation N times as long.
 #define _GNU_SOURCE
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <time.h>
 
 #define BATCHES 3
+#define REPEATS 301
 
 static const size_t sizes[] = {8, 4 << 10, 64 << 10, 1 << 20};
 static double *from, *to;
@@ -114,10 +116,78 @@ static void compute(double length, int by_sleep)
             value = value * 1.0000001 + 1e-9;
 }
 
-// Rank 0 works or sleeps, rank 1 sleeps; the last rank is idle.
-static void overlap(int by_sleep)
+static int in_order(const void *left, const void *right)
 {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+// A repeat at one member, by a clock that all processes share.
+typedef struct {
+    double began, started, computed, ended;
+} repeat_t;
+
+// What a member spent on the operation: to start it, and to wait for it since the last member began.
+static double exposed_at(const repeat_t *it, double last_began)
+{
+    double waits_from = it->computed > last_began ? it->computed : last_began;
+    double waited = it->ended > waits_from ? it->ended - waits_from : 0;
+    return it->started - it->began + waited;
+}
+
+// Median in microseconds, at member 0, of what one member spent: `who`, or the last to begin if that is -1.
+static double median_exposed(const repeat_t *mine, int who, MPI_Comm pair)
+{
+    static repeat_t all[2][REPEATS];
+    static double exposed[REPEATS];
+    MPI_Gather(mine, 4 * REPEATS, MPI_DOUBLE, all, 4 * REPEATS, MPI_DOUBLE, 0, pair);
+    for (int i = 0; i < REPEATS; i++) {
+        int last = all[1][i].began > all[0][i].began;
+        exposed[i] = exposed_at(&all[who < 0 ? last : who][i], all[last][i].began);
+    }
+    qsort(exposed, REPEATS, sizeof exposed[0], in_order);
+    return exposed[REPEATS / 2] * 1e6;
+}
+
+// One CPU for this process: the first one, or the last one for whoever waits. Else a kernel that packs
+// processes which often sleep on one CPU decides what is measured.
+static void bind_to_cpu(int last)
+{
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        return;
+    int cpus = CPU_COUNT(&all), seen = 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all) && seen++ == (last ? cpus - 1 : 0))
+            CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+// Starts an operation, computes for a while, waits.
+static repeat_t overlapped(int operation, size_t bytes, MPI_Comm pair, double length, int by_sleep)
+{
+    repeat_t result;
+    MPI_Barrier(pair);
+    result.began = seconds();
+    MPI_Request request = start(operation, bytes, pair);
+    result.started = result.computed = seconds();
+    if (length > 0) {
+        compute(length, by_sleep);
+        result.computed = seconds();
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    result.ended = seconds();
+    return result;
+}
+
+// "sleep": ranks 0 and 1 sleep, and rank 2 is idle, on a CPU of its own. "work": rank 0 works, on a CPU of
+// its own, and rank 1 waits.
+static void overlap(int by_sleep, double lengths)
+{
+    static repeat_t repeats[REPEATS];
     MPI_Comm pair;
+    bind_to_cpu(rank == ranks - 1);
     MPI_Comm_split(MPI_COMM_WORLD, rank < 2 ? 0 : MPI_UNDEFINED, rank, &pair);
     if (rank >= 2) {
         MPI_Recv(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -127,37 +197,22 @@ static void overlap(int by_sleep)
     const int operations[] = {ALLREDUCE, ALLTOALL, BCAST, ALLGATHER};
     for (int which = 0; which < 4; which++)
         for (int i = 2; i < 4; i++) {
-            int operation = operations[which], repeats = 200;
+            int operation = operations[which];
             size_t bytes = has_blocks(operation) ? sizes[i] / 2 : sizes[i];
-            double pure = 0, exposed = 0;
-            for (int repeat = -20; repeat < repeats; repeat++) {
-                MPI_Barrier(pair);
-                double before = seconds();
-                MPI_Request request = start(operation, bytes, pair);
-                MPI_Wait(&request, MPI_STATUS_IGNORE);
-                if (repeat >= 0)
-                    pure += (seconds() - before) / repeats;
-            }
+            for (int repeat = -20; repeat < REPEATS; repeat++)
+                repeats[repeat < 0 ? 0 : repeat] = overlapped(operation, bytes, pair, 0, by_sleep);
+            double pure = median_exposed(repeats, by_sleep ? -1 : 0, pair);
             MPI_Bcast(&pure, 1, MPI_DOUBLE, 0, pair);
-            for (int repeat = 0; repeat < repeats; repeat++) {
-                MPI_Barrier(pair);
-                double before = seconds();
-                MPI_Request request = start(operation, bytes, pair);
-                double begun = seconds();
-                compute(pure, by_sleep || rank == 1);
-                double ended = seconds();
-                MPI_Wait(&request, MPI_STATUS_IGNORE);
-                exposed += (seconds() - before - (ended - begun)) / repeats;
-            }
-            double slowest;
-            MPI_Allreduce(&exposed, &slowest, 1, MPI_DOUBLE, MPI_MAX, pair);
+            double length = by_sleep || rank == 0 ? pure * lengths * 1e-6 : 0;
+            for (int repeat = 0; repeat < REPEATS; repeat++)
+                repeats[repeat] = overlapped(operation, bytes, pair, length, by_sleep);
+            double exposed = median_exposed(repeats, by_sleep ? -1 : 0, pair);
             if (rank == 0) {
-                printf("i%s %zu KB pure %.3f\n", names[operation], sizes[i] >> 10, pure * 1e6);
-                printf("i%s %zu KB exposed %.3f\n", names[operation], sizes[i] >> 10,
-                       slowest * 1e6);
+                printf("i%s %zu KB pure %.3f\n", names[operation], sizes[i] >> 10, pure);
+                printf("i%s %zu KB exposed %.3f\n", names[operation], sizes[i] >> 10, exposed);
             }
         }
-    if (rank == 0)
+    if (rank == 0 && ranks > 2)
         MPI_Send(NULL, 0, MPI_INT, ranks - 1, 0, MPI_COMM_WORLD);
 }
 
@@ -171,8 +226,8 @@ int main(int argc, char **argv)
     to = aligned_alloc(4096, room);
     memset(from, 0, room);
     memset(to, 0, room);
-    if (argc > 2 && strcmp(argv[1], "overlap") == 0)
-        overlap(strcmp(argv[2], "sleep") == 0);
+    if (argc > 3 && strcmp(argv[1], "overlap") == 0)
+        overlap(strcmp(argv[2], "sleep") == 0, atof(argv[3]));
     else
         table();
     MPI_Finalize();

@@ -15,6 +15,7 @@ from common import HERE, run, table
 from peers import cell, peers
 
 RANKS = (2, 8, 16)
+OVERLAPS = ((3, "sleep", "1"), (2, "work", "1"), (2, "work", "2"))
 
 
 def sample(peer, ranks, mode, samples, given_up):
@@ -38,9 +39,10 @@ def best(samples, key):
     return min(medians) if medians else None
 
 
-def hidden(samples, kind, name):
+def hidden(samples, overlap, name):
     """Percent of the pure latency that computation hides, in the best setting."""
-    key = (3, "overlap", kind)
+    ranks, *kind = overlap
+    key = (ranks, "overlap", *kind)
     values = []
     for number, pure in samples.get((*key, f"{name} pure"), {}).items():
         exposed = samples.get((*key, f"{name} exposed"), {}).get(number)
@@ -65,13 +67,13 @@ def blocking_table(everyone, samples, ranks):
 
 def overlap_table(everyone, samples):
     rows = []
-    for kind in ("sleep", "work"):
+    for overlap in OVERLAPS:
         for operation in ("iallreduce", "ialltoall", "ibcast", "iallgather"):
             for size in ("64 KB", "1024 KB"):
                 name = f"{operation} {size}"
-                shares = [hidden(samples[peer.name], kind, name) for peer in everyone]
-                rows.append([f"{name}, {kind}", *shares])
-    print("\nShare of the pure latency that is hidden, one further rank idle.\n")
+                shares = [hidden(samples[peer.name], overlap, name) for peer in everyone]
+                rows.append([f"{name}, {overlap[1]} x{overlap[2]}", *shares])
+    print("\nShare of the pure latency that is hidden.\n")
     table(["", *(peer.name for peer in everyone)], rows)
 
 
@@ -87,7 +89,7 @@ def main():
         given_up = {peer.name: set() for peer in everyone}
         modes = [(ranks, ("table",)) for ranks in RANKS if options.only != "overlap"]
         if options.only != "table":
-            modes += [(3, ("overlap", kind)) for kind in ("sleep", "work")]
+            modes += [(ranks, ("overlap", *kind)) for ranks, *kind in OVERLAPS]
         for _ in range(options.rounds):
             for ranks, mode in modes:
                 for peer in everyone:

@@ -34,9 +34,16 @@ const SPIN_US: u64 = 100;
 /// The same when ranks outnumber CPUs, in ticks: a few turns.
 const CROWDED_TICKS: u64 = 1500;
 
-/// Times that a rank gives its CPU away before it parks, when ranks outnumber CPUs: those it waits for
+/// Times that a rank gives its CPU to somebody before it parks, when ranks outnumber CPUs: those it waits for
 /// are likely to be ready to run, and running them costs less than a sleep and a wake.
 const YIELDS: u32 = 3;
+
+/// A `sched_yield` that takes longer than this has let somebody run: a quick one takes half a microsecond.
+const YIELD_US: u64 = 2;
+
+/// How long a rank goes on giving way to nobody, when ranks outnumber CPUs: its CPU has nothing else to do then.
+/// Sleeping would cost whoever brings work for it more than that work is often worth.
+const ALONE_US: u64 = 200;
 
 /// Turns between two looks at the clock.
 const TURNS_PER_LOOK: u32 = 16;
@@ -157,9 +164,10 @@ fn take_turns<'rank>(
         } else if patience.is_over() || lifecycle::must_leave(rank) {
             drop(held);
             lifecycle::leave_if_told(rank);
-            if patience.yields() {
-                rustix::thread::sched_yield();
-            } else if park(rank, worker, &mut done, &mut watched) {
+            if patience.gives_way() {
+                continue;
+            }
+            if park(rank, worker, &mut done, &mut watched) {
                 patience.renew();
             }
             continue;
@@ -186,8 +194,9 @@ pub(crate) struct Patience {
     limit: Option<u64>,
     since: u64,
     turns: u32,
+    /// Times that somebody else ran when the rank gave way.
     yields: u32,
-    yields_max: u32,
+    may_yield: bool,
 }
 
 impl Patience {
@@ -204,11 +213,7 @@ impl Patience {
             since: 0,
             turns: 0,
             yields: 0,
-            yields_max: if node.settings().wait == WaitMode::Auto && node.is_crowded() {
-                YIELDS
-            } else {
-                0
-            },
+            may_yield: node.settings().wait == WaitMode::Auto && node.is_crowded(),
         }
     }
 
@@ -219,10 +224,22 @@ impl Patience {
         self.yields = 0;
     }
 
-    /// Before parking: whether to give the CPU away once more instead.
-    fn yields(&mut self) -> bool {
-        self.yields += 1;
-        self.yields <= self.yields_max
+    /// Instead of parking, gives the CPU away once more. `false`: it is time to park.
+    fn gives_way(&mut self) -> bool {
+        if !self.may_yield || self.yields == YIELDS {
+            return false;
+        }
+        let before = ticks();
+        if before.wrapping_sub(self.since) > ALONE_US * TICKS_PER_US {
+            return false;
+        }
+        rustix::thread::sched_yield();
+        if ticks().wrapping_sub(before) > YIELD_US * TICKS_PER_US {
+            self.yields += 1;
+        } else {
+            self.yields = 0;
+        }
+        true
     }
 
     /// Nothing moved in one more turn: is it time to park?
