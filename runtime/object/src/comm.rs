@@ -16,6 +16,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use cohort_abi::neutral;
 use cohort_base::Peer;
+use cohort_base::sync::atomic::AtomicU32;
 use cohort_engine::Rank;
 use cohort_engine::coll::exchange::Channel;
 use cohort_engine::coll::inter::Intergroup;
@@ -48,6 +49,8 @@ pub struct Comm {
     local_number: AtomicU32,
     shared: AtomicPtr<CommShared>,
     is_inter: bool,
+    /// Nonblocking and persistent collectives between the groups of an intercommunicator.
+    begun: AtomicU32,
     topology: Option<Arc<Topology>>,
     /// Cached attributes.
     pub attributes: Attributes,
@@ -76,6 +79,7 @@ impl Comm {
             local_number: AtomicU32::new(number),
             shared: AtomicPtr::new(core::ptr::from_ref(shared).cast_mut()),
             is_inter: false,
+            begun: AtomicU32::new(0),
             topology: None,
             attributes: Attributes::new(),
             errhandler: Mutex::new(errhandler),
@@ -226,6 +230,7 @@ impl Comm {
             local: self.collective(),
             channel: self.channel(),
             remote: self.peers.members(),
+            begun: &self.begun,
         })
     }
 

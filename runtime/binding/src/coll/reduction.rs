@@ -71,7 +71,10 @@ impl<A: Abi> Operands<A> {
     }
 
     /// Refuses in-place, which intercommunicators do not have.
-    fn out_of_place(&self, inter: &Intergroup<'_>) -> Outcome<()> {
+    ///
+    /// # Errors
+    /// `MPI_ERR_BUFFER`.
+    pub fn out_of_place(&self, inter: &Intergroup<'_>) -> Outcome<()> {
         match self.input {
             Some(_) => Ok(()),
             None => Err(inter::in_place_refused(inter)),

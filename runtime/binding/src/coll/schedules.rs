@@ -11,7 +11,8 @@ pub use moving::*;
 pub use neighbour::*;
 pub use reducing::*;
 
-use super::parts::{BlockList, Part, failure};
+use super::inter;
+use super::parts::{BlockList, Part, failure, root};
 use super::reduction::Operands;
 use crate::arguments::{Call, Comm, Outcome};
 use crate::request::{Operation, State, publish_persistent};
@@ -19,8 +20,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle, Kind, dynamic, neutral};
 use cohort_engine::RequestRef;
+use cohort_engine::coll::inter::Root;
 use cohort_engine::coll::{self, Scan};
 use cohort_object::topology::Neighbours;
+use core::ffi::c_int;
 use core::fmt;
 
 /// The arguments of one collective operation at one member. In place is `None`.
@@ -71,14 +74,36 @@ enum Arguments<A: Abi> {
     },
 }
 
-/// Refuses communicators that have the blocking forms only.
-fn has_schedules<A: Abi>(call: &Call<'_, A>, comm: &Comm) -> Outcome<()> {
-    if !comm.is_inter() {
-        return Ok(());
+/// What a member is in an operation with a root.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// The root, which in one group also does what the others do.
+    Root,
+    /// One that sends to the root or receives from it.
+    Other,
+    /// Another member of the root's group, of an intercommunicator: it takes no part.
+    Beside,
+}
+
+impl Role {
+    /// The root argument as the engine wants it, and what the caller is.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ROOT`.
+    fn check<A: Abi>(comm: &Comm, at: c_int) -> Outcome<(u32, Self)> {
+        let Some(inter) = comm.inter() else {
+            let root = root::<A>(&comm.collective(), at)?;
+            let is_root = comm.me() == root;
+            return Ok((root, if is_root { Self::Root } else { Self::Other }));
+        };
+        let root = inter::root::<A>(&inter, at)?;
+        let role = match root {
+            Root::Here => Self::Root,
+            Root::Beside => Self::Beside,
+            Root::Remote(_) => Self::Other,
+        };
+        Ok((inter.place_of(root), role))
     }
-    let class = neutral::ERR_UNSUPPORTED_OPERATION;
-    let what = "collectives of an intercommunicator are blocking ones only";
-    Err(call.blame(class, format_args!("{what}")))
 }
 
 /// Arguments whose ABI does not matter any more.
@@ -159,6 +184,13 @@ impl<A: Abi> Describe for Arguments<A> {
 }
 
 impl<A: Abi> Arguments<A> {
+    /// Those of a member of the root's group, of an intercommunicator: it takes no part.
+    const BESIDE: Self = Self::Gather {
+        send: None,
+        receive: None,
+        root: u32::MAX,
+    };
+
     /// Starts the operation and gives the program a handle of it.
     ///
     /// # Safety
@@ -173,10 +205,14 @@ impl<A: Abi> Arguments<A> {
         handle: A::Comm,
         target: *mut A::Request,
     ) -> Outcome<()> {
-        has_schedules(call, comm)?;
         let arguments: Box<dyn Describe> = Box::new(self);
         // SAFETY: the arguments live in the request's state until the operation is complete.
-        let started = unsafe { coll::start(&comm.collective(), &arguments.call()) };
+        let started = unsafe {
+            match comm.inter() {
+                Some(inter) => coll::start_between(&inter, &arguments.call()),
+                None => coll::start(&comm.collective(), &arguments.call()),
+            }
+        };
         let operation = Operation {
             request: started.map_err(failure)?,
             comm: handle.neutral(),
@@ -204,9 +240,12 @@ impl<A: Abi> Arguments<A> {
         handle: A::Comm,
         target: *mut A::Request,
     ) -> Outcome<()> {
-        has_schedules(call, comm)?;
+        let operation = match comm.inter() {
+            Some(inter) => coll::Repeated::open_between(&inter),
+            None => coll::Repeated::open(&comm.collective()).map_err(failure)?,
+        };
         let repeated = Repeated {
-            operation: coll::Repeated::open(&comm.collective()).map_err(failure)?,
+            operation,
             arguments: Box::new(self),
         };
         // SAFETY: the caller's contract.

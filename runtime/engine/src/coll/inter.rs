@@ -1,7 +1,8 @@
 //! Collectives of intercommunicators that need steps within a group: the first member of
 //! each group, its *leader*, speaks with the other group, and the group's own collectives do
 //! the rest. Those that only move blocks between members of different groups (gather,
-//! scatter, allgather, all-to-all) are one [`Channel::exchange`].
+//! scatter, allgather, all-to-all) are one [`Channel::exchange`]. These are the blocking forms; the others are
+//! scripts of `wide/between.rs`.
 
 use super::exchange::{Channel, Elements, Incoming, Outgoing};
 use super::fold::{Folder, Scratch};
@@ -10,6 +11,8 @@ use crate::EngineError;
 use crate::datatype::{TypeRef, predefined};
 use alloc::vec::Vec;
 use cohort_base::Peer;
+use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use core::ops::Range;
 
 /// Tag of messages between the groups.
 pub const TAG: i32 = -1;
@@ -26,7 +29,12 @@ pub struct Intergroup<'a> {
     pub channel: Channel<'a>,
     /// The other group.
     pub remote: &'a [Peer],
+    /// Nonblocking and persistent operations that the caller has begun.
+    pub begun: &'a AtomicU32,
 }
+
+/// No member: the root of those beside it.
+const NOBODY: u32 = u32::MAX;
 
 /// Whose data a rooted collective moves (MPI 6.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +67,35 @@ impl Intergroup<'_> {
             tag: TAG,
             data,
         }
+    }
+
+    /// The places of the own group's members and of the other's among those of both: first comes
+    /// the group whose first member does in `MPI_COMM_WORLD`.
+    pub(super) fn places(&self) -> (Range<usize>, Range<usize>) {
+        let (ours, theirs) = (self.local.world.len(), self.remote.len());
+        let node = self.local.rank.node();
+        let we_come_first = node.world_rank(self.local.world[0]) < node.world_rank(self.remote[0]);
+        match we_come_first {
+            true => (0..ours, ours..ours + theirs),
+            false => (theirs..theirs + ours, 0..theirs),
+        }
+    }
+
+    /// A root as a nonblocking or persistent [`Call`](super::Call) names it: its place among the members of both groups.
+    #[must_use]
+    pub fn place_of(&self, root: Root) -> u32 {
+        let (ours, theirs) = self.places();
+        match root {
+            Root::Here => ours.start as u32 + self.local.me,
+            Root::Beside => NOBODY,
+            Root::Remote(root) => theirs.start as u32 + root,
+        }
+    }
+
+    /// The number of the caller's next nonblocking or persistent operation, the same at all members.
+    pub(super) fn begin(&self) -> u32 {
+        // Relaxed: one thread of the member at a time is here, as MPI demands.
+        self.begun.fetch_add(1, Ordering::Relaxed)
     }
 
     fn leads(&self) -> bool {

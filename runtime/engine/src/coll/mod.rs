@@ -64,7 +64,7 @@ pub use fold::Reduction;
 pub use gather::{gather, scatter};
 pub use reduce::{allreduce, reduce, reduce_scatter};
 pub use scan::{Scan, scan};
-pub use schedule::{Repeated, start};
+pub use schedule::{Repeated, start, start_between};
 pub use shared::CommShared;
 
 use crate::rank::Rank;

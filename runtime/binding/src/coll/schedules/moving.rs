@@ -1,25 +1,28 @@
 //! Barrier, and the collectives that move data as it is, nonblocking and persistent (MPI-4.1 sections
 //! 6.12 and 6.13).
 
-use super::super::parts::{BlockList, Part, Typed, Varying, in_place, root};
-use super::Arguments;
+use super::super::inter;
+use super::super::parts::{BlockList, Part, Typed, Varying, in_place};
+use super::{Arguments, Role};
 use crate::arguments::{Call, Comm, Outcome, on_comm};
 use cohort_abi::{Abi, Count};
 use core::ffi::{c_int, c_void};
 
-/// What `check` makes of a buffer argument; `None` for `MPI_IN_PLACE`.
+/// What `check` makes of a buffer argument; `None` for `MPI_IN_PLACE`, which intercommunicators do not have.
 #[inline]
 fn unless_in_place<A: Abi, T>(
+    comm: &Comm,
     buffer: *const c_void,
     check: impl FnOnce() -> Outcome<T>,
 ) -> Outcome<Option<T>> {
-    match in_place::<A>(buffer) {
-        true => Ok(None),
-        false => check().map(Some),
+    match (in_place::<A>(buffer), comm.inter()) {
+        (false, _) => check().map(Some),
+        (true, None) => Ok(None),
+        (true, Some(inter)) => Err(inter::in_place_refused(&inter)),
     }
 }
 
-/// The arguments of a gather: the root alone receives, and may do so in place.
+/// The arguments of a gather: the root alone receives, and in one group may do so in place.
 fn gathering<A: Abi>(
     comm: &Comm,
     at: c_int,
@@ -27,19 +30,20 @@ fn gathering<A: Abi>(
     send: impl FnOnce() -> Outcome<Part>,
     receive: impl FnOnce() -> Outcome<BlockList>,
 ) -> Outcome<Arguments<A>> {
-    let root = root::<A>(&comm.collective(), at)?;
-    let is_root = comm.me() == root;
+    let (root, role) = Role::check::<A>(comm, at)?;
     Ok(Arguments::Gather {
-        send: match is_root {
-            true => unless_in_place::<A, _>(send_buffer, send)?,
-            false => Some(send()?),
+        send: match role {
+            Role::Root if comm.is_inter() => None,
+            Role::Root => unless_in_place::<A, _>(comm, send_buffer, send)?,
+            Role::Other => Some(send()?),
+            Role::Beside => return Ok(Arguments::BESIDE),
         },
-        receive: is_root.then(receive).transpose()?,
+        receive: (role == Role::Root).then(receive).transpose()?,
         root,
     })
 }
 
-/// The arguments of a scatter: the root alone sends, and may receive in place.
+/// The arguments of a scatter: the root alone sends, and in one group may receive in place.
 fn scattering<A: Abi>(
     comm: &Comm,
     at: c_int,
@@ -47,14 +51,15 @@ fn scattering<A: Abi>(
     send: impl FnOnce() -> Outcome<BlockList>,
     receive: impl FnOnce() -> Outcome<Part>,
 ) -> Outcome<Arguments<A>> {
-    let root = root::<A>(&comm.collective(), at)?;
-    let is_root = comm.me() == root;
+    let (root, role) = Role::check::<A>(comm, at)?;
     Ok(Arguments::Scatter {
-        receive: match is_root {
-            true => unless_in_place::<A, _>(buffer, receive)?,
-            false => Some(receive()?),
+        receive: match role {
+            Role::Root if comm.is_inter() => None,
+            Role::Root => unless_in_place::<A, _>(comm, buffer, receive)?,
+            Role::Other => Some(receive()?),
+            Role::Beside => return Ok(Arguments::BESIDE),
         },
-        send: is_root.then(send).transpose()?,
+        send: (role == Role::Root).then(send).transpose()?,
         root,
     })
 }
@@ -69,7 +74,7 @@ fn equal<A: Abi, C: Count>(
     Part::check(call, buffer, elements, datatype).map(BlockList::Equal)
 }
 
-/// Blocks of any length, one for each member.
+/// Blocks of any length, one for each member, or each of the other group.
 ///
 /// # Safety
 /// The arrays have an entry for each member.
@@ -81,13 +86,13 @@ unsafe fn varying<A: Abi, C: Count>(
     displacements: *const C::Displacement,
     datatype: A::Datatype,
 ) -> Outcome<BlockList> {
-    let members = comm.size() as usize;
+    let members = comm.peers().size() as usize;
     // SAFETY: the caller's contract.
     unsafe { Varying::check::<A, C>(call, buffer, counts, displacements, datatype, members) }
         .map(BlockList::Varying)
 }
 
-/// Blocks of any length and type, one for each member.
+/// Blocks of any length and type, one for each member, or each of the other group.
 ///
 /// # Safety
 /// The arrays have an entry for each member.
@@ -99,7 +104,7 @@ unsafe fn typed<A: Abi, C: Count>(
     displacements: *const C::Displacement,
     datatypes: *const A::Datatype,
 ) -> Outcome<BlockList> {
-    let members = comm.size() as usize;
+    let members = comm.peers().size() as usize;
     // SAFETY: the caller's contract.
     unsafe { Typed::check::<A, C>(call, buffer, counts, displacements, datatypes, members) }
         .map(BlockList::Typed)
@@ -114,7 +119,10 @@ forms! {
     "MPI_Ibcast" "MPI_Bcast_init"
     ibcast bcast_init
     <C>(buffer: *mut c_void, elements: C, datatype: A::Datatype, from: c_int)
-    = |call, comm| root::<A>(&comm.collective(), from).and_then(|root| {
+    = |call, comm| Role::check::<A>(comm, from).and_then(|(root, role)| {
+        if role == Role::Beside {
+            return Ok(Arguments::BESIDE);
+        }
         let buffer = Part::check(call, buffer, elements, datatype)?;
         Ok(Arguments::Bcast { buffer, root })
     });
@@ -207,7 +215,7 @@ forms! {
         elements: C,
         datatype: A::Datatype,
     )
-    = |call, _comm| unless_in_place::<A, _>(send_buffer, || {
+    = |call, comm| unless_in_place::<A, _>(comm, send_buffer, || {
         Part::check(call, send_buffer, send_elements, send_type)
     })
     .and_then(|send| {
@@ -226,7 +234,7 @@ forms! {
         displacements: *const C::Displacement,
         datatype: A::Datatype,
     )
-    = |call, comm| unless_in_place::<A, _>(send_buffer, || {
+    = |call, comm| unless_in_place::<A, _>(comm, send_buffer, || {
         Part::check(call, send_buffer, send_elements, send_type)
     })
     .and_then(|send| {
@@ -244,7 +252,7 @@ forms! {
         elements: C,
         datatype: A::Datatype,
     )
-    = |call, _comm| unless_in_place::<A, _>(send_buffer, || {
+    = |call, comm| unless_in_place::<A, _>(comm, send_buffer, || {
         equal(call, send_buffer, send_elements, send_type)
     })
     .and_then(|send| {
@@ -264,7 +272,7 @@ forms! {
         displacements: *const C::Displacement,
         datatype: A::Datatype,
     )
-    = |call, comm| unless_in_place::<A, _>(send_buffer, || {
+    = |call, comm| unless_in_place::<A, _>(comm, send_buffer, || {
         varying(call, comm, send_buffer, send_counts, send_displacements, send_type)
     })
     .and_then(|send| {
@@ -284,7 +292,7 @@ forms! {
         displacements: *const C::Displacement,
         datatypes: *const A::Datatype,
     )
-    = |call, comm| unless_in_place::<A, _>(send_buffer, || {
+    = |call, comm| unless_in_place::<A, _>(comm, send_buffer, || {
         typed(call, comm, send_buffer, send_counts, send_displacements, send_types)
     })
     .and_then(|send| {

@@ -1,13 +1,38 @@
 //! Collectives that reduce, nonblocking and persistent (MPI-4.1 sections 6.12 and 6.13).
 
-use super::super::parts::root;
-use super::super::reduction::{Operands, Role};
-use super::Arguments;
-use crate::arguments::{Outcome, counts, on_comm};
+use super::super::reduction::{Operands, Role as Buffers};
+use super::{Arguments, Role};
+use crate::arguments::{Call, Comm, Outcome, counts, on_comm};
+use crate::intercomm::only_intra;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::coll::Scan;
 use core::ffi::{c_int, c_void};
+
+/// Operands of which every member has one, and gets a result; between groups never in place.
+fn both<A: Abi>(
+    call: &Call<'_, A>,
+    comm: &Comm,
+    send_buffer: *const c_void,
+    buffer: *mut c_void,
+    count: i64,
+    datatype: A::Datatype,
+    op: A::Op,
+) -> Outcome<Operands<A>> {
+    let operands = Operands::check(
+        call,
+        send_buffer,
+        buffer,
+        count,
+        datatype,
+        op,
+        Buffers::Both,
+    )?;
+    match comm.inter() {
+        Some(inter) => operands.out_of_place(&inter).map(|()| operands),
+        None => Ok(operands),
+    }
+}
 
 /// The shares of a reduce-scatter, and the elements of all of them.
 fn scattered<A: Abi>(
@@ -34,10 +59,12 @@ forms! {
         op: A::Op,
         at: c_int,
     )
-    = |call, comm| root::<A>(&comm.collective(), at).and_then(|root| {
-        let role = match comm.me() == root {
-            true => Role::Both,
-            false => Role::Contributor,
+    = |call, comm| Role::check::<A>(comm, at).and_then(|(root, role)| {
+        let role = match role {
+            Role::Root if comm.is_inter() => Buffers::Receiver,
+            Role::Root => Buffers::Both,
+            Role::Other => Buffers::Contributor,
+            Role::Beside => return Ok(Arguments::BESIDE),
         };
         let count = call.count(elements)?;
         let operands = Operands::check(call, send_buffer, buffer, count, datatype, op, role)?;
@@ -53,9 +80,9 @@ forms! {
         datatype: A::Datatype,
         op: A::Op,
     )
-    = |call, _comm| call.count(elements).and_then(|count| {
-        Operands::check(call, send_buffer, buffer, count, datatype, op, Role::Both)
-            .map(Arguments::Allreduce)
+    = |call, comm| call.count(elements).and_then(|count| {
+        let operands = both(call, comm, send_buffer, buffer, count, datatype, op)?;
+        Ok(Arguments::Allreduce(operands))
     });
 
     "MPI_Iscan" "MPI_Scan_init"
@@ -67,9 +94,9 @@ forms! {
         datatype: A::Datatype,
         op: A::Op,
     )
-    = |call, _comm| call.count(elements).and_then(|count| {
-        let operands =
-            Operands::check(call, send_buffer, buffer, count, datatype, op, Role::Both)?;
+    = |call, comm| only_intra(comm).and_then(|()| {
+        let count = call.count(elements)?;
+        let operands = both(call, comm, send_buffer, buffer, count, datatype, op)?;
         Ok(Arguments::Scan { operands, kind: Scan::Inclusive })
     });
 
@@ -82,9 +109,9 @@ forms! {
         datatype: A::Datatype,
         op: A::Op,
     )
-    = |call, _comm| call.count(elements).and_then(|count| {
-        let operands =
-            Operands::check(call, send_buffer, buffer, count, datatype, op, Role::Both)?;
+    = |call, comm| only_intra(comm).and_then(|()| {
+        let count = call.count(elements)?;
+        let operands = both(call, comm, send_buffer, buffer, count, datatype, op)?;
         Ok(Arguments::Scan { operands, kind: Scan::Exclusive })
     });
 
@@ -99,7 +126,7 @@ forms! {
     )
     = |call, comm| counts(lengths, comm.size() as usize).and_then(|lengths| {
         scattered(lengths, |total| {
-            Operands::check(call, send_buffer, buffer, total, datatype, op, Role::Both)
+            both(call, comm, send_buffer, buffer, total, datatype, op)
         })
     });
 
@@ -114,7 +141,7 @@ forms! {
     )
     = |call, comm| call.count(elements).and_then(|count| {
         scattered(alloc::vec![count; comm.size() as usize], |total| {
-            Operands::check(call, send_buffer, buffer, total, datatype, op, Role::Both)
+            both(call, comm, send_buffer, buffer, total, datatype, op)
         })
     });
 }

@@ -23,6 +23,7 @@ mod copies;
 mod plan;
 mod step;
 
+use super::inter::Intergroup;
 use super::wide::Station;
 use super::{Call, Group};
 use crate::EngineError;
@@ -99,6 +100,21 @@ pub unsafe fn start(group: &Group<'_>, call: &Call<'_>) -> Result<RequestRef, En
     unsafe { post(group.rank.node().rank(group.rank.id()), &place, call) }
 }
 
+/// [`start`] on an intercommunicator. Roots of `call` are [`Intergroup::place_of`].
+///
+/// # Safety
+/// As for [`start`].
+///
+/// # Errors
+/// As [`start`].
+pub unsafe fn start_between(
+    inter: &Intergroup<'_>,
+    call: &Call<'_>,
+) -> Result<RequestRef, EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe { Station::between(inter).start(call) }
+}
+
 /// A persistent collective: all its starts meet in a chain of their own, so that members may
 /// start several such operations in any order.
 #[derive(Debug)]
@@ -107,7 +123,8 @@ pub struct Repeated(Form);
 #[derive(Debug)]
 enum Form {
     WithinNode(Chain),
-    AcrossNodes(Station),
+    /// Among nodes, or between the groups of an intercommunicator.
+    Scripts(Station),
 }
 
 impl Repeated {
@@ -118,9 +135,15 @@ impl Repeated {
     /// No memory.
     pub fn open(group: &Group<'_>) -> Result<Self, EngineError> {
         Ok(Self(match group.shared.spread() {
-            Some(spread) => Form::AcrossNodes(Station::next(group, spread)),
+            Some(spread) => Form::Scripts(Station::next(group, spread)),
             None => Form::WithinNode(Chain::open(group)?),
         }))
+    }
+
+    /// [`Repeated::open`] on an intercommunicator, whose calls are as [`start_between`] takes them.
+    #[must_use]
+    pub fn open_between(inter: &Intergroup<'_>) -> Self {
+        Self(Form::Scripts(Station::between(inter)))
     }
 
     /// Starts the operation once.
@@ -135,7 +158,7 @@ impl Repeated {
         unsafe {
             match &self.0 {
                 Form::WithinNode(chain) => chain.start(call),
-                Form::AcrossNodes(station) => station.start(call),
+                Form::Scripts(station) => station.start(call),
             }
         }
     }

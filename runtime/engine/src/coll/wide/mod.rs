@@ -9,8 +9,10 @@
 //! | `script` | stages and who runs them |
 //! | `moving`, `reducing` | scripts in which members speak for themselves |
 //! | `running` | nonblocking and persistent forms: scripts that their owner goes on with in its other calls |
+//! | `between` | the same for intercommunicators |
 //! | `leaders` | one member of each node speaks for all of them |
 
+mod between;
 mod leaders;
 mod moving;
 mod reducing;

@@ -6,6 +6,7 @@
 //! messages themselves move as all others do, also by thieves.
 
 use super::Spread;
+use super::between::{self, Sides};
 use super::moving::{collect, deal_out, meet, pass_on, tell_each, tell_everyone};
 use super::reducing::{allreduce, fold_and_deal_out, prefixes, reduce};
 use super::script::{LANES, Script, Step, byte};
@@ -73,7 +74,9 @@ pub(in crate::coll) struct Station {
     pub(super) context: u32,
     pub(super) me: u32,
     pub(super) members: Vec<Peer>,
-    number: u32,
+    pub(super) number: u32,
+    /// The two groups, of an intercommunicator.
+    pub(super) sides: Option<Sides>,
 }
 
 impl Station {
@@ -85,6 +88,7 @@ impl Station {
             me: group.me,
             members: group.world.to_vec(),
             number: spread.begin(group),
+            sides: None,
         }
     }
 
@@ -105,8 +109,11 @@ impl Station {
         };
         let tag = FIRST_TAG - (self.number % NUMBERS * LANES) as i32;
         let mut script = Script::lasting(self, folder, tag);
-        // SAFETY: the caller's promise.
-        unsafe { write(&mut script, &call, folder)? };
+        match &self.sides {
+            Some(sides) => between::write(&mut script, &call, sides, folder)?,
+            // SAFETY: the caller's promise.
+            None => unsafe { write(&mut script, &call, folder)? },
+        }
         let mut claim = self.rank.enter();
         let request =
             Request::make(&mut claim, None, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
