@@ -21,7 +21,7 @@ use cohort_engine::Rank;
 use cohort_engine::coll::exchange::Channel;
 use cohort_engine::coll::inter::Intergroup;
 use cohort_engine::coll::{self, CommShared};
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 use spin::Mutex;
 
 mod create;
