@@ -10,7 +10,7 @@ use crate::matching::{Posted, Unexpected};
 use crate::net::{Link, NetState};
 use crate::offload;
 use crate::outbox::Outbox;
-use crate::partitioned::{IN_AWAITING, Receiver};
+use crate::partitioned::{AwayReceiver, IN_AWAITING, IN_AWAY, Receiver};
 use crate::protocol::job::{IN_JOBS, Job};
 use crate::rank::Rank;
 use crate::request::{IN_OWNED, Request};
@@ -44,6 +44,8 @@ pub(crate) struct State {
     pub(crate) released: List<Request, IN_OWNED>,
     /// Started partitioned receives whose senders are not known.
     pub(crate) awaiting: List<Receiver, IN_AWAITING>,
+    /// The same for senders on other nodes.
+    pub(crate) away: List<AwayReceiver, IN_AWAY>,
     /// The first receiver with messages that wait for room, plus one; 0 if there is none.
     pub(crate) receivers_waited_for: u32,
     /// Where the next poll of all rings begins.
@@ -71,6 +73,7 @@ impl State {
             waiting_windows: List::EMPTY,
             released: List::EMPTY,
             awaiting: List::EMPTY,
+            away: List::EMPTY,
             receivers_waited_for: 0,
             first_ring: 0,
             net: NetState::new(links),

@@ -34,6 +34,11 @@ use cohort_steal::TaskKind;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::{NonNull, null_mut};
 
+mod away;
+
+pub use away::{AwayReceive, AwaySend, NotReady};
+pub(crate) use away::{AwayReceiver, IN_AWAY, go_on};
+
 pub use crate::rounds::AlreadyReady;
 
 /// Set in the context of the messages that introduce a sender to its receiver.
@@ -41,6 +46,10 @@ const PARTITIONED: u32 = 1 << 31;
 
 /// `MPI_BYTE` of the MPI-5 ABI.
 const MPI_BYTE: u32 = 0x247;
+
+fn byte() -> TypeRef {
+    predefined(MPI_BYTE).expect("a predefined handle")
+}
 
 /// One side's data: `partitions` times `count` elements of a datatype.
 #[derive(Clone, Debug)]
@@ -445,7 +454,7 @@ impl PartitionedReceive {
             panic!("partitioned receives have one sender");
         };
         require_local(claim, sender)?;
-        let byte = predefined(MPI_BYTE).expect("a predefined handle");
+        let byte = byte();
         let length = size_of::<*mut Channel>() as u64;
         let block = claim.alloc_aligned(size_of::<Receiver>(), align_of::<Receiver>());
         let receiver = block.ok_or(EngineError::OutOfMemory)?.cast::<Receiver>();
@@ -514,7 +523,8 @@ impl PartitionedReceive {
         let (receiver, round) = (self.receiver(), self.round());
         assert!(partition < receiver.data.partitions, "no such partition");
         receiver.channel().is_some_and(|channel| {
-            overlapping(channel, &receiver.data, partition)
+            let sender = (channel.source.partitions, channel.source.bytes());
+            overlapping(sender, &receiver.data, partition)
                 .all(|part| channel.rounds.has_arrived(channel.state(part), round))
         })
     }
@@ -558,14 +568,17 @@ impl PartitionedReceive {
 }
 
 /// The sender's partitions that share data with partition `partition` of the receiver; if there
-/// is no data, those at the same place.
-fn overlapping(channel: &Channel, receiver: &Partitions, partition: u32) -> core::ops::Range<u32> {
-    let sender = &channel.source;
-    let (theirs, ours) = match (sender.bytes(), receiver.bytes()) {
-        (0, _) | (_, 0) => (u64::from(receiver.partitions), u64::from(sender.partitions)),
+/// is no data, those at the same place. `sender` has this many partitions, each of this many bytes.
+fn overlapping(
+    (partitions, bytes): (u32, u64),
+    receiver: &Partitions,
+    partition: u32,
+) -> core::ops::Range<u32> {
+    let (theirs, ours) = match (bytes, receiver.bytes()) {
+        (0, _) | (_, 0) => (u64::from(receiver.partitions), u64::from(partitions)),
         bytes => bytes,
     };
-    let (partition, last) = (u64::from(partition), u64::from(sender.partitions));
+    let (partition, last) = (u64::from(partition), u64::from(partitions));
     let start = (partition * ours / theirs).min(last);
     let end = ((partition + 1) * ours).div_ceil(theirs).min(last);
     start as u32..end as u32

@@ -111,6 +111,9 @@ fn turn_of(claim: &mut Claim<'_>, waits: bool) -> Turn {
     let mut turn = turn_within_node(claim);
     turn.moved |= net.moved;
     turn.bytes += net.bytes;
+    if !claim.state().away.first().is_null() {
+        turn.moved |= partitioned::go_on(claim);
+    }
     turn
 }
 

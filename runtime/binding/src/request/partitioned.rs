@@ -7,9 +7,11 @@ use crate::p2p::{FROM_NOBODY, Incoming, Outgoing};
 use crate::status::neutral_status;
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Handle, Kind, Status, dynamic, neutral};
-use cohort_engine::partitioned::{PartitionedReceive, PartitionedSend, Partitions};
+use cohort_engine::partitioned::{
+    AwayReceive, AwaySend, NotReady, PartitionedReceive, PartitionedSend, Partitions,
+};
 use cohort_engine::wait::progress;
-use cohort_engine::{Claim, Rank, Tag};
+use cohort_engine::{Claim, Rank, Source, Tag};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,6 +20,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 enum Side {
     Send(PartitionedSend),
     Receive(PartitionedReceive),
+    /// The other side is on another node.
+    SendAway(AwaySend),
+    ReceiveAway(AwayReceive),
     /// The other side is `MPI_PROC_NULL`; the number of partitions, and the status.
     Nobody(u32, Status),
 }
@@ -43,6 +48,8 @@ impl Partitioned {
             || match &self.side {
                 Side::Send(send) => send.is_complete(),
                 Side::Receive(receive) => receive.is_complete(),
+                Side::SendAway(send) => send.is_complete(),
+                Side::ReceiveAway(receive) => receive.is_complete(),
                 Side::Nobody(..) => true,
             }
     }
@@ -51,8 +58,9 @@ impl Partitioned {
     pub fn status(&self) -> Status {
         match &self.side {
             _ if !self.is_active() => Status::EMPTY,
-            Side::Send(_) => Status::EMPTY,
+            Side::Send(_) | Side::SendAway(_) => Status::EMPTY,
             Side::Receive(receive) => neutral_status(&receive.status()),
+            Side::ReceiveAway(receive) => neutral_status(&receive.status()),
             Side::Nobody(_, status) => *status,
         }
     }
@@ -68,6 +76,8 @@ impl Partitioned {
         match &self.side {
             Side::Send(send) => send.start(),
             Side::Receive(receive) => receive.start(),
+            Side::SendAway(send) => send.start(),
+            Side::ReceiveAway(receive) => receive.start(),
             Side::Nobody(..) => {}
         }
         Ok(())
@@ -80,8 +90,11 @@ impl Partitioned {
 
     /// Lets go of the engine's part.
     pub fn release(self, claim: &mut Claim<'_>) {
-        if let Side::Receive(receive) = self.side {
-            receive.release(claim);
+        match self.side {
+            Side::Send(_) | Side::Nobody(..) => {}
+            Side::Receive(receive) => receive.release(claim),
+            Side::SendAway(send) => send.release(claim),
+            Side::ReceiveAway(receive) => receive.release(claim),
         }
     }
 
@@ -89,6 +102,8 @@ impl Partitioned {
         match &self.side {
             Side::Send(send) => send.partitions(),
             Side::Receive(receive) => receive.partitions(),
+            Side::SendAway(send) => send.partitions(),
+            Side::ReceiveAway(receive) => receive.partitions(),
             Side::Nobody(partitions, _) => *partitions,
         }
     }
@@ -108,18 +123,25 @@ impl Partitioned {
     /// Marks partitions `low` to `high` ready.
     fn ready<A: Abi>(&self, call: &Call<'_, A>, low: c_int, high: c_int) -> Outcome<()> {
         let (low, high) = (self.partition(call, low)?, self.partition(call, high)?);
-        let send = match &self.side {
-            Side::Receive(_) => return Err(neutral::ERR_REQUEST),
-            _ if !self.is_active() => {
-                return Err(call.blame(neutral::ERR_REQUEST, format_args!("it is not started")));
-            }
-            Side::Nobody(..) => return Ok(()),
-            Side::Send(send) => send,
-        };
+        let is_receive = matches!(self.side, Side::Receive(_) | Side::ReceiveAway(_));
+        if is_receive {
+            return Err(neutral::ERR_REQUEST);
+        }
+        if !self.is_active() {
+            return Err(call.blame(neutral::ERR_REQUEST, format_args!("it is not started")));
+        }
         for partition in low..=high {
-            send.ready(partition).map_err(|_| {
-                let what = format_args!("partition {partition} is ready already");
-                call.blame(neutral::ERR_ARG, what)
+            let marked = match &self.side {
+                Side::Send(send) => send.ready(partition).map_err(|_| NotReady::Already),
+                Side::SendAway(send) => send.ready(partition),
+                Side::Receive(_) | Side::ReceiveAway(_) | Side::Nobody(..) => Ok(()),
+            };
+            marked.map_err(|reason| match reason {
+                NotReady::OutOfMemory => neutral::ERR_NO_MEM,
+                NotReady::Already => {
+                    let what = format_args!("partition {partition} is ready already");
+                    call.blame(neutral::ERR_ARG, what)
+                }
             })?;
         }
         Ok(())
@@ -128,7 +150,13 @@ impl Partitioned {
     /// Whether a partition has arrived; in an inactive operation every one has.
     fn has_arrived(&self, rank: &Rank, partition: u32) -> Outcome<bool> {
         match &self.side {
-            Side::Send(_) => Err(neutral::ERR_REQUEST),
+            Side::Send(_) | Side::SendAway(_) => Err(neutral::ERR_REQUEST),
+            Side::ReceiveAway(receive) if self.is_active() => {
+                if !receive.has_arrived(partition) {
+                    progress(rank);
+                }
+                Ok(receive.has_arrived(partition))
+            }
             Side::Receive(receive) if self.is_active() => {
                 if !receive.has_arrived(partition) {
                     progress(rank);
@@ -214,6 +242,9 @@ pub unsafe extern "C" fn psend_init<A: Abi>(
             let claim = &mut call.rank().enter();
             let side = match message.to {
                 None => Side::Nobody(data.partitions, Status::EMPTY),
+                Some(to) if call.rank().node().local(to).is_none() => Side::SendAway(
+                    AwaySend::new(claim, data, to, message.envelope).map_err(engine_error)?,
+                ),
                 Some(to) => Side::Send(
                     PartitionedSend::new(claim, data, to, message.envelope)
                         .map_err(engine_error)?,
@@ -259,9 +290,17 @@ pub unsafe extern "C" fn precv_init<A: Abi>(
             let claim = &mut call.rank().enter();
             let side = match message.from {
                 None => Side::Nobody(data.partitions, neutral_status(&FROM_NOBODY)),
-                Some(cohort_engine::Source::Any) => {
+                Some(Source::Any) => {
                     let what = format_args!("it is MPI_ANY_SOURCE");
                     return Err(call.blame(neutral::ERR_RANK, what));
+                }
+                Some(from @ Source::Rank { peer, .. })
+                    if call.rank().node().local(peer).is_none() =>
+                {
+                    Side::ReceiveAway(
+                        AwayReceive::new(claim, data, from, message.context, tag)
+                            .map_err(engine_error)?,
+                    )
                 }
                 Some(from) => Side::Receive(
                     PartitionedReceive::new(claim, data, from, message.context, tag)

@@ -103,6 +103,8 @@ pub(crate) struct NetState {
     /// Whether the rank has said goodbye.
     is_closing: bool,
     turns: u32,
+    /// The next lane of partitioned sends.
+    lanes: u32,
 }
 
 impl NetState {
@@ -118,6 +120,7 @@ impl NetState {
             is_polling: false,
             is_closing: false,
             turns: 0,
+            lanes: 0,
         }
     }
 
@@ -127,6 +130,13 @@ impl NetState {
         let index = index.filter(|_| peer.index() < node.world_size());
         // SAFETY: the table has an entry for each remote peer.
         unsafe { self.links.add(index.expect("a remote peer") as usize) }
+    }
+
+    /// Takes consecutive lanes for a partitioned send; returns the first.
+    pub(crate) fn take_lanes(&mut self, count: u32) -> u32 {
+        let first = self.lanes;
+        self.lanes = first.wrapping_add(count);
+        first
     }
 
     /// Whether something waits for the transport to have room, of which no event tells.

@@ -164,7 +164,9 @@ fn overlaps_follow_the_bytes() {
     let mut data = [0_u8; 12];
     let base = data.as_mut_ptr();
     let send = sender(rank, 0, partitions(base, 4, 3, &byte()), 0);
-    let of = |side: &Partitions, partition| overlapping(send.channel(), side, partition);
+    let source = &send.channel().source;
+    let cut = (source.partitions, source.bytes());
+    let of = |side: &Partitions, partition| overlapping(cut, side, partition);
     let thirds = partitions(base, 3, 4, &byte());
     assert_eq!(of(&thirds, 0), 0..2);
     assert_eq!(of(&thirds, 1), 1..3);
