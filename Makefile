@@ -14,7 +14,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
 
-.PHONY: help build run test unit unit-cached loom fuzz suites bench overlap peers network messages collectives papers lint system
+.PHONY: help build run test unit unit-cached loom fuzz suites bench overlap peers network messages collectives papers epochs lint system
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -66,6 +66,11 @@ overlap: build
 papers: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/papers/run.py --built $(BUILT) --out $(TARGET)/papers
+
+# The experiments of the paper on nonblocking epochs.
+epochs: build
+	tools/cache.sh mpich
+	python3 benches/papers/epochs.py --built $(BUILT)
 
 peers: build
 	tools/cache.sh mpich openmpi impi

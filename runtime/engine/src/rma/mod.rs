@@ -21,6 +21,8 @@ mod lock;
 #[cfg(not(loom))]
 mod operation;
 #[cfg(not(loom))]
+mod pending;
+#[cfg(not(loom))]
 mod remote;
 #[cfg(not(loom))]
 mod shared;
