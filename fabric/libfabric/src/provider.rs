@@ -4,8 +4,9 @@ use crate::library::{Information, Library};
 use crate::sys;
 use std::ffi::{CStr, CString};
 
-/// Providers in order of preference, if none is asked for: the machine's own fabric before TCP.
-const ORDER: [&str; 7] = ["cxi", "opx", "psm2", "efa", "verbs", "net", "tcp"];
+/// Providers in order of preference, if none is asked for: the machine's own fabric before TCP. Not `net`, an early
+/// form of what later versions call `tcp`: it loses packets when two ranks connect to each other at once.
+const ORDER: [&str; 6] = ["cxi", "opx", "psm2", "efa", "verbs", "tcp"];
 
 /// Providers that open descriptors on threads of their own, where ranks cannot share them. They are old ones
 /// that `tcp` replaces.
