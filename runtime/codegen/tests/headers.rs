@@ -81,6 +81,23 @@ fn prototypes_agree_with_the_abi_header() {
     compile("prototypes", &text, &common::root().join("include"));
 }
 
+/// The procedures that both facades export have the prototypes of MPICH's `mpi.h` too, with that ABI's types.
+#[test]
+fn prototypes_agree_with_the_header_of_mpich() {
+    let own = common::read(&common::root().join("include/mpi.h"));
+    let prototype = |line: &str| {
+        let (result, rest) = line.split_once(' ')?;
+        let (name, parameters) = rest.split_once('(')?;
+        let is_function = name.trim_start_matches('P').starts_with("MPI_") && line.ends_with(");");
+        // A name in parentheses is no macro; MPICH's header has macros with the names of some functions.
+        is_function.then(|| format!("{result} ({name})({parameters}"))
+    };
+    let prototypes: Vec<String> = own.lines().filter_map(prototype).collect();
+    assert!(prototypes.len() > 1300, "{}", prototypes.len());
+    let text = format!("#include \"mpi.h\"\n{}\n", prototypes.join("\n"));
+    compile("mpich_prototypes", &text, &common::mpich_include());
+}
+
 #[test]
 fn the_header_compiles_without_warnings_as_c_and_cxx() {
     let directory = common::scratch("header");
