@@ -2,6 +2,7 @@
 // epochs force upon programs, and the hints that let epochs overtake each other. Who waits for whom is told by
 // messages, not by clocks: the late partner goes on only after the others have shown that they did not wait for him.
 //# ranks: 3
+//# abi: mpi5
 //# progress: all
 #include "check.h"
 enum { BYTES = 300 << 10 };
