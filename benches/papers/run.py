@@ -33,7 +33,24 @@ EXPERIMENTS = (
      "Constant and small with progress, the whole transfer without."),
     ("posting", "Posting and waiting (CasperII fig. 3)", "message, KiB", "time, us",
      "Offloading makes posting a constant fraction of a microsecond, and a wait after enough computation short."),
+    ("rate", "Message rate (CasperII fig. 4)", "message, KiB", "messages per us",
+     "Offloading costs rate for short messages, since each crosses a queue, and nothing for long ones."),
+    ("distribution", "Distribution of the overlap (CasperII figs. 5, 6)", "percentile", "hidden part of the latency, %",
+     "With ghosts nearly all messages are hidden wholly, without any progress none."),
+    ("scaling", "Ranks per dedicated worker (SmartInterrupts fig. 8)", "ranks", "time beyond 300 us, us",
+     "One helper serves many ranks: the time grows slowly with their number."),
+    ("wavefront", "Blocking wavefront (PEF fig. 4)", "message, KiB", "time of 60 rows, ms",
+     "PEF leaves blocking programs alone; polling threads and interrupts for every message cost up to tens of percent."),
+    ("slowdown", "Slow-down of a computation without MPI calls (the memory of PEF fig. 5c is a test, progress_memory.c)",
+     "receives left behind", "slow-down, %",
+     "Timers that end after a few turns and sleeping threads cost nothing that can be measured; pollers cost their core."),
 )
+
+# Numbers of ranks; two unless named here.
+RANKS = {"scaling": (2, 4, 8)}
+
+# Experiments whose ranks outnumber the CPUs are not bound.
+UNBOUND = ("scaling",)
 
 
 def launches(built, folder, program):
@@ -69,12 +86,16 @@ def measure(built, folder, program, rounds, only):
         for name, (launcher, executable, env) in runs.items():
             if name in given_up or only and name not in only:
                 continue
-            output = run([*launcher, "-n", 2, executable], env, 60)
-            if output is None:
-                given_up.add(name)
-            for line in (output or "").splitlines():
-                series, x, y = line.split()
-                samples.setdefault(series, {}).setdefault(name, {}).setdefault(float(x), []).append(float(y))
+            if program in UNBOUND:
+                launcher = [word for word in launcher if word not in ("--bind-to", "-bind-to", "core")]
+            for ranks in RANKS.get(program, (2,)):
+                output = run([*launcher, "-n", ranks, executable], env, 60)
+                if output is None:
+                    given_up.add(name)
+                    break
+                for line in output.splitlines():
+                    series, x, y = line.split()
+                    samples.setdefault(series, {}).setdefault(name, {}).setdefault(float(x), []).append(float(y))
     return {
         series: {
             name: [(x, statistics.median(ys)) for x, ys in sorted(points.items())] for name, points in lines.items()

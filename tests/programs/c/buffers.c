@@ -1,6 +1,7 @@
 // Buffers of communicators, sessions and the process: which one a buffered send uses, automatic
 // buffering, flushes with requests, and what is refused.
 //# ranks: 1 2
+//# progress: all
 #include "check.h"
 enum { COUNT = 5000 };
 static int out[COUNT], in[COUNT];

@@ -1,6 +1,7 @@
 // A receive that nothing matches can be cancelled; a message is taken by the receive that was
 // cancelled too late or by the next one, and never lost.
 //# ranks: 1 2
+//# progress: all
 #include "check.h"
 
 int main(int argc, char **argv) {

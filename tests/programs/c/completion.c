@@ -1,6 +1,6 @@
 // Waitany, Waitsome, Testany, Testsome, Testall and Request_get_status on a mix of requests.
 //# ranks: 2
-//# progress: steal, none
+//# progress: all
 #include "check.h"
 enum { N = 12 };
 

@@ -1,5 +1,6 @@
 // Persistent requests are started again and again; an inactive one completes at once.
 //# ranks: 1 2 4
+//# progress: all
 #include "check.h"
 
 int main(int argc, char **argv) {

@@ -1,6 +1,6 @@
 // Probe, Iprobe, Mprobe, Improbe, Mrecv and Imrecv report and take the right message.
 //# ranks: 2 4
-//# progress: steal, none
+//# progress: all
 #include "check.h"
 enum { SIZES = 4 };
 static const int lengths[SIZES] = {0, 10, 5000, 300000};

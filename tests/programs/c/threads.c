@@ -1,7 +1,7 @@
 // MPI_THREAD_MULTIPLE: four threads per rank exchange messages on their own tags and
 // communicators at the same time.
 //# ranks: 2 4
-//# progress: steal, none
+//# progress: all
 //# libs: -lpthread
 #include "check.h"
 #include <pthread.h>
