@@ -35,12 +35,28 @@ struct Group {
     /// Whether it also runs on several nodes.
     #[serde(default)]
     across_nodes: bool,
+    /// Further runs, with other policies.
+    #[serde(default)]
+    also: Vec<Also>,
+}
+
+/// A run of a group with a policy that is not the default.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Also {
+    ranks: u32,
+    /// `COHORT_PROGRESS`.
+    progress: String,
+    #[serde(default)]
+    build: Build,
 }
 
 /// Which mpi4py runs.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum Build {
     /// PyPI's wheel.
+    #[default]
     Wheel,
     /// One that our `mpicc` built from our `mpi.h`.
     Own,
@@ -116,7 +132,16 @@ pub fn trials() -> Vec<Trial> {
             let suite = Arc::clone(&suite);
             let name = format!("{}/{}/{ranks}", build.title(), suite.group[index].name);
             trials.push(trial(name, move || {
-                suite.run_on_one(build, &suite.group[index], ranks)
+                suite.run_on_one(build, &suite.group[index], ranks, None)
+            }));
+        }
+        for also in suite.group[index].also.clone() {
+            let suite = Arc::clone(&suite);
+            let (group, build) = (&suite.group[index].name, also.build.title());
+            let name = format!("{build}/{group}/{} {}", also.ranks, also.progress);
+            trials.push(trial(name, move || {
+                let group = &suite.group[index];
+                suite.run_on_one(also.build, group, also.ranks, Some(&also.progress))
             }));
         }
         let across = suite.group[index].across_nodes;
@@ -173,9 +198,19 @@ impl Suite {
         }
     }
 
-    fn run_on_one(&self, build: Build, group: &Group, ranks: u32) -> Outcome {
-        let launcher =
+    /// Runs a group on one node, with a policy or the default one.
+    fn run_on_one(
+        &self,
+        build: Build,
+        group: &Group,
+        ranks: u32,
+        progress: Option<&str>,
+    ) -> Outcome {
+        let mut launcher =
             Program::new(place::built_file("pip-exec")?).args(["-n", &ranks.to_string()]);
+        if let Some(progress) = progress {
+            launcher = launcher.env("COHORT_PROGRESS", progress);
+        }
         let start = Start {
             launcher,
             build,

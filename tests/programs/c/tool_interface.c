@@ -48,6 +48,13 @@ static void control_variables(void) {
         CHECK(handle == MPI_T_CVAR_HANDLE_NULL);
     }
     CHECK_EQ(seen, 1);
+    const char *families[] = {"BARRIER", "BCAST", "GATHER", "SCATTER", "ALLGATHER", "ALLTOALL", "REDUCE",
+                              "ALLREDUCE", "REDUCE_SCATTER", "SCAN"};
+    for (int family = 0; family < 10; family++) {
+        char name[64];
+        snprintf(name, sizeof name, "COHORT_%s", families[family]);
+        CHECK_EQ(MPI_T_cvar_get_index(name, &count), MPI_SUCCESS);
+    }
     CHECK_EQ(MPI_T_cvar_get_index("COHORT_NONE", &count), MPI_T_ERR_INVALID_NAME);
 }
 
