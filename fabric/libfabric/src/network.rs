@@ -187,6 +187,8 @@ impl Network {
         });
         if inner.shelf.take_withheld() {
             end.owes.store(true, Ordering::Release);
+            // Whoever wanted to sleep looks around first, and wakes the owner.
+            return Some(false);
         }
         Some(may_sleep)
     }
@@ -332,11 +334,13 @@ unsafe impl Transport for Network {
         budget: Budget,
         sink: &mut dyn FnMut(Event<'_>),
     ) -> u32 {
-        if endpoint == caller {
-            // Release: a call that is withheld after this is one of a later thief.
+        // Acquire and Release: a call that is withheld after this is one of a later thief.
+        if endpoint == caller && self.owes(endpoint) {
             self.ends[endpoint as usize]
                 .owes
                 .store(false, Ordering::Release);
+            // A watch that began before has left this endpoint alone.
+            self.interrupt(caller);
         }
         self.enter(endpoint, caller, 0, |end| end.poll(budget, sink))
     }
