@@ -1,9 +1,9 @@
 // What each progress policy takes in memory, per rank: the pages that a change from `none` to it and its use for long messages add to
-// the one address space of all ranks. The interrupt thread of `helper` has less than 64 KiB, and so has everything else.
+// the one address space of all ranks (of a node). The interrupt thread of `helper` has less than 64 KiB, and so has everything else.
 //# ranks: 4
 //# abi: mpi5
 //# stdout: helper
-//# nodes: no - ranks of several nodes do not share the address space that is measured
+//# nodes: no
 #include "check.h"
 enum { LENGTH = 200000, ROUNDS = 20, LIMIT_KIB = 64 };
 static unsigned char incoming[LENGTH], outgoing[LENGTH];
