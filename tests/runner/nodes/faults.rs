@@ -113,7 +113,7 @@ fn link_down(work: Work) -> Outcome {
     })?;
     match problem {
         Some(problem) => Err(ended.failure(&problem)),
-        None => ended.expect_text("node 1 (").map(drop),
+        None => ended.expect_text("node 1").map(drop),
     }
 }
 
@@ -149,6 +149,6 @@ fn killed_node(work: Work) -> Outcome {
         true => Err(ended.failure("ranks live on")),
         // Of the launchers alone, the manager may kill the other one before it can speak.
         false if sign.is_none() => Ok(()),
-        false => ended.expect_text("node 1 (").map(drop),
+        false => ended.expect_text("node 1").map(drop),
     }
 }
