@@ -52,11 +52,13 @@ fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<NonNull<Stor
     {
         net::turn(claim, net, claim.rank().id());
     }
+    let mut found = None;
+    // A withdrawn message is not enough: what it hides would stay in the ring, and the rank might sleep on it.
     progress::pull(claim, sender_of(from), |claim| {
-        let heap = claim.heap();
-        !claim.state().unexpected.find(want, heap).is_null()
+        found = find_stored(claim, want);
+        found.is_some()
     });
-    find_stored(claim, want)
+    found
 }
 
 /// The oldest stored message that is wanted. Drops withdrawn ones on the way.

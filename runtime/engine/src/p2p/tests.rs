@@ -334,6 +334,19 @@ fn a_cancelled_send_is_never_received() {
 }
 
 #[test]
+fn a_probe_looks_behind_withdrawn_sends() {
+    let node = Node::for_test(2);
+    for _ in 0..5 {
+        let send = isend_bytes(node.rank(0), 1, 1, &[1, 2], SendMode::Synchronous);
+        cancel(&mut node.rank(0).enter(), send);
+        send.release(&mut node.rank(0).enter());
+    }
+    send_bytes(node.rank(0), 1, 1, &[3], SendMode::Standard);
+    let seen = iprobe(&mut node.rank(1).enter(), from(0), CONTEXT, Tag::Is(1));
+    assert_eq!(seen.map(|status| status.bytes), Some(1));
+}
+
+#[test]
 fn released_requests_go_on_and_are_freed() {
     let node = Node::for_test(2);
     let data = pattern(50_000, 5);
