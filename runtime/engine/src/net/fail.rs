@@ -6,6 +6,14 @@ use cohort_base::Peer;
 use cohort_base::text::FixedText;
 use core::fmt;
 
+/// What the launchers get to end the job with a reason of their own (a rank that aborted, a node that is gone)
+/// before a rank says that it has lost a peer: that one is only what follows.
+#[cfg(not(test))]
+const TIME_OF_LAUNCHERS: rustix::thread::Timespec = rustix::thread::Timespec {
+    tv_sec: 0,
+    tv_nsec: 400_000_000,
+};
+
 /// A peer cannot be reached any more: ends the job, unless the peer has said goodbye or the claimed rank
 /// needs nobody any more.
 pub(super) fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
@@ -15,6 +23,7 @@ pub(super) fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
     // SAFETY: links belong to the claim's holder.
     let is_closed = unsafe { (*place).as_ref() }.is_some_and(|link| link.is_closed);
     if !is_closing && !is_closed {
+        wait_for_reasons();
         end(
             claim.rank(),
             peer,
@@ -25,6 +34,7 @@ pub(super) fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
 
 /// An operation with a peer has failed for good: ends the job.
 pub(super) fn broken(rank: &Rank, peer: Peer, code: i32) -> ! {
+    wait_for_reasons();
     end(
         rank,
         peer,
@@ -48,6 +58,14 @@ pub(super) fn no_memory(rank: &Rank, peer: Peer) -> ! {
         peer,
         format_args!("sends messages, and this node has no memory left for them"),
     )
+}
+
+/// Leaves the launchers time to end this rank with a better reason.
+#[cold]
+fn wait_for_reasons() {
+    // An interruption only makes it shorter.
+    #[cfg(not(test))]
+    let _ = rustix::thread::nanosleep(&TIME_OF_LAUNCHERS);
 }
 
 /// Reports and ends the job.
