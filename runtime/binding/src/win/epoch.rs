@@ -70,6 +70,15 @@ fn finish<A: Abi>(
     finished.map_err(|error| failed(call, error))
 }
 
+/// Waits for the operations on one target, or on all. Most flushes have nothing to wait for, and need no request.
+fn flush_now<A: Abi>(call: &Call<'_, A>, win: &Win, target: Option<u32>) -> Outcome<()> {
+    let flushed = win.window.is_flushed(target);
+    match flushed.map_err(|error| failed(call, error))? {
+        true => Ok(()),
+        false => finish(call, win, win.window.flush(target)),
+    }
+}
+
 /// `MPI_Win_fence`.
 ///
 /// # Safety
@@ -248,7 +257,7 @@ macro_rules! flushes {
             unsafe {
                 on_win::<A>(caller, $mpi, win, |call, win| {
                     match super::target(call, win, rank)? {
-                        Some(target) => finish(call, win, win.window.flush(Some(target))),
+                        Some(target) => flush_now(call, win, Some(target)),
                         None => Ok(()),
                     }
                 })
@@ -273,9 +282,7 @@ macro_rules! flushes_of_all {
         pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, win: A::Win) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_win::<A>(caller, $mpi, win, |call, win| {
-                    finish(call, win, win.window.flush(None))
-                })
+                on_win::<A>(caller, $mpi, win, |call, win| flush_now(call, win, None))
             }
         }
     )*};

@@ -8,7 +8,6 @@ use crate::claim::Claim;
 use crate::net::{Note, post_note};
 use crate::op::PredefinedOp;
 use cohort_base::Peer;
-use cohort_base::sync::atomic::Ordering;
 use core::mem::size_of;
 use core::ptr::{NonNull, null_mut};
 
@@ -26,27 +25,26 @@ pub(crate) fn arrive(claim: &mut Claim<'_>, from: Peer, note: &Note, body: &[u8]
     let Some(home) = shared.home(window.me()) else {
         return 0;
     };
-    match message {
-        Message::Grant => {
-            home.from(member).granted.fetch_add(1, Ordering::Release);
-        }
-        Message::Done => {
-            home.from(member).done.fetch_add(1, Ordering::Release);
-        }
+    let is_late = match message {
+        Message::Grant => home.from(member).granted.open(),
+        Message::Done => home.from(member).ended.open(),
+        Message::Locked => home.from(member).locked.open(),
         Message::Lock => {
             let me = window.me();
             let granted = |who| tell_locked(claim, shared, me, who);
             home.lock.request(member, note.value != 0, granted);
+            return 0;
         }
         Message::Unlock => {
             let me = window.me();
             let granted = |who| tell_locked(claim, shared, me, who);
             home.lock.release(note.value != 0, granted);
+            return 0;
         }
-        Message::Locked => window.sweep(claim).locked(member),
         Message::Arrived => {
-            shared.nodes_arrived.fetch_add(1, Ordering::AcqRel);
+            shared.nodes_arrived.arrive(note.value);
             tell_all(claim, shared);
+            return 0;
         }
         Message::Piece => return piece(claim, window, home, from, note, body),
         Message::Answer => {
@@ -59,9 +57,9 @@ pub(crate) fn arrive(claim: &mut Claim<'_>, from: Peer, note: &Note, body: &[u8]
                 None => 0,
             };
         }
-    }
+    };
     // The owner sleeps, or a thief may go on with the epoch.
-    tell(claim, shared, window.me());
+    tell(claim, shared, window.me(), is_late);
     0
 }
 
@@ -220,28 +218,5 @@ impl<'a> Parsed<'a> {
         };
         // SAFETY: the caller's promise; what has no operands reads the room of its answer instead.
         unsafe { combiner.apply(each_run, input, fetched) };
-    }
-}
-
-impl super::sweep::Sweep<'_, '_> {
-    /// A member of another node grants its lock.
-    fn locked(&mut self, member: u32) {
-        let mut next = self.state.queue.first();
-        while let Some(mut current) = NonNull::new(next) {
-            // SAFETY: elements of the queue are valid.
-            let epoch = unsafe {
-                next = self.state.queue.next(current.as_ptr());
-                current.as_mut()
-            };
-            let index = epoch.index_of(member).filter(|_| epoch.kind.is_lock());
-            let Some(target) = index.map(|index| &mut epoch.targets[index]) else {
-                continue;
-            };
-            if target.is_asked && !target.is_granted {
-                target.is_granted = true;
-                epoch.ungranted -= 1;
-                return;
-            }
-        }
     }
 }

@@ -72,10 +72,10 @@ impl Reorder {
 pub(super) struct Target {
     /// Its rank in the window's group.
     pub(super) member: u32,
-    /// Its number in the matching triple (access id or exposure id), or the ticket of a lock.
+    /// Which opening of its door the epoch waits for.
     pub(super) id: u64,
-    /// It has been asked for access.
-    pub(super) is_asked: bool,
+    /// Of a lock on this node.
+    pub(super) ticket: u32,
     /// It grants access.
     pub(super) is_granted: bool,
     /// It was told that the epoch is over.

@@ -73,7 +73,7 @@ impl Sweep<'_, '_> {
         if !epoch.is_active || epoch.recorded.first().is_null() {
             return;
         }
-        if self.window.shared().other_nodes > 0 {
+        if self.window.shared().spans_nodes() {
             self.send_recorded(epoch);
         }
         let mut may_accumulate = true;

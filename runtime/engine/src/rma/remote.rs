@@ -17,6 +17,7 @@ use crate::claim::Claim;
 use crate::datatype;
 use crate::net::{Note, post_note, room_of_notes};
 use crate::op::PredefinedOp;
+use cohort_base::sync::atomic::Ordering;
 use core::mem::size_of;
 use core::ptr::NonNull;
 
@@ -40,7 +41,7 @@ pub(super) enum Message {
     Locked,
     /// Gives the receiver's lock back; `value` as for `Lock`.
     Unlock,
-    /// All members of the sender's node have arrived at a fence.
+    /// All members of the sender's node have arrived at the fence with the number `value`.
     Arrived,
     /// A piece of an operation.
     Piece,
@@ -122,33 +123,47 @@ pub(super) fn say(
     post_note(claim, shared.members()[to as usize], note, 0);
 }
 
-/// Tells a member that something it may wait for has changed.
-pub(super) fn tell(claim: &Claim<'_>, shared: &WinShared, member: u32) {
+/// Tells a member of this node that something it may wait for has changed. If it is late for that and computes, somebody is called.
+pub(super) fn tell(claim: &Claim<'_>, shared: &WinShared, member: u32, is_late: bool) {
     let node = claim.rank().node();
-    if let Some(local) = node.local(shared.members()[member as usize]) {
-        node.rank(local).notify(claim.rank(), true);
+    let (Some(home), Some(local)) = (
+        shared.home(member),
+        node.local(shared.members()[member as usize]),
+    ) else {
+        return;
+    };
+    if is_late {
+        // Relaxed: a count, for the owner's check.
+        home.calls.fetch_add(1, Ordering::Relaxed);
     }
+    node.rank(local).notify(claim.rank(), is_late);
 }
 
-/// Tells all members of this node.
+/// Tells all members of this node of arrivals at a fence.
 pub(super) fn tell_all(claim: &Claim<'_>, shared: &WinShared) {
+    let passed = shared.last_passed();
     for member in 0..shared.members().len() as u32 {
-        tell(claim, shared, member);
+        if let Some(home) = shared.home(member) {
+            tell(claim, shared, member, home.fences.open_to(passed));
+        }
     }
 }
 
 /// The lock of `owner`, a member of this node, is granted to `requester`.
 pub(super) fn tell_locked(claim: &mut Claim<'_>, shared: &WinShared, owner: u32, requester: u32) {
     match shared.home(requester) {
-        Some(_) => tell(claim, shared, requester),
+        Some(home) => {
+            let is_late = home.from(owner).locked.open();
+            tell(claim, shared, requester, is_late);
+        }
         None => say(claim, shared, requester, Message::Locked, owner, 0),
     }
 }
 
 /// All members of this node have arrived at a fence: tells the members here and one of each other node.
-pub(super) fn tell_arrived(claim: &mut Claim<'_>, shared: &WinShared, me: u32) {
+pub(super) fn tell_arrived(claim: &mut Claim<'_>, shared: &WinShared, me: u32, fence: u64) {
     for &member in shared.delegates() {
-        say(claim, shared, member, Message::Arrived, me, 0);
+        say(claim, shared, member, Message::Arrived, me, fence);
     }
     tell_all(claim, shared);
 }

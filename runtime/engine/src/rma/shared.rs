@@ -1,21 +1,10 @@
 //! What the members of a window on one node share.
 //!
 //! Each member of this node has a *home* here: its lock, the memory that it has attached, and for every
-//! member of the window a [`Pair`] of the paper's matching triple (section VII-B). Epochs match by counting: the *n*-th
-//! access epoch of A towards B belongs to the *n*-th exposure epoch of B towards A, however
-//! many of either are pending. The counts that only A writes are A's own (`window.rs`); those that B writes for A are in
-//! A's home, so that a grant that comes long before A asks for it is not lost:
-//!
-//! | count | written by | means |
-//! |---|---|---|
-//! | `granted` | B, adding 1 | exposures that B opened for A |
-//! | `done` | B, adding 1 | access epochs towards A that B has ended |
-//!
-//! Both only grow; adding is Release, reading Acquire: what B did before is visible to A.
-//!
-//! A fence is a count too. Member *m* arrives at fence *n* when the operations before it are done and fence *n - 1* is passed;
-//! so *n* times the members have arrived in total exactly when all have arrived at fence *n*.
+//! member of the window the doors that this one opens for it ([`super::door`]). What only the owner counts is in its
+//! own part (`window.rs`). Arrivals at fences are counted for all members together.
 
+use super::door::{Arrivals, Door, Pair};
 use super::error::RmaError;
 use super::lock::FairLock;
 use crate::guarded::Guarded;
@@ -24,8 +13,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_alloc::Heap;
 use cohort_base::Peer;
-use cohort_base::sync::CacheLine;
-use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use core::ptr::NonNull;
 
 /// One member's part of a window.
@@ -39,13 +27,6 @@ pub struct Part {
     pub unit: i64,
 }
 
-/// What one other member tells a member. See the module page.
-#[derive(Default)]
-pub(super) struct Pair {
-    pub(super) granted: AtomicU64,
-    pub(super) done: AtomicU64,
-}
-
 /// Memory that a member has attached.
 #[derive(Clone, Copy, Debug)]
 struct Region {
@@ -57,6 +38,10 @@ struct Region {
 pub(super) struct Home {
     pub(super) lock: FairLock,
     pairs: Box<[Pair]>,
+    /// Fences that all members have arrived at.
+    pub(super) fences: Door,
+    /// Times that others wanted somebody called for the owner.
+    pub(super) calls: AtomicU64,
     /// Used under a claim of the rank that looks, which no signal handler of it can have too.
     regions: Guarded<Vec<Region>>,
 }
@@ -80,12 +65,11 @@ pub struct WinShared {
     here: u32,
     left: AtomicU32,
     blocks: Guarded<Vec<Block>>,
-    /// Arrivals of members of this node at fences, all together.
-    arrivals: CacheLine<AtomicU64>,
-    /// Arrivals of whole other nodes, all together.
-    pub(super) nodes_arrived: CacheLine<AtomicU64>,
-    /// Other nodes with members, and the first member of each.
-    pub(super) other_nodes: u64,
+    /// Arrivals of members of this node at fences.
+    pub(super) arrivals: Arrivals,
+    /// Arrivals of whole other nodes.
+    pub(super) nodes_arrived: Arrivals,
+    /// The first member of each other node with members.
     delegates: Box<[u32]>,
 }
 
@@ -94,6 +78,8 @@ impl Home {
         Self {
             lock: FairLock::new(members as u32),
             pairs: (0..members).map(|_| Pair::default()).collect(),
+            fences: Door::default(),
+            calls: AtomicU64::new(0),
             regions: Guarded::new(Vec::new()),
         }
     }
@@ -176,9 +162,8 @@ impl WinShared {
             here,
             left: AtomicU32::new(0),
             blocks: Guarded::new(Vec::new()),
-            arrivals: CacheLine(AtomicU64::new(0)),
-            nodes_arrived: CacheLine(AtomicU64::new(0)),
-            other_nodes: nodes.len() as u64,
+            arrivals: Arrivals::of(u64::from(here)),
+            nodes_arrived: Arrivals::of(nodes.len() as u64),
             delegates: delegates.into(),
         }
     }
@@ -222,16 +207,22 @@ impl WinShared {
         self.blocks.with(|blocks| blocks.push(Block(block)));
     }
 
-    /// Counts an arrival at a fence; says whether all members of this node have arrived at fence `number` now.
-    pub(super) fn arrive(&self, number: u64) -> bool {
-        self.arrivals.fetch_add(1, Ordering::AcqRel) + 1 == number * u64::from(self.here)
+    /// Whether members live on several nodes.
+    pub(super) fn spans_nodes(&self) -> bool {
+        !self.delegates.is_empty()
     }
 
     /// Whether everybody has arrived at a fence.
     pub(super) fn has_passed(&self, number: u64) -> bool {
-        self.arrivals.load(Ordering::Acquire) >= number * u64::from(self.here)
-            && (self.other_nodes == 0
-                || self.nodes_arrived.load(Ordering::Acquire) >= number * self.other_nodes)
+        self.arrivals.have_passed(number) && self.nodes_arrived.have_passed(number)
+    }
+
+    /// The last fence at which everybody has arrived, for one whose arrival was the last of this node or of another one.
+    pub(super) fn last_passed(&self) -> u64 {
+        // Of the last arrival here and the last one elsewhere, one sees the other.
+        fence(Ordering::SeqCst);
+        let passed = self.nodes_arrived.last_passed();
+        passed.min(self.arrivals.last_passed())
     }
 
     /// Ends one member's use; the last of this node frees it. Owner-only.

@@ -2,7 +2,7 @@
 //!
 //! A sweep goes through the epochs in the order in which they were opened, as the paper's section VII-D has it:
 //! 1. activate a deferred epoch, if nothing before it forbids that; else stop here: epochs are not skipped;
-//! 2. look which targets grant access now;
+//! 2. look which targets grant access now, and say which of the others are late;
 //! 3. run recorded operations: first those for other nodes, which take time on their own, then those within the node;
 //! 4. complete operations that were copied meanwhile, and the flushes that wait for them;
 //! 5. tell each target as soon as the last operation on it is done;
@@ -23,7 +23,7 @@ use crate::list::List;
 use crate::message::Status;
 use crate::request::Request;
 use alloc::boxed::Box;
-use cohort_base::sync::atomic::Ordering;
+use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_steal::TaskKind;
 use core::ptr::NonNull;
 
@@ -69,7 +69,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
             unsafe { self.claim.state().waiting_windows.push(window) };
             self.claim.expect_more(TaskKind::Shm);
             // What came before others could see that we wait.
-            cohort_base::sync::atomic::fence(Ordering::SeqCst);
+            fence(Ordering::SeqCst);
             self.run();
         }
         self.leave_if_idle();
@@ -95,6 +95,11 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
 
     /// One sweep.
     pub(super) fn run(&mut self) {
+        self.sweep_epochs();
+        self.check_late();
+    }
+
+    fn sweep_epochs(&mut self) {
         let mut next = self.state.queue.first();
         while let Some(mut current) = NonNull::new(next) {
             // SAFETY: elements of the queue are valid, and the next one is taken before this one may leave; what
@@ -110,6 +115,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
                 self.activate(epoch);
             }
             self.look_for_grants(epoch);
+            self.await_late(epoch);
             self.run_recorded(epoch);
             self.reap(epoch);
             if epoch.is_closed() {
@@ -155,33 +161,30 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
         self.moved = true;
         let shared = self.window.shared();
         let me = self.window.me();
+        let counts = match epoch.kind {
+            Kind::Access => &mut self.state.accesses,
+            Kind::Exposure => &mut self.state.exposures,
+            Kind::Lock { .. } | Kind::LockAll | Kind::Fence => &mut self.state.lockings,
+        };
         for target in &mut epoch.targets {
             let member = target.member;
-            target.is_asked = true;
+            let count = &mut counts[member as usize];
+            *count += 1;
+            target.id = *count;
+            let Some(home) = shared.home(member) else {
+                continue;
+            };
             match epoch.kind {
-                Kind::Access => {
-                    let count = &mut self.state.accesses[member as usize];
-                    *count += 1;
-                    target.id = *count;
-                }
                 Kind::Exposure => {
-                    let count = &mut self.state.exposures[member as usize];
-                    *count += 1;
-                    target.id = *count;
-                    if let Some(home) = shared.home(member) {
-                        // Release: the target's memory as it is now.
-                        home.from(me).granted.fetch_add(1, Ordering::Release);
-                        tell(self.claim, shared, member);
-                    }
+                    let is_late = home.from(me).granted.open();
+                    tell(self.claim, shared, member, is_late);
                 }
                 Kind::Lock { .. } | Kind::LockAll => {
+                    let granted = |other| tell_locked(self.claim, shared, member, other);
                     let exclusive = epoch.kind == Kind::Lock { exclusive: true };
-                    if let Some(home) = shared.home(member) {
-                        let granted = |other| tell_locked(self.claim, shared, member, other);
-                        target.id = u64::from(home.lock.request(me, exclusive, granted));
-                    }
+                    target.ticket = home.lock.request(me, exclusive, granted);
                 }
-                Kind::Fence => {}
+                Kind::Access | Kind::Fence => {}
             }
         }
         for index in 0..epoch.targets.len() {
@@ -206,14 +209,14 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
         }
         let own = shared.home(me);
         for target in epoch.targets.iter_mut().filter(|target| !target.is_granted) {
-            target.is_granted = match epoch.kind {
-                Kind::Access => own.is_some_and(|home| {
-                    home.from(target.member).granted.load(Ordering::Acquire) >= target.id
+            // A lock on this node can be looked at; other nodes send word.
+            let lock = shared.home(target.member).map(|home| &home.lock);
+            target.is_granted = match lock.filter(|_| epoch.kind.is_lock()) {
+                Some(lock) => lock.is_granted(target.ticket),
+                None => own.is_some_and(|home| {
+                    let door = epoch.kind.door(home, target.member);
+                    door.is_open(target.id)
                 }),
-                // Other nodes send word.
-                _ => shared
-                    .home(target.member)
-                    .is_some_and(|home| home.lock.is_granted(target.id as u32)),
             };
             if target.is_granted {
                 epoch.ungranted -= 1;
@@ -233,8 +236,8 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
                 if may_arrive && epoch.pending == 0 && !epoch.has_arrived {
                     epoch.has_arrived = true;
                     self.moved = true;
-                    if shared.arrive(epoch.closing_fence) {
-                        tell_arrived(self.claim, shared, me);
+                    if shared.arrivals.arrive(epoch.closing_fence) {
+                        tell_arrived(self.claim, shared, me, epoch.closing_fence);
                     }
                 }
                 return;
@@ -259,9 +262,8 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
                 let granted = |other| tell_locked(self.claim, shared, member, other);
                 home.lock.release(exclusive, granted);
             } else {
-                // Release: what the operations wrote.
-                home.from(me).done.fetch_add(1, Ordering::Release);
-                tell(self.claim, shared, member);
+                let is_late = home.from(me).ended.open();
+                tell(self.claim, shared, member, is_late);
             }
         }
     }
@@ -285,9 +287,8 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
         let home: Option<&Home> = self.window.shared().home(self.window.me());
         epoch.is_active
             && home.is_some_and(|home| {
-                epoch.targets.iter().all(|target| {
-                    home.from(target.member).done.load(Ordering::Acquire) >= target.id
-                })
+                let mut targets = epoch.targets.iter();
+                targets.all(|target| home.from(target.member).ended.is_open(target.id))
             })
     }
 

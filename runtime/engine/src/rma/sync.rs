@@ -4,6 +4,7 @@ use super::epoch::{Epoch, Kind, Target};
 use super::error::RmaError;
 use super::sweep::Sweep;
 use super::window::{Closing, State, Window};
+use crate::claim::Claim;
 use crate::matching::Want;
 use crate::message::Status;
 use crate::request::{Request, RequestRef};
@@ -12,6 +13,9 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr::{NonNull, null_mut};
+
+/// Calls that wait for nothing between two turns of progress.
+const CALLS_PER_TURN: u32 = 16;
 
 impl Window {
     /// Waits until all closed epochs are complete.
@@ -251,12 +255,46 @@ impl Window {
         let request = closing.0;
         until(self.rank(), WaitKind::Request, || request.is_complete());
         let error = request.status().error;
-        request.release(&mut self.rank().enter());
+        let mut claim = self.rank().enter();
+        request.release(&mut claim);
+        self.leave_at_once(claim);
         match error {
             Status::SUCCESS => Ok(()),
             _ => Err(RmaError::Misplaced(
                 "an operation of the epoch lies outside of what the target has attached",
             )),
+        }
+    }
+
+    /// Whether a flush of one target, or of all, would be complete at once.
+    ///
+    /// # Errors
+    /// As for [`Window::flush`].
+    pub fn is_flushed(&self, member: Option<u32>) -> Result<bool, RmaError> {
+        let mut claim = self.rank().enter();
+        let state = self.sweep(&mut claim).state;
+        let is_done = |&(epoch, index): &(NonNull<Epoch>, Option<usize>)| {
+            // SAFETY: open epochs are valid.
+            let epoch = unsafe { epoch.as_ref() };
+            index.map_or(epoch.pending, |index| epoch.targets[index].pending) == 0
+        };
+        let is_flushed = match member {
+            Some(member) => state.locked_at(member).map(|lock| is_done(&lock)),
+            None => state.all_locked().map(|locks| locks.iter().all(is_done)),
+        };
+        self.leave_at_once(claim);
+        is_flushed
+    }
+
+    /// Ends a call that waits for nothing. A program may call in a loop until others have changed its memory, so every so
+    /// often the rank gets a turn of progress.
+    fn leave_at_once(&self, mut claim: Claim<'_>) {
+        let state = self.sweep(&mut claim).state;
+        state.calls = state.calls.wrapping_add(1);
+        let is_due = state.calls.is_multiple_of(CALLS_PER_TURN);
+        drop(claim);
+        if is_due {
+            crate::wait::progress(self.rank());
         }
     }
 
@@ -269,7 +307,7 @@ impl Window {
         let mut sweep = self.sweep(&mut claim);
         let request = sweep.request()?;
         let locks = match member {
-            Some(member) => sweep.state.locked_at(member),
+            Some(member) => sweep.state.locked_at(member).map(|lock| vec![lock]),
             None => sweep.state.all_locked(),
         };
         let locks = locks.inspect_err(|_| sweep.drop_request(request))?;
@@ -314,14 +352,13 @@ impl State {
     }
 
     /// The epoch that holds a lock at a member, and the member's place in it.
-    fn locked_at(&self, member: u32) -> Result<Locks, RmaError> {
-        let epoch = self
-            .access_to(member)
-            .ok_or(RmaError::NoAccess { target: member })?;
+    fn locked_at(&self, member: u32) -> Result<(NonNull<Epoch>, Option<usize>), RmaError> {
+        let no_access = RmaError::NoAccess { target: member };
+        let epoch = self.access_to(member).ok_or(no_access)?;
         // SAFETY: open epochs are valid.
         let (kind, index) = unsafe { (epoch.as_ref().kind, epoch.as_ref().index_of(member)) };
         match kind.is_lock() {
-            true => Ok(vec![(epoch, index)]),
+            true => Ok((epoch, index)),
             false => Err(RmaError::MisplacedAt {
                 what: "a flush without a lock",
                 target: member,

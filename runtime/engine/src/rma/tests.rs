@@ -360,3 +360,71 @@ fn between_nodes() {
     }
     run(&[&[0], &[1], &[2]], Options::default(), Progress::None);
 }
+
+/// A target that is late with nothing to be shipped to it calls nobody; one that keeps an operation waiting calls once.
+#[test]
+fn only_targets_late_for_transfer_call() {
+    let options = settings(Progress::Steal, WaitMode::Auto);
+    let ranks = Ranks::new(&[&[0, 1]], Options::default(), options);
+    let mut memory = [0_u64; 2];
+    let base = memory.as_mut_ptr().expose_provenance();
+    let part = |me: usize| Part {
+        base: base + me * size_of::<u64>(),
+        size: size_of::<u64>() as u64,
+        unit: 1,
+    };
+    let (parts, meet) = ([part(0), part(1)], Barrier::new(2));
+    ranks.run(|rank| {
+        let peers = [0, 1].map(|world| rank.node().peer(world));
+        let plan = Plan {
+            number: 78,
+            members: &peers,
+            parts: &parts,
+            is_dynamic: false,
+        };
+        let window = Window::open(rank, &plan, Reorder::default());
+        meet.wait();
+        let origin = window.shared().home(0).expect("it lives here");
+        let (datatype, mut value) = (predefined(U64).expect("a type"), 7_u64);
+        let elements = Elements {
+            base: (&raw mut value).cast(),
+            count: 1,
+            datatype: &datatype,
+        };
+        let put = Operation {
+            action: Action::Put,
+            origin: elements,
+            result: None,
+            compare: core::ptr::null(),
+            target: 1,
+            displacement: 0,
+            count: 1,
+            datatype: &datatype,
+        };
+        for (puts, calls) in [(0, 0), (1, 1), (3, 2)] {
+            let closing = if window.me() == 0 {
+                window.start(&[1]).expect("no epoch is open");
+                for _ in 0..puts {
+                    // SAFETY: the buffer lives until the epoch is complete.
+                    unsafe { window.access(&put, false) }.expect("the epoch gives access");
+                }
+                meet.wait();
+                meet.wait();
+                assert_eq!(origin.calls.load(Ordering::Relaxed), calls);
+                window.complete()
+            } else {
+                meet.wait();
+                window.post(&[0]).expect("no epoch is open");
+                meet.wait();
+                window.wait()
+            };
+            let finished = window.finish(closing.expect("the epoch is open"));
+            finished.expect("nothing fails");
+            meet.wait();
+        }
+        window.idle().expect("no epoch is open");
+        meet.wait();
+        window.close();
+    });
+    assert_eq!(memory[1], 7);
+}

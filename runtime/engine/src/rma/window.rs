@@ -67,9 +67,13 @@ pub(super) struct State {
     pub(super) fence: *mut Epoch,
     pub(super) locks: Box<[*mut Epoch]>,
     pub(super) locked: u32,
-    /// Access epochs towards each member, and exposure epochs for each member, so far: `a` and `e` of the matching triple.
+    /// Access epochs towards each member, exposure epochs for each member, and locks of each member asked for, so far: the
+    /// first two are `a` and `e` of the matching triple.
     pub(super) accesses: Box<[u64]>,
     pub(super) exposures: Box<[u64]>,
+    pub(super) lockings: Box<[u64]>,
+    /// Openings that the owner was late for, so far.
+    pub(super) late: u64,
     /// Fences called so far.
     pub(super) fences: u64,
     /// Epochs opened and closed so far.
@@ -79,6 +83,8 @@ pub(super) struct State {
     pub(super) reorder: Reorder,
     /// Pieces of operations that members of other nodes have not answered.
     pub(super) unanswered: u32,
+    /// Calls that waited for nothing so far.
+    pub(super) calls: u32,
     /// Whether the window is in its rank's list of those with something to look for.
     pub(super) is_waiting: bool,
 }
@@ -97,11 +103,14 @@ impl State {
             locked: 0,
             accesses: vec![0; members].into_boxed_slice(),
             exposures: vec![0; members].into_boxed_slice(),
+            lockings: vec![0; members].into_boxed_slice(),
+            late: 0,
             fences: 0,
             clock: 0,
             age: 0,
             reorder,
             unanswered: 0,
+            calls: 0,
             is_waiting: false,
         }
     }
@@ -147,7 +156,7 @@ impl Window {
         let mut claim = rank.enter();
         // SAFETY: in no list; it leaves the lists before it is freed.
         unsafe { claim.state().windows.push(window.as_ptr()) };
-        if shared.other_nodes > 0 {
+        if shared.spans_nodes() {
             // Others may ask for something at any time.
             claim.expect_more(TaskKind::Net);
         }
@@ -166,7 +175,7 @@ impl Window {
         let mut claim = self.rank.enter();
         // SAFETY: `open` put it there.
         unsafe { claim.state().windows.remove(self.as_ptr()) };
-        if self.shared.other_nodes > 0 {
+        if self.shared.spans_nodes() {
             claim.expect_less(TaskKind::Net);
         }
         drop(claim);
