@@ -13,6 +13,7 @@
 //! | `differential` | `mpich`: the same output lines under MPICH        | none             |
 //! | `timeout`      | seconds                                           | `30`             |
 //! | `nodes`        | `no`: not on several nodes, which needs a reason beside it | `yes`    |
+//! | `notify`       | values of `COHORT_NET_NOTIFY` on several nodes    | `mirror`         |
 //! | `alone`        | `yes`: no other program runs beside it            | `no`             |
 //! | `libs`         | further arguments of the compiler                 | none             |
 //!
@@ -87,6 +88,7 @@ pub struct Directives {
     pub alone: bool,
     pub libs: Vec<String>,
     pub nodes: bool,
+    pub notify: Vec<String>,
 }
 
 impl Default for Directives {
@@ -105,6 +107,7 @@ impl Default for Directives {
             alone: false,
             libs: Vec::new(),
             nodes: true,
+            notify: vec!["mirror".into()],
         }
     }
 }
@@ -150,6 +153,7 @@ impl Directives {
             "timeout" => self.seconds = number(value)?,
             "alone" => self.alone = one_of(list(value)?, &["yes", "no"])? == ["yes"],
             "nodes" => self.nodes = one_of(list(value)?, &["yes", "no"])? == ["yes"],
+            "notify" => self.notify = one_of(list(value)?, &["mirror", "defer"])?,
             "libs" => self.libs = value.split_whitespace().map(String::from).collect(),
             _ => return Err("no such key".into()),
         }
@@ -188,6 +192,7 @@ pub fn check() -> Result<(), String> {
         "//# progress: stael",
         "//# ranks",
         "//# abi: mpi4",
+        "//# notify: later",
     ] {
         if let Ok(read) = Directives::parse(bad) {
             return Err(format!("{bad} was taken as {read:?}"));

@@ -29,11 +29,20 @@ pub fn trials() -> Vec<Trial> {
         if let Ok(directives) = Directives::read(&source)
             && let Some(ranks) = layout(&directives)
         {
-            let name = format!("nodes/c/{}", programs::stem(&source));
-            trials.push(trial(name, move || program(&source, &directives, ranks)));
+            trials.extend(program_trials(&source, &directives, ranks));
         }
     }
     trials
+}
+
+/// A program across nodes, once for each way in which it wants the kernel to be told.
+fn program_trials(source: &Path, directives: &Directives, ranks: &'static str) -> Vec<Trial> {
+    let run = |notify: &String| {
+        let (source, directives, notify) = (source.to_owned(), directives.clone(), notify.clone());
+        let name = format!("nodes/c/{}/{notify}", programs::stem(&source));
+        trial(name, move || program(&source, &directives, ranks, &notify))
+    };
+    directives.notify.iter().map(run).collect()
 }
 
 /// The ranks of each of two nodes, by the numbers of ranks that a program runs with.
@@ -43,17 +52,18 @@ fn layout(directives: &Directives) -> Option<&'static str> {
     layouts.into_iter().find(fitting).map(|(_, each)| each)
 }
 
-fn compiled(source: &Path, directives: &Directives) -> Result<PathBuf, String> {
+fn compiled(source: &Path, directives: &Directives, notify: &str) -> Result<PathBuf, String> {
     let abi = directives.abis.first().copied().unwrap_or(Abi::Mpi5);
-    let name = format!("nodes-{}", programs::stem(source));
+    let name = format!("nodes-{}-{notify}", programs::stem(source));
     programs::compile_as(&name, source, abi, &directives.libs)
 }
 
-fn program(source: &Path, directives: &Directives, ranks: &str) -> Outcome {
+fn program(source: &Path, directives: &Directives, ranks: &str, notify: &str) -> Outcome {
     let hosts = Hosts::new(2)?;
     let ended = hosts
         .pip_exec(ranks)?
-        .arg(compiled(source, directives)?)
+        .env("COHORT_NET_NOTIFY", notify)
+        .arg(compiled(source, directives, notify)?)
         .args(&directives.args)
         .seconds(directives.seconds * 2)
         .alone(directives.alone)
