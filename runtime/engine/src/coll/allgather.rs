@@ -41,9 +41,15 @@ pub unsafe fn allgather(
         return result;
     }
     let send = send.unwrap_or(own);
-    if group.shared.spread().is_some() {
+    if let Some(spread) = group.shared.spread() {
         // SAFETY: the caller's conditions; the own block is in place.
-        return result.and(unsafe { wide::allgather(group, send, receive) });
+        let gathered = unsafe {
+            match wide::gathers_by_node(group, spread, &receive) {
+                true => wide::allgather_by_node(group, spread, send, receive),
+                false => wide::allgather(group, send, receive),
+            }
+        };
+        return result.and(gathered);
     }
     let round = Round::begin(group);
     // SAFETY: the caller's buffer; it stays until `finish`.

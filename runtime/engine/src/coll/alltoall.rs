@@ -66,9 +66,15 @@ unsafe fn exchange(
     if size == 1 {
         return result;
     }
-    if group.shared.spread().is_some() {
+    if let Some(spread) = group.shared.spread() {
         // SAFETY: the caller's conditions; the own block is in place.
-        return result.and(unsafe { wide::alltoall(group, send, receive) });
+        let exchanged = unsafe {
+            match wide::block_by_node(group, spread, &receive) {
+                Some(block) => wide::alltoall_by_node(group, spread, &send, &receive, block),
+                None => wide::alltoall(group, send, receive),
+            }
+        };
+        return result.and(exchanged);
     }
     let round = Round::begin(group);
     // SAFETY: the caller's buffers; they stay until `finish`.

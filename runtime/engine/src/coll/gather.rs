@@ -31,9 +31,9 @@ pub unsafe fn gather(
     root: u32,
 ) -> Result<(), EngineError> {
     let (me, root) = (group.me(), root as usize);
-    if group.shared.spread().is_some() {
+    if let Some(spread) = group.shared.spread() {
         // SAFETY: the caller's conditions.
-        return unsafe { wide::gather(group, send, receive, root) };
+        return unsafe { wide::gather(group, spread, send, receive, root) };
     }
     let call = Call::Gather {
         send,
@@ -92,9 +92,9 @@ pub unsafe fn scatter(
     root: u32,
 ) -> Result<(), EngineError> {
     let (me, root) = (group.me(), root as usize);
-    if group.shared.spread().is_some() {
+    if let Some(spread) = group.shared.spread() {
         // SAFETY: the caller's conditions.
-        return unsafe { wide::scatter(group, send, receive, root) };
+        return unsafe { wide::scatter(group, spread, send, receive, root) };
     }
     let call = Call::Scatter {
         send,

@@ -28,9 +28,13 @@ fn broadcasts() {
     for size in 1..=8 {
         on_ranks(size, |group| {
             let mut random = Random::new(3);
-            for round in 0..ROUNDS {
+            // Long data at the end, which goes from node to node in pieces.
+            for round in 0..ROUNDS + 2 {
                 let root = random.below(size.into()) as u32;
-                let count = some_count(&mut random);
+                let count = match round < ROUNDS {
+                    true => some_count(&mut random),
+                    false => 70_000,
+                };
                 let kinds = [(); 8].map(|()| random.below(3) as usize);
                 let datatype = &int_layouts(2)[kinds[group.me as usize]];
                 let sent = message(root as usize, 0, 2 * count as usize, round);

@@ -194,7 +194,7 @@ fn user_operations_in_rank_order_on_any_layout() {
     for size in 1..=5 {
         on_ranks(size, |group| {
             let (me, size) = (group.me as usize, size as usize);
-            for (count, kind) in [1, 20, 1000]
+            for (count, kind) in [1, 20, 5000]
                 .into_iter()
                 .flat_map(|n| (0..3).map(move |k| (n, k)))
             {

@@ -43,7 +43,7 @@ pub(in crate::coll) unsafe fn bcast(
     if leader == group.me() {
         let mut script = Script::new(group, None);
         let line = Line::of(&leaders, spread.here());
-        pass_on(&mut script, line, buffer, spread.home(root as usize));
+        pass_on(&mut script, line, buffer, spread.home(root as usize))?;
         // SAFETY: the caller's promise.
         outcome = unsafe { script.run() };
     }

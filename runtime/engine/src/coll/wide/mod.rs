@@ -10,9 +10,13 @@
 //! | `moving`, `reducing` | scripts in which members speak for themselves |
 //! | `running` | nonblocking and persistent forms: scripts that their owner goes on with in its other calls |
 //! | `between` | the same for intercommunicators |
-//! | `leaders` | one member of each node speaks for all of them |
+//! | `leaders`, `gathering`, `crossing` | one member of each node speaks for all of them |
+//! | `bundle` | what it says for them in one message |
 
 mod between;
+mod bundle;
+mod crossing;
+mod gathering;
 mod leaders;
 mod moving;
 mod reducing;
@@ -20,8 +24,10 @@ mod running;
 mod script;
 mod spread;
 
+pub(super) use crossing::{alltoall_by_node, block_by_node};
+pub(super) use gathering::{allgather_by_node, gather, gathers_by_node, scatter};
 pub(super) use leaders::{allreduce, barrier, bcast, reduce};
-pub(super) use moving::{allgather, alltoall, gather, scatter};
+pub(super) use moving::{allgather, alltoall};
 pub(super) use reducing::{reduce_scatter, scan};
 pub(super) use running::Station;
 pub(crate) use running::{IN_SCRIPTS, Running, ScriptRef, next};

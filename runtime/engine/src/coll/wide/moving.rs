@@ -4,7 +4,9 @@ use super::script::{Line, byte};
 use super::{Group, Script};
 use crate::EngineError;
 use crate::coll::Blocks;
+use crate::coll::fold::reserve;
 use crate::datatype::Layout;
+use alloc::vec::Vec;
 
 /// Steps of a barrier by dissemination: after step *k* a member of the line knows of 2^*k* others.
 pub(super) fn meet(script: &mut Script<'_>, line: Line<'_>) {
@@ -19,13 +21,77 @@ pub(super) fn meet(script: &mut Script<'_>, line: Line<'_>) {
     }
 }
 
-/// Steps that bring the buffer of the member at place `root` to all of a line, along a binomial tree.
+/// Bytes of the pieces in which a long buffer goes from member to member.
+const PIECE: u64 = 128 << 10;
+
+/// Steps that bring the buffer of the member at place `root` to all of a line.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
 pub(super) fn pass_on<'a>(
     script: &mut Script<'a>,
     line: Line<'_>,
     buffer: Layout<'a>,
     root: usize,
-) {
+) -> Result<(), EngineError> {
+    let (members, pieces) = (line.size as u64, buffer.bytes().div_ceil(PIECE));
+    // When the last member has it all: at the end of a chain, or of a tree that passes on whole buffers.
+    let depth = u64::from(line.size.next_power_of_two().ilog2());
+    if pieces + members < pieces * depth + 2 {
+        return pass_pieces_on(script, line, buffer, root);
+    }
+    pass_whole_on(script, line, buffer, root);
+    Ok(())
+}
+
+/// [`pass_on`] along a chain, piece by piece: each member sends one on while it receives the next.
+fn pass_pieces_on<'a>(
+    script: &mut Script<'a>,
+    line: Line<'_>,
+    buffer: Layout<'a>,
+    root: usize,
+) -> Result<(), EngineError> {
+    let Line { me, size, .. } = line;
+    let (place, bytes) = ((me + size - root) % size, buffer.bytes());
+    let base = match buffer.contiguous() {
+        Some(base) => base,
+        None => {
+            let mut packed: Vec<u8> = reserve(bytes as usize)?;
+            let base = packed.as_mut_ptr();
+            script.keep(packed);
+            base
+        }
+    };
+    let whole = Layout::new(base, bytes, byte());
+    let is_packed = buffer.contiguous().is_none();
+    if is_packed && place == 0 {
+        script.copy(buffer, whole);
+    }
+    let neighbour = |place: usize| line.at((place + root) % size);
+    let mut ready: Option<Layout<'a>> = None;
+    for start in (0..bytes).step_by(PIECE as usize) {
+        let at = base.wrapping_add(start as usize);
+        let piece = Layout::new(at, PIECE.min(bytes - start), byte());
+        if place > 0 {
+            script.receive(neighbour(place - 1), piece);
+        }
+        if let Some(last) = ready.replace(piece).filter(|_| place + 1 < size) {
+            script.send(neighbour(place + 1), last);
+        }
+        script.wait();
+    }
+    if let Some(last) = ready.filter(|_| place + 1 < size) {
+        script.send(neighbour(place + 1), last);
+        script.wait();
+    }
+    if is_packed && place > 0 {
+        script.copy(whole, buffer);
+    }
+    Ok(())
+}
+
+/// [`pass_on`] along a binomial tree.
+fn pass_whole_on<'a>(script: &mut Script<'a>, line: Line<'_>, buffer: Layout<'a>, root: usize) {
     let Line { me, size, .. } = line;
     // Seen from the root, a member gets the data from the one without its lowest bit.
     let place = (me + size - root) % size;
@@ -44,22 +110,6 @@ pub(super) fn pass_on<'a>(
         }
     }
     script.wait();
-}
-
-/// Gather: everybody sends to the root.
-///
-/// # Safety
-/// As [`gather`](crate::coll::gather).
-pub(in crate::coll) unsafe fn gather(
-    group: &Group<'_>,
-    send: Option<Layout<'_>>,
-    receive: Option<Blocks<'_>>,
-    root: usize,
-) -> Result<(), EngineError> {
-    let mut script = Script::new(group, None);
-    collect(&mut script, send, receive, root);
-    // SAFETY: the caller's promise.
-    unsafe { script.run() }
 }
 
 /// Steps that bring each member's block to the root.
@@ -82,22 +132,6 @@ pub(super) fn collect<'a>(
         (None, Some(send)) => script.send(root, send),
         (None, None) => {}
     }
-}
-
-/// Scatter: the root sends to everybody.
-///
-/// # Safety
-/// As [`scatter`](crate::coll::scatter).
-pub(in crate::coll) unsafe fn scatter(
-    group: &Group<'_>,
-    send: Option<Blocks<'_>>,
-    receive: Option<Layout<'_>>,
-    root: usize,
-) -> Result<(), EngineError> {
-    let mut script = Script::new(group, None);
-    deal_out(&mut script, send, receive, root);
-    // SAFETY: the caller's promise.
-    unsafe { script.run() }
 }
 
 /// Steps that bring each member its block of the root's.

@@ -4,8 +4,13 @@ use super::moving::pass_on;
 use super::script::Line;
 use super::{Group, Script};
 use crate::EngineError;
-use crate::coll::fold::Folder;
+use crate::coll::fold::{Folder, reserve, share};
 use crate::coll::{Reduction, Scan};
+use core::ops::Range;
+use core::ptr::null;
+
+/// The least bytes of a part of an operand that is worth messages of its own.
+const SHARE_LEAST: u64 = 8 << 10;
 
 /// Steps that fold everybody's operands at the first of a line, along a binomial tree of neighbours. Returns
 /// where the result is there; elsewhere that memory is of no use.
@@ -55,6 +60,9 @@ pub(super) fn reduce<'a>(
     root: usize,
 ) -> Result<(), EngineError> {
     let count = call.count;
+    if folds_in_shares(line, folder, count) {
+        return reduce_in_shares(script, line, folder, call, Some(root));
+    }
     let sum = fold_at_first(script, line, folder, call.operand(), count)?;
     let (sum, output) = (folder.layout(sum, count), folder.layout(call.output, count));
     match (line.me, root) {
@@ -76,12 +84,90 @@ pub(super) fn allreduce<'a>(
     folder: &Folder<'a>,
     call: &Reduction<'a>,
 ) -> Result<(), EngineError> {
+    if folds_in_shares(line, folder, call.count) {
+        return reduce_in_shares(script, line, folder, call, None);
+    }
     let output = folder.layout(call.output, call.count);
     let sum = fold_at_first(script, line, folder, call.operand(), call.count)?;
     if line.me == 0 {
         script.copy(folder.layout(sum, call.count), output);
     }
-    pass_on(script, line, output, 0);
+    pass_on(script, line, output, 0)
+}
+
+/// Whether an operand is so long that its bytes count, not its messages: its parts that each member folds are
+/// still long.
+fn folds_in_shares(line: Line<'_>, folder: &Folder<'_>, count: u64) -> bool {
+    let bytes = folder.layout(null(), count).bytes();
+    line.size > 1 && bytes >= SHARE_LEAST * line.size as u64
+}
+
+/// Steps that fold the caller's share of everybody's operands, in rank order. `shares` are the elements of each place
+/// of the line. Returns where the result is; the operands are free afterwards.
+fn fold_share<'a>(
+    script: &mut Script<'a>,
+    line: Line<'_>,
+    folder: &Folder<'a>,
+    operand: *const u8,
+    shares: impl Fn(usize) -> Range<u64>,
+) -> Result<*mut u8, EngineError> {
+    let Line { me, size, .. } = line;
+    let length = |share: &Range<u64>| share.end - share.start;
+    let mine = shares(me);
+    let (own, count) = (folder.at(operand, mine.start), length(&mine));
+    let mut operands = reserve(size)?;
+    for place in 0..size {
+        if place == me && me + 1 < size {
+            operands.push(own);
+            continue;
+        }
+        let room = script.room(folder, count)?;
+        operands.push(room);
+        match place == me {
+            true => script.copy(folder.layout(own, count), folder.layout(room, count)),
+            false => script.receive(line.at(place), folder.layout(room, count)),
+        }
+    }
+    for distance in 1..size {
+        let place = (me + distance) % size;
+        let theirs = shares(place);
+        let part = folder.layout(folder.at(operand, theirs.start), length(&theirs));
+        script.send(line.at(place), part);
+    }
+    script.wait();
+    let sum = operands[size - 1];
+    for &operand in operands[..size - 1].iter().rev() {
+        script.fold(operand, sum, count);
+    }
+    Ok(sum)
+}
+
+/// Steps of a reduce of long operands: each member folds a share, and sends it to the one at place `root`, or to all.
+fn reduce_in_shares<'a>(
+    script: &mut Script<'a>,
+    line: Line<'_>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    root: Option<usize>,
+) -> Result<(), EngineError> {
+    let Line { me, size, .. } = line;
+    let shares = |place| share(call.count, place, size);
+    let sum = fold_share(script, line, folder, call.operand(), shares)?;
+    let result = |place| {
+        let Range { start, end } = shares(place);
+        folder.layout(folder.at(call.output, start), end - start)
+    };
+    let mine = shares(me);
+    let sum = folder.layout(sum, mine.end - mine.start);
+    let others = || (1..size).map(|distance| (me + distance) % size);
+    if root.is_none_or(|root| root == me) {
+        script.copy(sum, result(me));
+        others().for_each(|place| script.receive(line.at(place), result(place)));
+    }
+    for place in others().filter(|&place| root.is_none_or(|root| root == place)) {
+        script.send(line.at(place), sum);
+    }
+    script.wait();
     Ok(())
 }
 
@@ -101,7 +187,8 @@ pub(in crate::coll) unsafe fn reduce_scatter(
     unsafe { script.run() }
 }
 
-/// Steps of a reduce-scatter: folded at member 0, and scattered.
+/// Steps of a reduce-scatter: long operands are folded by those that get the result, others at member 0, which
+/// scatters it.
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`].
@@ -114,8 +201,15 @@ pub(super) fn fold_and_deal_out<'a>(
     let total: i64 = counts.iter().sum();
     let (me, size) = script.place();
     let line = script.everyone();
-    let sum = fold_at_first(script, line, folder, call.operand(), total as u64)?;
     let output = folder.layout(call.output, counts[me] as u64);
+    if folds_in_shares(line, folder, total as u64) {
+        let start = |place: usize| counts[..place].iter().sum::<i64>() as u64;
+        let shares = |place| start(place)..start(place + 1);
+        let sum = fold_share(script, line, folder, call.operand(), shares)?;
+        script.copy(folder.layout(sum, counts[me] as u64), output);
+        return Ok(());
+    }
+    let sum = fold_at_first(script, line, folder, call.operand(), total as u64)?;
     if me != 0 {
         script.receive(0, output);
         return Ok(());

@@ -183,7 +183,7 @@ unsafe fn write_moves(
     let everyone = script.everyone();
     match *call {
         Call::Barrier => meet(script, everyone),
-        Call::Bcast { buffer, root } => pass_on(script, everyone, buffer, root as usize),
+        Call::Bcast { buffer, root } => pass_on(script, everyone, buffer, root as usize)?,
         Call::Gather {
             send,
             receive,

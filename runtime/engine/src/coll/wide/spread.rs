@@ -86,6 +86,28 @@ impl Spread {
         leaders
     }
 
+    /// Number of nodes.
+    pub(super) fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The members of a node, in ascending order.
+    pub(super) fn members(&self, node: usize) -> &[u32] {
+        &self.nodes[node]
+    }
+
+    /// The members of each other node.
+    pub(super) fn elsewhere(&self) -> impl Iterator<Item = &[u32]> {
+        let others = self.nodes.iter().enumerate();
+        let others = others.filter(|&(node, _)| node != self.here());
+        others.map(|(_, members)| &members[..])
+    }
+
+    /// Whether some node has several members.
+    pub(super) fn has_neighbours(&self) -> bool {
+        self.nodes.len() < self.homes.len()
+    }
+
     /// The place of a member's node among the leaders.
     pub(super) fn home(&self, member: usize) -> usize {
         self.homes[member] as usize

@@ -1,0 +1,461 @@
+//! Gather, scatter and allgather in which one member of each node, its *leader*, speaks for all.
+//!
+//! Between nodes a message costs far more than its bytes as long as these are few. So the members of a node give
+//! their blocks to the leader through what they share, and it sends them on as one [`Bundle`]. The lengths of
+//! blocks may differ and be known at one end only (`MPI_Gatherv`): they travel with the bundle, and say which blocks are
+//! not in it because they are long. Nodes with one member send without bundles.
+
+use super::bundle::{BUNDLED, Bundle, Content};
+use super::script::byte;
+use super::{Group, Script, Spread};
+use crate::EngineError;
+use crate::coll::Blocks;
+use crate::coll::blocks::copy_whole;
+use crate::coll::fold::reserve;
+use crate::coll::round::{Finish, Posted, Round};
+use crate::datatype::{Layout, pack};
+use alloc::vec::Vec;
+
+/// The longest result, in bytes, of an allgather that goes through leaders: they store it twice.
+const ALLGATHER_MOST: u64 = 4 << 20;
+
+/// No data.
+fn nothing() -> Layout<'static> {
+    Layout::new(core::ptr::null_mut(), 0, byte())
+}
+
+/// Bytes of what a member has posted with [`Round::post_layout`].
+///
+/// # Safety
+/// It has posted so in this round, which has not ended.
+unsafe fn posted_bytes(round: &Round<'_>, place: usize) -> u64 {
+    match round.posted(place) {
+        Posted::Inline { bytes, .. } => bytes,
+        // SAFETY: the record is the layout that the member posted.
+        Posted::Address(record) => unsafe { (*record.cast::<Layout<'_>>()).bytes() },
+    }
+}
+
+/// Packs at most `most` bytes of what a member has posted.
+///
+/// # Safety
+/// As [`posted_bytes`]; `out` has room.
+unsafe fn pack_posted(round: &Round<'_>, place: usize, out: *mut u8, most: u64) {
+    // SAFETY: the caller's promise; posted data stays until the round has ended.
+    unsafe {
+        match round.posted(place) {
+            Posted::Inline { data, bytes } => {
+                out.copy_from_nonoverlapping(data, bytes.min(most) as usize);
+            }
+            Posted::Address(record) => {
+                pack(*record.cast::<Layout<'_>>(), 0, out, most);
+            }
+        }
+    }
+}
+
+/// Posts a block for the member at `place` of the node, and waits until it has been taken if it stays the caller's.
+///
+/// # Safety
+/// The block is live.
+unsafe fn give(inner: &Group<'_>, place: usize, block: &Layout<'_>) {
+    let round = Round::begin(inner);
+    // SAFETY: the caller's promise; the record lives until `finish` has returned.
+    let exposed = unsafe { round.post_layout(block) };
+    round.announce_to(place);
+    round.finish(match exposed {
+        true => Finish::Member(place),
+        false => Finish::Nobody,
+    });
+}
+
+/// Collects the blocks that the other members of the node [`give`] into a bundle, in memory of `data` bytes besides
+/// the lengths, or as much as they take.
+///
+/// # Safety
+/// `own` is live.
+unsafe fn collect_here(
+    inner: &Group<'_>,
+    own: &Layout<'_>,
+    most: u64,
+) -> Result<(Vec<u8>, Bundle), EngineError> {
+    let size = inner.size();
+    let round = Round::begin(inner);
+    round.await_all();
+    let length = |place| match place == inner.me() {
+        true => own.bytes(),
+        // SAFETY: everyone has posted.
+        false => unsafe { posted_bytes(&round, place) },
+    };
+    let inside = (0..size).map(length).filter(|&bytes| bytes <= most);
+    let made = Bundle::with_room(size, inside.sum(), most);
+    if let Ok((_, bundle)) = &made {
+        // SAFETY: everyone has posted; the bundle is fresh.
+        unsafe {
+            bundle.fill(length, |place, out, fitting| {
+                if place == inner.me() {
+                    pack(*own, 0, out, fitting);
+                } else {
+                    pack_posted(&round, place, out, fitting);
+                }
+            });
+        }
+    }
+    round.finish(Finish::Nobody);
+    made
+}
+
+/// Gather: each leader sends a bundle to the root, and long blocks travel by themselves.
+///
+/// # Safety
+/// As [`gather`](crate::coll::gather).
+pub(in crate::coll) unsafe fn gather(
+    group: &Group<'_>,
+    spread: &Spread,
+    send: Option<Layout<'_>>,
+    receive: Option<Blocks<'_>>,
+    root: usize,
+) -> Result<(), EngineError> {
+    let me = group.me();
+    let inner = spread.inner(group);
+    // SAFETY: the caller's promise, in all of it.
+    unsafe {
+        if let Some(receive) = receive.filter(|_| me == root) {
+            let own = send.map_or(Ok(()), |send| copy_whole(receive.block(me), send));
+            let near = take_here(&inner, spread, &receive);
+            return own.and(near).and(take_from_nodes(group, spread, &receive));
+        }
+        let send = send.unwrap_or(nothing());
+        if spread.home(root) == spread.here() {
+            give(&inner, spread.place_here(root) as usize, &send);
+            return Ok(());
+        }
+        let alone = spread.members_here() == 1;
+        let mut script = Script::new(group, None);
+        if !alone && inner.me != 0 {
+            give(&inner, 0, &send);
+        } else if !alone {
+            let (memory, bundle) = collect_here(&inner, &send, BUNDLED)?;
+            script.send(root, bundle.layout());
+            script.keep(memory);
+        }
+        if alone || send.bytes() > BUNDLED {
+            script.send(root, send);
+        }
+        script.run()
+    }
+}
+
+/// Takes what the other members of the root's node [`give`].
+///
+/// # Safety
+/// The blocks are live.
+unsafe fn take_here(
+    inner: &Group<'_>,
+    spread: &Spread,
+    receive: &Blocks<'_>,
+) -> Result<(), EngineError> {
+    let mut outcome = Ok(());
+    let round = Round::begin(inner);
+    round.await_all();
+    for (place, &member) in spread.members(spread.here()).iter().enumerate() {
+        if place != inner.me() {
+            // SAFETY: everyone has posted; the caller's promise.
+            let taken = unsafe { round.receive_layout(place, receive.block(member as usize)) };
+            outcome = outcome.and(taken);
+        }
+    }
+    round.finish(Finish::Nobody);
+    outcome
+}
+
+/// Takes what the other nodes send to the root.
+///
+/// # Safety
+/// The blocks are live.
+unsafe fn take_from_nodes(
+    group: &Group<'_>,
+    spread: &Spread,
+    receive: &Blocks<'_>,
+) -> Result<(), EngineError> {
+    let mut bundles = reserve(spread.nodes())?;
+    let mut script = Script::new(group, None);
+    for members in spread.elsewhere() {
+        let first = members[0] as usize;
+        if members.len() == 1 {
+            script.receive(first, receive.block(first));
+            continue;
+        }
+        let room = |&member: &u32| receive.block(member as usize).bytes().min(BUNDLED);
+        let data = members.iter().map(room).sum();
+        let (memory, bundle) = Bundle::with_room(members.len(), data, BUNDLED)?;
+        script.receive(first, bundle.layout());
+        bundles.push((memory, bundle, members));
+    }
+    // SAFETY: the caller's promise; the bundles are live, and were filled when it has returned.
+    unsafe {
+        let mut outcome = script.run();
+        let mut script = Script::new(group, None);
+        for (_, bundle, members) in &bundles {
+            for (&member, content) in members.iter().zip(bundle.contents()) {
+                let block = receive.block(member as usize);
+                match content {
+                    Content::Apart => script.receive(member as usize, block),
+                    Content::Inside { .. } => outcome = outcome.and(content.deliver(block)),
+                }
+            }
+        }
+        outcome.and(script.run())
+    }
+}
+
+/// Scatter: the root sends a bundle to each leader, and long blocks by themselves.
+///
+/// # Safety
+/// As [`scatter`](crate::coll::scatter).
+pub(in crate::coll) unsafe fn scatter(
+    group: &Group<'_>,
+    spread: &Spread,
+    send: Option<Blocks<'_>>,
+    receive: Option<Layout<'_>>,
+    root: usize,
+) -> Result<(), EngineError> {
+    let me = group.me();
+    let inner = spread.inner(group);
+    // SAFETY: the caller's promise, in all of it.
+    unsafe {
+        if let Some(send) = send.filter(|_| me == root) {
+            return deal_out(group, spread, &send, receive);
+        }
+        let receive = receive.unwrap_or(nothing());
+        if spread.home(root) == spread.here() {
+            let round = Round::begin(&inner);
+            let place = spread.place_here(root) as usize;
+            round.await_member(place);
+            let outcome = copy_whole(receive, round.record::<Blocks<'_>>(place).block(me));
+            round.finish(Finish::Nobody);
+            return outcome;
+        }
+        let is_apart = match spread.members_here() {
+            1 => true,
+            _ => receive_bundle(group, spread, root, receive)?,
+        };
+        let mut script = Script::new(group, None);
+        if is_apart {
+            script.receive(root, receive);
+        }
+        script.run()
+    }
+}
+
+/// The root's part of a scatter.
+///
+/// # Safety
+/// The buffers are live.
+unsafe fn deal_out(
+    group: &Group<'_>,
+    spread: &Spread,
+    send: &Blocks<'_>,
+    receive: Option<Layout<'_>>,
+) -> Result<(), EngineError> {
+    let inner = spread.inner(group);
+    let round = Round::begin(&inner);
+    round.post_address(send);
+    round.announce();
+    // SAFETY: the caller's promise, in all of it.
+    let outcome = unsafe {
+        let sent = send_to_nodes(group, spread, send);
+        let own = receive.map_or(Ok(()), |into| copy_whole(into, send.block(group.me())));
+        sent.and(own)
+    };
+    round.finish(Finish::Everyone);
+    outcome
+}
+
+/// Sends the blocks of the other nodes' members.
+///
+/// # Safety
+/// The blocks are live.
+unsafe fn send_to_nodes(
+    group: &Group<'_>,
+    spread: &Spread,
+    send: &Blocks<'_>,
+) -> Result<(), EngineError> {
+    let mut script = Script::new(group, None);
+    let block = |member: u32| send.block(member as usize);
+    for members in spread.elsewhere() {
+        if members.len() > 1 {
+            let lengths = members.iter().map(|&member| block(member).bytes());
+            let data = lengths.filter(|&bytes| bytes <= BUNDLED).sum();
+            let (memory, bundle) = Bundle::with_room(members.len(), data, BUNDLED)?;
+            // SAFETY: the caller's promise; the bundle is fresh.
+            unsafe {
+                bundle.fill(
+                    |number| block(members[number]).bytes(),
+                    |number, out, fitting| {
+                        pack(block(members[number]), 0, out, fitting);
+                    },
+                );
+            }
+            script.send(members[0] as usize, bundle.layout());
+            script.keep(memory);
+        }
+        for &member in members {
+            if members.len() == 1 || block(member).bytes() > BUNDLED {
+                script.send(member as usize, block(member));
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { script.run() }
+}
+
+/// A member's part of what comes from a root on another node: its block, if that is in the bundle. Says
+/// whether it travels by itself.
+///
+/// # Safety
+/// The buffer is live.
+unsafe fn receive_bundle(
+    group: &Group<'_>,
+    spread: &Spread,
+    root: usize,
+    receive: Layout<'_>,
+) -> Result<bool, EngineError> {
+    let inner = spread.inner(group);
+    let size = inner.size();
+    // SAFETY: the caller's promise; bundles have been filled when messages and posts are there.
+    unsafe {
+        let deliver = |bundle: &Bundle| match bundle.contents().nth(inner.me()) {
+            Some(content @ Content::Inside { .. }) => content.deliver(receive).map(|()| false),
+            Some(Content::Apart) | None => Ok(true),
+        };
+        if inner.me != 0 {
+            let round = Round::begin(&inner);
+            round.await_member(0);
+            let is_apart = deliver(round.record::<Bundle>(0));
+            round.finish(Finish::Nobody);
+            return is_apart;
+        }
+        let (_memory, bundle) = Bundle::with_room(size, size as u64 * BUNDLED, BUNDLED)?;
+        let mut script = Script::new(group, None);
+        script.receive(root, bundle.layout());
+        let outcome = script.run();
+        let round = Round::begin(&inner);
+        round.post_address(&bundle);
+        round.announce();
+        let is_apart = deliver(&bundle);
+        round.finish(Finish::Everyone);
+        outcome.and(is_apart)
+    }
+}
+
+/// Whether an allgather goes through leaders: its result is not too long to be stored once more.
+pub(in crate::coll) fn gathers_by_node(
+    group: &Group<'_>,
+    spread: &Spread,
+    receive: &Blocks<'_>,
+) -> bool {
+    let lengths = (0..group.size()).map(|member| receive.block(member).bytes());
+    spread.has_neighbours() && lengths.sum::<u64>() <= ALLGATHER_MOST
+}
+
+/// The bundles of all nodes, one behind the other.
+struct Bundles {
+    _memory: Vec<u8>,
+    all: Vec<Bundle>,
+}
+
+impl Bundles {
+    /// Room for what an allgather brings.
+    fn for_blocks(spread: &Spread, receive: &Blocks<'_>) -> Result<Self, EngineError> {
+        let data = |node: usize| {
+            let lengths = spread.members(node).iter();
+            lengths
+                .map(|&member| receive.block(member as usize).bytes())
+                .sum::<u64>()
+        };
+        let bytes = |node| Bundle::bytes(spread.members(node).len(), data(node));
+        let mut memory: Vec<u8> = reserve((0..spread.nodes()).map(bytes).sum::<u64>() as usize)?;
+        let mut all = reserve(spread.nodes())?;
+        let mut at = memory.as_mut_ptr();
+        for node in 0..spread.nodes() {
+            let blocks = spread.members(node).len();
+            // SAFETY: the memory has room for all of them.
+            all.push(unsafe { Bundle::at(at, bytes(node), blocks, u64::MAX) });
+            at = at.wrapping_add(bytes(node) as usize);
+        }
+        Ok(Self {
+            _memory: memory,
+            all,
+        })
+    }
+}
+
+/// Allgather: each leader sends its node's bundle to the other leaders.
+///
+/// # Safety
+/// As [`allgather`](crate::coll::allgather), whose own block is in place.
+pub(in crate::coll) unsafe fn allgather_by_node(
+    group: &Group<'_>,
+    spread: &Spread,
+    send: Layout<'_>,
+    receive: Blocks<'_>,
+) -> Result<(), EngineError> {
+    let inner = spread.inner(group);
+    // SAFETY: the caller's promise; bundles have been filled when messages and posts are there.
+    unsafe {
+        if inner.me != 0 {
+            give(&inner, 0, &send);
+            let round = Round::begin(&inner);
+            round.await_member(0);
+            let outcome = spread_out(group, spread, round.record::<Bundles>(0), &receive);
+            round.finish(Finish::Nobody);
+            return outcome;
+        }
+        let (_memory, own) = collect_here(&inner, &send, u64::MAX)?;
+        let bundles = Bundles::for_blocks(spread, &receive)?;
+        let (nodes, here) = (spread.nodes(), spread.here());
+        let mut script = Script::new(group, None);
+        script.copy(own.layout(), bundles.all[here].layout());
+        let leader = |node: usize| spread.members(node)[0] as usize;
+        for distance in 1..nodes {
+            let from = (here + nodes - distance) % nodes;
+            script.receive(leader(from), bundles.all[from].layout());
+        }
+        for distance in 1..nodes {
+            script.send(leader((here + distance) % nodes), own.layout());
+        }
+        let mut outcome = script.run();
+        let round = Round::begin(&inner);
+        round.post_address(&bundles);
+        round.announce();
+        outcome = outcome.and(spread_out(group, spread, &bundles, &receive));
+        round.finish(Finish::Everyone);
+        outcome
+    }
+}
+
+/// Delivers the blocks of all other members.
+///
+/// # Safety
+/// The bundles are filled, the blocks live.
+unsafe fn spread_out(
+    group: &Group<'_>,
+    spread: &Spread,
+    bundles: &Bundles,
+    receive: &Blocks<'_>,
+) -> Result<(), EngineError> {
+    let mut outcome = Ok(());
+    for (node, bundle) in bundles.all.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        let contents = unsafe { bundle.contents() };
+        for (&member, content) in spread.members(node).iter().zip(contents) {
+            if member != group.me {
+                // SAFETY: the caller's promise.
+                let delivered = unsafe { content.deliver(receive.block(member as usize)) };
+                outcome = outcome.and(delivered);
+            }
+        }
+    }
+    outcome
+}
