@@ -17,7 +17,7 @@ use cohort_abi::neutral;
 use cohort_engine::coll;
 use cohort_engine::rma::{Part, Plan, Reorder, Window};
 use core::ptr::NonNull;
-use core::sync::atomic::AtomicI32;
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use spin::Mutex;
 
 /// Alignment of memory that the runtime gives to windows: a page.
@@ -72,6 +72,8 @@ pub struct Win {
     /// Its error handler.
     pub errhandler: Mutex<Errhandler>,
     info: Mutex<Info>,
+    /// The hint of this name, for every lock.
+    no_locks: AtomicBool,
     name: Mutex<String>,
     facts: Facts,
 }
@@ -185,6 +187,7 @@ impl Win {
             flavor,
             attributes: Attributes::new(),
             errhandler: Mutex::new(Errhandler::Fatal),
+            no_locks: AtomicBool::new(is_true(&hints, "no_locks")),
             info: Mutex::new(with_defaults(hints)),
             name: Mutex::new(String::new()),
         })
@@ -245,13 +248,15 @@ impl Win {
     /// `MPI_Win_set_info`.
     pub fn set_info(&self, hints: Info) {
         self.window.set_reorder(reorder(&hints));
+        let no_locks = is_true(&hints, "no_locks");
+        self.no_locks.store(no_locks, Ordering::Relaxed);
         *self.info.lock() = with_defaults(hints);
     }
 
     /// Whether the program promised to take no locks.
     #[must_use]
     pub fn has_no_locks(&self) -> bool {
-        is_true(&self.info.lock(), "no_locks")
+        self.no_locks.load(Ordering::Relaxed)
     }
 }
 

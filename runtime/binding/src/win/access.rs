@@ -115,7 +115,7 @@ impl Request<'_> {
         call: &Call<'_, A>,
         win: &Win,
         wants_request: bool,
-    ) -> Outcome<Option<cohort_engine::rma::Closing>> {
+    ) -> Outcome<Option<cohort_engine::RequestRef>> {
         let Some(member) = self.target.member else {
             return Ok(None);
         };
@@ -131,7 +131,8 @@ impl Request<'_> {
         };
         // SAFETY: the caller's contract.
         let begun = unsafe { win.window.access(&operation, wants_request) };
-        begun.map_err(|error| failed(call, error))
+        let closing = begun.map_err(|error| failed(call, error))?;
+        Ok(closing.request())
     }
 
     /// Begins the operation and gives the program a request for it.
@@ -148,7 +149,7 @@ impl Request<'_> {
         // SAFETY: the caller's contract.
         unsafe {
             match self.access(call, win, true)? {
-                Some(closing) => publish_pending(call, closing.request(), handle.neutral(), target),
+                Some(pending) => publish_pending(call, pending, handle.neutral(), target),
                 None => publish_complete(call, handle.neutral(), target),
             }
         }

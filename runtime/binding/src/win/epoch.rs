@@ -70,15 +70,6 @@ fn finish<A: Abi>(
     finished.map_err(|error| failed(call, error))
 }
 
-/// Waits for the operations on one target, or on all. Most flushes have nothing to wait for, and need no request.
-fn flush_now<A: Abi>(call: &Call<'_, A>, win: &Win, target: Option<u32>) -> Outcome<()> {
-    let flushed = win.window.is_flushed(target);
-    match flushed.map_err(|error| failed(call, error))? {
-        true => Ok(()),
-        false => finish(call, win, win.window.flush(target)),
-    }
-}
-
 /// `MPI_Win_fence`.
 ///
 /// # Safety
@@ -97,7 +88,7 @@ pub unsafe extern "C" fn fence<A: Abi>(
             }
             // It completes nothing, so nobody waits; the next epoch does.
             let closing = closing.map_err(|error| failed(call, error))?;
-            closing.request().release(&mut call.rank().enter());
+            win.window.forget(closing);
             Ok(())
         })
     }
@@ -196,8 +187,9 @@ pub unsafe extern "C" fn lock<A: Abi>(
             let (target, exclusive) = lock_arguments(call, win, kind, rank)?;
             let Some(target) = target else { return Ok(()) };
             let locked = win.window.lock(target, exclusive);
-            locked.map_err(|error| failed(call, error))?;
-            win.window.hold_locks(Some(target));
+            if !locked.map_err(|error| failed(call, error))? {
+                win.window.hold_locks(Some(target));
+            }
             Ok(())
         })
     }
@@ -257,7 +249,7 @@ macro_rules! flushes {
             unsafe {
                 on_win::<A>(caller, $mpi, win, |call, win| {
                     match super::target(call, win, rank)? {
-                        Some(target) => flush_now(call, win, Some(target)),
+                        Some(target) => finish(call, win, win.window.flush(Some(target))),
                         None => Ok(()),
                     }
                 })
@@ -282,7 +274,7 @@ macro_rules! flushes_of_all {
         pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, win: A::Win) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_win::<A>(caller, $mpi, win, |call, win| flush_now(call, win, None))
+                on_win::<A>(caller, $mpi, win, |call, win| finish(call, win, win.window.flush(None)))
             }
         }
     )*};

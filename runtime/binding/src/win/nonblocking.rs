@@ -22,7 +22,12 @@ pub(super) unsafe fn publish<A: Abi>(
 ) -> Outcome<()> {
     let closing = closing.map_err(|error| failed(call, error))?;
     // SAFETY: the caller's contract.
-    unsafe { publish_pending(call, closing.request(), win.neutral(), request) }
+    unsafe {
+        match closing.request() {
+            Some(pending) => publish_pending(call, pending, win.neutral(), request),
+            None => publish_complete(call, win.neutral(), request),
+        }
+    }
 }
 
 macro_rules! openings {
@@ -150,7 +155,7 @@ pub unsafe extern "C" fn ifence<A: Abi>(
                 return publish(call, win, closing, request);
             }
             let closing = closing.map_err(|error| failed(call, error))?;
-            closing.request().release(&mut call.rank().enter());
+            object.window.forget(closing);
             publish_complete(call, win.neutral(), request)
         })
     }

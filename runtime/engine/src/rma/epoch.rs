@@ -88,6 +88,8 @@ pub(super) struct Target {
 pub(super) struct Epoch {
     pub(super) kind: Kind,
     pub(super) is_active: bool,
+    /// It is complete, and waits to be freed.
+    pub(super) is_over: bool,
     /// When it was opened and closed, among the calls on this window; `u64::MAX` while it is open.
     pub(super) opened: u64,
     pub(super) closed: u64,
@@ -137,6 +139,7 @@ impl Epoch {
         Self {
             kind,
             is_active: false,
+            is_over: false,
             opened,
             closed: Self::OPEN,
             targets,

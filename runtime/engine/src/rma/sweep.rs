@@ -310,6 +310,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
 
     fn complete(&mut self, epoch: &mut Epoch) {
         let (request, error) = (epoch.request, epoch.error);
+        epoch.is_over = true;
         let epoch = core::ptr::from_mut(epoch);
         self.moved = true;
         // SAFETY: it is in the one list, and then in the other.
@@ -327,12 +328,29 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
         }
     }
 
+    /// Frees the epochs that are over, but for one.
+    ///
+    /// # Safety
+    /// As [`free_all`], of all of them.
+    unsafe fn free_epochs(&mut self) {
+        while let Some(epoch) = NonNull::new(self.state.spent.first()) {
+            // SAFETY: it is in the list; the caller's promise.
+            let epoch = unsafe {
+                self.state.spent.remove(epoch.as_ptr());
+                Box::from_raw(epoch.as_ptr())
+            };
+            if epoch.targets.len() == 1 {
+                self.state.spare = Some(epoch);
+            }
+        }
+    }
+
     /// Frees what is over. By the owner.
     pub(super) fn free_spent(&mut self) {
         // SAFETY: what is spent is in no other list, was made by the owner's `Box`, and nobody uses it; operations wait until
         // no task copies any more.
         unsafe {
-            free_all(&mut self.state.spent, |_| true);
+            self.free_epochs();
             free_all(&mut self.state.spent_flushes, |_| true);
             free_all(&mut self.state.spent_operations, Recorded::is_free);
         }

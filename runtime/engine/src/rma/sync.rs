@@ -4,7 +4,6 @@ use super::epoch::{Epoch, Kind, Target};
 use super::error::RmaError;
 use super::sweep::Sweep;
 use super::window::{Closing, State, Window};
-use crate::claim::Claim;
 use crate::matching::Want;
 use crate::message::Status;
 use crate::request::{Request, RequestRef};
@@ -12,6 +11,7 @@ use crate::wait::{WaitKind, until, until_with};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use cohort_base::sync::atomic::Ordering;
 use core::ptr::{NonNull, null_mut};
 
 /// Calls that wait for nothing between two turns of progress.
@@ -126,11 +126,12 @@ impl Window {
         Ok(true)
     }
 
-    /// Opens an epoch with a lock at one member (`MPI_Win_lock`). Does not wait.
+    /// Opens an epoch with a lock at one member (`MPI_Win_lock`). Does not wait; says whether [`Window::hold_locks`] would not
+    /// either.
     ///
     /// # Errors
     /// [`RmaError::MisplacedAt`] if the member is locked, [`RmaError::Misplaced`] if another kind of access epoch is open.
-    pub fn lock(&self, member: u32, exclusive: bool) -> Result<(), RmaError> {
+    pub fn lock(&self, member: u32, exclusive: bool) -> Result<bool, RmaError> {
         let mut claim = self.rank().enter();
         let mut sweep = self.sweep(&mut claim);
         if !sweep.state.locks[member as usize].is_null() {
@@ -149,7 +150,9 @@ impl Window {
         sweep.state.locks[member as usize] = epoch;
         sweep.state.locked += 1;
         sweep.settle();
-        Ok(())
+        // SAFETY: an open epoch is valid; it has one target.
+        let is_held = unsafe { (*epoch).targets[0].is_granted };
+        Ok(is_held || self.is_remote(member))
     }
 
     /// Closes the epoch with a lock at one member (`MPI_Win_unlock`).
@@ -227,12 +230,11 @@ impl Window {
         sweep.state.fence = null_mut();
         // SAFETY: an epoch of this window that is not closed.
         unsafe { (*before).closing_fence = number };
-        let closing = sweep.close(before);
+        sweep.close(before);
         if !last {
             sweep.state.fence = sweep.open_fence(number);
         }
-        sweep.settle();
-        closing
+        sweep.closing_of(before)
     }
 
     fn end(
@@ -242,9 +244,8 @@ impl Window {
         let mut claim = self.rank().enter();
         let mut sweep = self.sweep(&mut claim);
         let epoch = take(sweep.state)?;
-        let closing = sweep.close(epoch.as_ptr());
-        sweep.settle();
-        closing
+        sweep.close(epoch.as_ptr());
+        sweep.closing_of(epoch.as_ptr())
     }
 
     /// Waits for the end of an epoch, of a flush or of an operation.
@@ -252,49 +253,18 @@ impl Window {
     /// # Errors
     /// The failure of an operation that was recorded.
     pub fn finish(&self, closing: Closing) -> Result<(), RmaError> {
-        let request = closing.0;
+        let Some(request) = closing.0 else {
+            self.leave_at_once();
+            return Ok(());
+        };
         until(self.rank(), WaitKind::Request, || request.is_complete());
         let error = request.status().error;
-        let mut claim = self.rank().enter();
-        request.release(&mut claim);
-        self.leave_at_once(claim);
+        request.release(&mut self.rank().enter());
         match error {
             Status::SUCCESS => Ok(()),
             _ => Err(RmaError::Misplaced(
                 "an operation of the epoch lies outside of what the target has attached",
             )),
-        }
-    }
-
-    /// Whether a flush of one target, or of all, would be complete at once.
-    ///
-    /// # Errors
-    /// As for [`Window::flush`].
-    pub fn is_flushed(&self, member: Option<u32>) -> Result<bool, RmaError> {
-        let mut claim = self.rank().enter();
-        let state = self.sweep(&mut claim).state;
-        let is_done = |&(epoch, index): &(NonNull<Epoch>, Option<usize>)| {
-            // SAFETY: open epochs are valid.
-            let epoch = unsafe { epoch.as_ref() };
-            index.map_or(epoch.pending, |index| epoch.targets[index].pending) == 0
-        };
-        let is_flushed = match member {
-            Some(member) => state.locked_at(member).map(|lock| is_done(&lock)),
-            None => state.all_locked().map(|locks| locks.iter().all(is_done)),
-        };
-        self.leave_at_once(claim);
-        is_flushed
-    }
-
-    /// Ends a call that waits for nothing. A program may call in a loop until others have changed its memory, so every so
-    /// often the rank gets a turn of progress.
-    fn leave_at_once(&self, mut claim: Claim<'_>) {
-        let state = self.sweep(&mut claim).state;
-        state.calls = state.calls.wrapping_add(1);
-        let is_due = state.calls.is_multiple_of(CALLS_PER_TURN);
-        drop(claim);
-        if is_due {
-            crate::wait::progress(self.rank());
         }
     }
 
@@ -305,16 +275,39 @@ impl Window {
     pub fn flush(&self, member: Option<u32>) -> Result<Closing, RmaError> {
         let mut claim = self.rank().enter();
         let mut sweep = self.sweep(&mut claim);
-        let request = sweep.request()?;
         let locks = match member {
-            Some(member) => sweep.state.locked_at(member).map(|lock| vec![lock]),
-            None => sweep.state.all_locked(),
+            Some(member) => match sweep.state.locked_at(member)? {
+                lock if is_flushed(&lock) => return Ok(Closing(None)),
+                lock => vec![lock],
+            },
+            None => sweep.state.all_locked()?,
         };
-        let locks = locks.inspect_err(|_| sweep.drop_request(request))?;
+        if locks.iter().all(is_flushed) {
+            return Ok(Closing(None));
+        }
+        let request = sweep.request()?;
         let age = sweep.state.age;
         sweep.flush(&locks, age, request);
         sweep.settle();
-        Ok(Closing(RequestRef(request)))
+        Ok(Closing(Some(RequestRef(request))))
+    }
+
+    /// Lets nobody wait for the end of something.
+    pub fn forget(&self, closing: Closing) {
+        if let Some(request) = closing.0 {
+            request.release(&mut self.rank().enter());
+        }
+    }
+
+    /// Ends a call that waits for nothing. A program may call in a loop until others have changed its memory, so every so
+    /// often the rank gets a turn of progress.
+    fn leave_at_once(&self) {
+        // Relaxed, and not in one step: a lost count does no harm.
+        let calls = self.calls.load(Ordering::Relaxed).wrapping_add(1);
+        self.calls.store(calls, Ordering::Relaxed);
+        if calls.is_multiple_of(CALLS_PER_TURN) {
+            crate::wait::progress(self.rank());
+        }
     }
 }
 
@@ -324,8 +317,16 @@ const FENCE_IS_USED: RmaError = RmaError::Misplaced(
     "a fence epoch with operations is open: close it with MPI_Win_fence and MPI_MODE_NOSUCCEED",
 );
 
-/// Epochs with locks, and the place of one target in each, or of all.
-pub(super) type Locks = Vec<(NonNull<Epoch>, Option<usize>)>;
+/// An epoch with locks, and the place of one target in it, or of all.
+type LockAt = (NonNull<Epoch>, Option<usize>);
+pub(super) type Locks = Vec<LockAt>;
+
+/// Whether all operations until now are complete.
+fn is_flushed(&(epoch, index): &LockAt) -> bool {
+    // SAFETY: open epochs are valid.
+    let epoch = unsafe { epoch.as_ref() };
+    index.map_or(epoch.pending, |index| epoch.targets[index].pending) == 0
+}
 
 impl State {
     /// No access epoch is open but one by fence that was not used.
@@ -352,7 +353,7 @@ impl State {
     }
 
     /// The epoch that holds a lock at a member, and the member's place in it.
-    fn locked_at(&self, member: u32) -> Result<(NonNull<Epoch>, Option<usize>), RmaError> {
+    fn locked_at(&self, member: u32) -> Result<LockAt, RmaError> {
         let no_access = RmaError::NoAccess { target: member };
         let epoch = self.access_to(member).ok_or(no_access)?;
         // SAFETY: open epochs are valid.
@@ -387,10 +388,21 @@ impl Sweep<'_, '_> {
             member,
             ..Target::default()
         };
-        let mut targets: Box<[Target]> = members.iter().map(target).collect();
-        targets.sort_unstable_by_key(|target| target.member);
         let opened = self.state.tick();
-        let epoch = Box::into_raw(Box::new(Epoch::new(kind, opened, targets)));
+        let spare = self.state.spare.take_if(|_| members.len() == 1);
+        let epoch = match spare {
+            Some(mut spare) => {
+                let mut targets = core::mem::take(&mut spare.targets);
+                targets[0] = target(&members[0]);
+                *spare = Epoch::new(kind, opened, targets);
+                Box::into_raw(spare)
+            }
+            None => {
+                let mut targets: Box<[Target]> = members.iter().map(target).collect();
+                targets.sort_unstable_by_key(|target| target.member);
+                Box::into_raw(Box::new(Epoch::new(kind, opened, targets)))
+            }
+        };
         // SAFETY: fresh, and in no list.
         unsafe { self.state.queue.push(epoch) };
         epoch
@@ -404,26 +416,37 @@ impl Sweep<'_, '_> {
         epoch
     }
 
-    /// Closes an epoch; the result is complete when the epoch is.
-    fn close(&mut self, epoch: *mut Epoch) -> Result<Closing, RmaError> {
-        let request = self.request()?;
+    /// Closes an epoch.
+    fn close(&mut self, epoch: *mut Epoch) {
         // SAFETY: an open epoch of this window.
-        unsafe {
-            (*epoch).closed = self.state.tick();
-            (*epoch).request = request.as_ptr();
+        unsafe { (*epoch).closed = self.state.tick() };
+    }
+
+    /// Does what can be done now for an epoch that was just closed; the result is complete when the epoch is.
+    fn closing_of(&mut self, epoch: *mut Epoch) -> Result<Closing, RmaError> {
+        self.settle();
+        // SAFETY: what is over is freed at the beginning of the next call.
+        let (is_over, error) = unsafe { ((*epoch).is_over, (*epoch).error) };
+        if is_over && error == Status::SUCCESS {
+            return Ok(Closing(None));
         }
-        Ok(Closing(RequestRef(request)))
+        let request = self.request()?;
+        if is_over {
+            let status = Status {
+                error,
+                ..Status::EMPTY
+            };
+            // SAFETY: fresh.
+            unsafe { Request::complete_quietly(request.as_ptr(), status) };
+        } else {
+            // SAFETY: an epoch that is not over is valid; the claim is held since it was found so.
+            unsafe { (*epoch).request = request.as_ptr() };
+        }
+        Ok(Closing(Some(RequestRef(request))))
     }
 
     /// A pending request.
     pub(super) fn request(&mut self) -> Result<NonNull<Request>, RmaError> {
         Request::make(self.claim, None, Want::NOTHING).ok_or(RmaError::OutOfMemory)
-    }
-
-    /// Gives back a request that nobody has heard of.
-    fn drop_request(&mut self, request: NonNull<Request>) {
-        // SAFETY: fresh.
-        unsafe { Request::complete_quietly(request.as_ptr(), Status::EMPTY) };
-        RequestRef(request).release(self.claim);
     }
 }

@@ -106,7 +106,7 @@ impl Player<'_> {
         };
         // SAFETY: the buffers live until all epochs are complete.
         let done = unsafe { self.window.access(&operation, false) };
-        done.expect("the epoch gives access");
+        let _ = done.expect("the epoch gives access");
     }
 
     /// A put into, or a get of, a random range of this rank's own cells at a target.
@@ -406,7 +406,8 @@ fn only_targets_late_for_transfer_call() {
                 window.start(&[1]).expect("no epoch is open");
                 for _ in 0..puts {
                     // SAFETY: the buffer lives until the epoch is complete.
-                    unsafe { window.access(&put, false) }.expect("the epoch gives access");
+                    let done = unsafe { window.access(&put, false) };
+                    let _ = done.expect("the epoch gives access");
                 }
                 meet.wait();
                 meet.wait();

@@ -12,6 +12,7 @@ use crate::request::RequestRef;
 use crate::wait::{WaitKind, until_with};
 use alloc::boxed::Box;
 use alloc::vec;
+use cohort_base::sync::atomic::AtomicU32;
 use cohort_steal::TaskKind;
 use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
@@ -29,6 +30,8 @@ pub struct Window {
     rank: &'static Rank,
     me: u32,
     shared: &'static WinShared,
+    /// Calls that waited for nothing so far. Counted by the owner's tasks, roughly.
+    pub(super) calls: AtomicU32,
     state: UnsafeCell<State>,
     waiting_links: UnsafeCell<Links<Self>>,
     all_links: UnsafeCell<Links<Self>>,
@@ -83,8 +86,8 @@ pub(super) struct State {
     pub(super) reorder: Reorder,
     /// Pieces of operations that members of other nodes have not answered.
     pub(super) unanswered: u32,
-    /// Calls that waited for nothing so far.
-    pub(super) calls: u32,
+    /// An epoch with one target, for the next one.
+    pub(super) spare: Option<Box<Epoch>>,
     /// Whether the window is in its rank's list of those with something to look for.
     pub(super) is_waiting: bool,
 }
@@ -110,7 +113,7 @@ impl State {
             age: 0,
             reorder,
             unanswered: 0,
-            calls: 0,
+            spare: None,
             is_waiting: false,
         }
     }
@@ -149,6 +152,7 @@ impl Window {
             rank,
             me: me.expect("only members open a window") as u32,
             shared,
+            calls: AtomicU32::new(0),
             state: UnsafeCell::new(State::new(plan.members.len(), reorder)),
             waiting_links: UnsafeCell::new(Links::NONE),
             all_links: UnsafeCell::new(Links::NONE),
@@ -223,7 +227,7 @@ impl Window {
         &self,
         operation: &Operation<'_>,
         wants_request: bool,
-    ) -> Result<Option<Closing>, RmaError> {
+    ) -> Result<Closing, RmaError> {
         operation.check()?;
         let mut claim = self.rank.enter();
         let mut sweep = self.sweep(&mut claim);
@@ -247,12 +251,12 @@ impl Window {
             let address = request.map_or(null_mut(), NonNull::as_ptr);
             sweep.record(epoch, operation.recorded(base, index, age, address));
             sweep.settle();
-            return Ok(request.map(|request| Closing(RequestRef(request))));
+            return Ok(Closing(request.map(RequestRef)));
         }
         if resolved.bytes() <= SHORT {
             // SAFETY: the caller's promise; we hold the claim.
             unsafe { resolved.run(0, resolved.bytes(), epoch.is_alone()) };
-            return Ok(None);
+            return Ok(Closing(None));
         }
         let alone = epoch.is_alone();
         let epoch = NonNull::from(epoch);
@@ -274,7 +278,7 @@ impl Window {
         let mut sweep = self.sweep(&mut claim);
         sweep.done(epoch, index, operation.action, age);
         sweep.settle();
-        Ok(None)
+        Ok(Closing(None))
     }
 
     /// The address of the target's elements, if they are all inside.
@@ -358,15 +362,15 @@ impl Window {
     }
 }
 
-/// What is complete when an epoch, a flush or an operation is.
+/// What is complete when an epoch, a flush or an operation is; `None` if that was complete at once.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "somebody has to wait for it"]
-pub struct Closing(pub(super) RequestRef);
+pub struct Closing(pub(super) Option<RequestRef>);
 
 impl Closing {
-    /// The request, for whoever waits without [`Window::finish`].
+    /// The request, for whoever waits without [`Window::finish`]; `None` if there is nothing to wait for.
     #[must_use]
-    pub fn request(self) -> RequestRef {
+    pub fn request(self) -> Option<RequestRef> {
         self.0
     }
 }
