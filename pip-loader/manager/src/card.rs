@@ -18,6 +18,10 @@ pub enum Numbering {
 pub struct Card {
     /// Its ranks.
     pub ranks: u32,
+    /// The manager's number of the application that the node belongs to.
+    pub application: u32,
+    /// The programs of its own command line.
+    pub programs: u32,
     /// How it wants ranks numbered; all must agree.
     pub numbering: Numbering,
     /// Its ranks have address spaces of their own; all must agree.
@@ -49,6 +53,8 @@ impl Card {
         };
         Ok(Self {
             ranks,
+            application: 0,
+            programs: 1,
             numbering,
             isolated: false,
             token: random()?,
@@ -71,7 +77,9 @@ impl Card {
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend((self.numbering as u32).to_le_bytes());
         bytes.extend(u32::from(self.isolated).to_le_bytes());
-        bytes.extend(self.ranks.to_le_bytes());
+        for number in [self.ranks, self.application, self.programs] {
+            bytes.extend(number.to_le_bytes());
+        }
         bytes.extend(self.token.iter().flat_map(|half| half.to_le_bytes()));
         let texts = [self.host.as_bytes(), self.machine.as_bytes()];
         for part in texts.into_iter().chain([&*self.cpus, &*self.watch]) {
@@ -93,11 +101,13 @@ impl Card {
             _ => return None,
         };
         let isolated = reader.number()? != 0;
-        let ranks = reader.number()?;
+        let [ranks, application, programs] = [reader.number()?, reader.number()?, reader.number()?];
         let token = [reader.long_number()?, reader.long_number()?];
         let host = String::from_utf8(reader.part()?).ok()?;
         let card = Self {
             ranks,
+            application,
+            programs,
             numbering,
             isolated,
             token,
@@ -172,7 +182,8 @@ mod tests {
 
     #[test]
     fn a_card_is_read_as_it_was_written() {
-        let card = Card::of_this_machine(3, Numbering::Cyclic).expect("random numbers");
+        let mut card = Card::of_this_machine(3, Numbering::Cyclic).expect("random numbers");
+        (card.application, card.programs) = (1, 2);
         assert!(card.shares_cpus_with(&card) && !card.host.is_empty());
         let mut bytes = card.encode();
         assert_eq!(Card::decode(&bytes), Some(card.clone()));

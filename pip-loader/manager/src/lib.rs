@@ -64,6 +64,12 @@ pub trait Manager {
     /// The longest texts it takes.
     fn limits(&self) -> Limits;
 
+    /// Number of the application that this client belongs to, if the manager's command line starts several; else 0.
+    ///
+    /// # Errors
+    /// The manager is gone, or answers out of turn.
+    fn application(&mut self) -> Result<u32, Failure>;
+
     /// Publishes a value; others may read it after the next [`Manager::fence`].
     ///
     /// # Errors

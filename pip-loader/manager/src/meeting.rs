@@ -6,6 +6,7 @@
 pub use crate::card::{Card, Numbering};
 use crate::{Failure, Manager, Place};
 use cohort_base::boot::Home;
+use std::collections::BTreeMap;
 
 /// The whole job, as all of its nodes see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,19 @@ impl World {
             .filter(|(home, _)| home.node == node)
             .map(|(_, rank)| rank)
             .collect()
+    }
+
+    /// `MPI_APPNUM` of the first program of this node's command line. The manager's applications come one after the
+    /// other; each has as many programs as that of its nodes which has most.
+    #[must_use]
+    pub fn first_application(&self) -> u32 {
+        let own = self.cards[self.place.index as usize].application;
+        let mut programs = BTreeMap::new();
+        for card in self.cards.iter().filter(|card| card.application < own) {
+            let most: &mut u32 = programs.entry(card.application).or_default();
+            *most = card.programs.max(*most);
+        }
+        programs.values().sum()
     }
 
     /// What all nodes of this job know and no other job does.
@@ -218,6 +232,10 @@ mod tests {
             Limits { key: 64, value: 80 }
         }
 
+        fn application(&mut self) -> Result<u32, Failure> {
+            Ok(0)
+        }
+
         fn put(&mut self, key: &str, value: &str) -> Result<(), Failure> {
             assert!(key.len() <= 64 && value.len() < 80);
             let mut values = self.values.lock().expect("no panic");
@@ -295,6 +313,23 @@ mod tests {
             assert_eq!((world.token(), world.host(2)), ([7, 0], "host2"));
         }
         assert_eq!(worlds[0].ranks_of(2), [3, 4, 5]);
+    }
+
+    #[test]
+    fn programs_of_all_applications_are_numbered() {
+        let card = |(application, programs)| Card {
+            application,
+            programs,
+            ..Card::default()
+        };
+        let cards: Vec<_> = [(0, 1), (2, 1), (0, 2), (1, 3)].map(card).into();
+        let first = |index| World {
+            place: Place { index, count: 4 },
+            cards: cards.clone(),
+            homes: vec![],
+        };
+        let firsts = [0, 1, 2, 3].map(|index| first(index).first_application());
+        assert_eq!(firsts, [0, 5, 0, 2]);
     }
 
     #[test]

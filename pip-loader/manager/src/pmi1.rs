@@ -94,6 +94,14 @@ impl<S: Read + Write> Manager for Client<S> {
         self.limits
     }
 
+    fn application(&mut self) -> Result<u32, Failure> {
+        match self.ask("cmd=get_appnum\n", "appnum") {
+            Ok(answer) => Ok(answer.number("appnum").unwrap_or(0)),
+            Err(Failure::Refused { .. }) => Ok(0),
+            Err(failure) => Err(failure),
+        }
+    }
+
     fn put(&mut self, key: &str, value: &str) -> Result<(), Failure> {
         let request = format!("cmd=put kvsname={} key={key} value={value}\n", self.space);
         self.ask(&request, "put_result").map(drop)
@@ -144,6 +152,8 @@ mod tests {
     #[test]
     fn a_whole_conversation_over_an_inherited_stream() {
         let script = GREETING.into_iter().chain([
+            ("cmd=get_appnum\n", "cmd=appnum rc=0 appnum=3\n"),
+            ("cmd=get_appnum\n", "cmd=appnum rc=-1 msg=unknown\n"),
             (
                 "cmd=put kvsname=kvs_1_0 key=a value=1.ff\n",
                 "cmd=put_result rc=0 msg=success\n",
@@ -162,6 +172,8 @@ mod tests {
             value: 1024,
         };
         assert_eq!(client.limits(), limits);
+        assert_eq!(client.application().expect("told"), 3);
+        assert_eq!(client.application().expect("not told"), 0);
         client.put("a", "1.ff").expect("taken");
         client.fence().expect("all came");
         assert_eq!(client.get(1, "b").expect("there"), "2.00");

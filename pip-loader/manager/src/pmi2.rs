@@ -18,6 +18,7 @@ const LIMITS: Limits = Limits {
 pub struct Client<S> {
     stream: S,
     place: Place,
+    application: u32,
     job: String,
 }
 
@@ -47,6 +48,8 @@ impl<S: Read + Write> Client<S> {
         let mut this = Self {
             stream,
             place,
+            // -1 says that there is one.
+            application: answer.number("appnum").unwrap_or(0),
             job: String::new(),
         };
         let answer = this.ask("cmd=job-getid;", "job-getid-response")?;
@@ -79,6 +82,10 @@ impl<S: Read + Write> Manager for Client<S> {
 
     fn limits(&self) -> Limits {
         LIMITS
+    }
+
+    fn application(&mut self) -> Result<u32, Failure> {
+        Ok(self.application)
     }
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), Failure> {
@@ -169,6 +176,7 @@ mod tests {
         ]);
         let mut client = Client::start(scripted(script), "77.0", "1").expect("greeted");
         assert_eq!(client.place(), Place { index: 1, count: 3 });
+        assert_eq!(client.application().expect("told"), 0);
         client.put("a", "1.ff").expect("taken");
         client.fence().expect("all came");
         assert_eq!(client.get(2, "b").expect("there"), "2.00");

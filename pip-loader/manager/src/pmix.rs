@@ -163,6 +163,14 @@ impl Manager for Client {
         }
     }
 
+    fn application(&mut self) -> Result<u32, Failure> {
+        match self.value(self.process.rank, "pmix.appnum") {
+            Ok(value) if value.kind == TYPE_UINT32 => Ok(value.data[0] as u32),
+            // Not every manager tells.
+            _ => Ok(0),
+        }
+    }
+
     fn put(&mut self, key: &str, value: &str) -> Result<(), Failure> {
         let (key, string) = (text(key), text(value));
         let mut value = Value {

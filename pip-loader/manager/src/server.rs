@@ -45,6 +45,7 @@ struct Link {
 pub struct Server {
     links: Vec<Link>,
     ranks: Vec<u32>,
+    applications: Vec<u32>,
     world: u32,
     values: HashMap<String, String>,
     /// What came since the last fence.
@@ -54,12 +55,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server for clients that are these ranks of `world`, and the clients' ends of their
-    /// connections, in the same order.
+    /// A server for clients that are these ranks of `world`, each with its `MPI_APPNUM`, and the clients' ends of
+    /// their connections, in the same order.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn new(ranks: Vec<u32>, world: u32) -> io::Result<(Self, Vec<OwnedFd>)> {
+    pub fn new(
+        ranks: Vec<u32>,
+        applications: Vec<u32>,
+        world: u32,
+    ) -> io::Result<(Self, Vec<OwnedFd>)> {
         let (mut links, mut ends) = (Vec::new(), Vec::new());
         for _ in &ranks {
             let (stream, end) = UnixStream::pair()?;
@@ -76,6 +81,7 @@ impl Server {
         let this = Self {
             links,
             ranks,
+            applications,
             world,
             values: HashMap::new(),
             fresh: Vec::new(),
@@ -150,7 +156,9 @@ impl Server {
                 "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n".to_owned()
             }
             Some("get_maxes") => MAXES.to_owned(),
-            Some("get_appnum") => "cmd=appnum rc=0 appnum=0\n".to_owned(),
+            Some("get_appnum") => {
+                format!("cmd=appnum rc=0 appnum={}\n", self.applications[client])
+            }
             Some("get_universe_size") => {
                 format!("cmd=universe_size rc=0 size={}\n", self.world)
             }
@@ -248,8 +256,8 @@ mod tests {
 
     /// Lets `clients` threads run against a server; returns it when all have ended.
     fn run(clients: u32, body: impl Fn(pmi1::Client<UnixStream>) + Sync) -> Server {
-        let ranks = (0..clients).collect();
-        let (mut server, ends) = Server::new(ranks, clients).expect("descriptors");
+        let ranks: Vec<_> = (0..clients).collect();
+        let (mut server, ends) = Server::new(ranks.clone(), ranks, clients).expect("descriptors");
         let body = &body;
         std::thread::scope(|scope| {
             for (index, end) in (0..).zip(ends) {
@@ -275,6 +283,7 @@ mod tests {
             let own = client.place().index;
             let all = all_gather(&mut client, "x", &vec![own as u8; 1500]).expect("gathered");
             assert_eq!(all.len(), 3);
+            assert_eq!(client.application().expect("told"), own);
             assert_eq!(all[2], vec![2; 1500]);
             assert!(client.get(0, "nothing").is_err());
             client.finalize().expect("heard");
@@ -294,7 +303,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let (mut server, ends) = Server::new(vec![4], 5).expect("descriptors");
+        let (mut server, ends) = Server::new(vec![4], vec![0], 5).expect("descriptors");
         let mut client = UnixStream::from(ends.into_iter().next().expect("one"));
         client.write_all(b"GET / HTTP/1.1\n").expect("room");
         let text = server.serve(None).unwrap_err().to_string();

@@ -53,12 +53,16 @@ impl Membership {
     pub fn meet(
         &mut self,
         ranks: usize,
+        programs: usize,
         numbering: Numbering,
         isolated: bool,
     ) -> Result<(), Refusal> {
         let mut card = Card::of_this_machine(ranks as u32, numbering)
             .map_err(|error| Refusal::new(format!("no random numbers: {error}")))?;
-        card.isolated = isolated;
+        (card.isolated, card.programs) = (isolated, programs as u32);
+        if let Some(manager) = &mut self.manager {
+            card.application = manager.application().map_err(refuse)?;
+        }
         if let Place {
             index: 0,
             count: 2..,

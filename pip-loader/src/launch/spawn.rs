@@ -93,7 +93,8 @@ impl Spawner {
         let stack_size = stack_size(job.stack_size, &mut limits);
         limits::avoid_core_dumps();
         task::freeze_break().map_err(|error| refuse("cannot freeze the program break", &error))?;
-        membership.meet(count, job.numbering, job.isolated)?;
+        let programs = job.programs.len();
+        membership.meet(count, programs, job.numbering, job.isolated)?;
         // Isolated ranks load the node image themselves, each its own.
         let shared = job.libraries.clone().filter(|_| !job.isolated);
         if let Some(folder) = &shared {
@@ -104,10 +105,11 @@ impl Spawner {
         }
         let world = membership.world();
         let numbers = world.ranks_of(world.place.index);
-        let (server, connections) = serve_isolated(job, &numbers, world.homes.len())?;
+        let facts = rank_facts(job, &numbers, world.first_application());
+        let (server, connections) = serve_isolated(job, &facts, world.homes.len())?;
         let node = Node::open(
             shared.as_deref(),
-            &rank_facts(job, &numbers),
+            &facts,
             std::mem::take(&mut job.environment),
             &job.topology,
             membership,
@@ -252,13 +254,15 @@ impl Spawner {
 /// The process manager of isolated ranks that may use MPI, and their ends of the connections.
 fn serve_isolated(
     job: &Prepared,
-    numbers: &[u32],
+    facts: &[RankFacts],
     world_ranks: usize,
 ) -> Result<(Option<Server>, Vec<OwnedFd>), Refusal> {
     if !job.isolated || job.libraries.is_none() {
         return Ok((None, Vec::new()));
     }
-    let (server, ends) = Server::new(numbers.to_vec(), world_ranks as u32)
+    let numbers = facts.iter().map(|fact| fact.world_rank).collect();
+    let applications = facts.iter().map(|fact| fact.app_number).collect();
+    let (server, ends) = Server::new(numbers, applications, world_ranks as u32)
         .map_err(|error| refuse("cannot connect with ranks", &error))?;
     Ok((Some(server), ends))
 }
@@ -267,8 +271,9 @@ fn refuse(what: &str, error: &io::Error) -> Refusal {
     Refusal::new(format!("{what}: {error}"))
 }
 
-fn rank_facts(job: &Prepared, world_ranks: &[u32]) -> Vec<RankFacts> {
-    let numbers = job.programs.iter().enumerate();
+/// What the ranks are told of themselves; their programs' numbers begin with `first`.
+fn rank_facts(job: &Prepared, world_ranks: &[u32], first: u32) -> Vec<RankFacts> {
+    let numbers = (first..).zip(&job.programs);
     let numbers = numbers.flat_map(|(number, program)| std::iter::repeat_n(number, program.ranks));
     let cpu = |rank: usize| match &job.bindings {
         Some(list) => list[rank].first().map_or(-1, |&cpu| cpu as i32),
@@ -276,7 +281,7 @@ fn rank_facts(job: &Prepared, world_ranks: &[u32]) -> Vec<RankFacts> {
     };
     let fact = |(rank, number)| RankFacts {
         world_rank: world_ranks[rank],
-        app_number: number as u32,
+        app_number: number,
         cpu: cpu(rank),
     };
     numbers.enumerate().map(fact).collect()

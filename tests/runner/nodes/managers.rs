@@ -2,7 +2,8 @@
 
 use super::hosts::{Hosts, namespaces_work};
 use crate::command::{Ended, Program};
-use crate::{Outcome, place, trial};
+use crate::directives::Abi;
+use crate::{Outcome, place, programs, trial};
 use libtest_mimic::Trial;
 
 /// The trials of this module.
@@ -11,6 +12,10 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/ranks are numbered by node".into(), block),
         trial("nodes/--map-by node deals ranks out".into(), cyclic),
         trial("nodes/PMI_PORT".into(), by_port),
+        trial(
+            "nodes/applications of the manager are numbered".into(),
+            applications,
+        ),
         trial("nodes/PMIx by prterun".into(), pmix),
         trial("nodes/ranks see no manager unless asked".into(), leaks),
         trial(
@@ -87,6 +92,26 @@ fn by_port() -> Outcome {
     let manager = Program::new(place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?);
     let job = local(manager.arg("-pmi-port"))?.args(["echo", "here"]);
     expect_lines(job.run()?, &["[0] here", "[1] here", "[2] here"])
+}
+
+fn applications() -> Outcome {
+    let source = place::root().join("tests/programs/tools/appnum.c");
+    let program = programs::compile_as("nodes-appnum", &source, Abi::Mpi5, &[])?;
+    let mpiexec = || place::cached("mpich-venv/bin/mpiexec.hydra", "mpich").map(Program::new);
+    let pip_exec = place::built_file("pip-exec")?;
+    let job = mpiexec()?
+        .args(["-n", "1"])
+        .arg(&pip_exec)
+        .args(["-n", "2"]);
+    let job = job.arg(&program).args([":", "-n", "1"]).arg(&pip_exec);
+    let job = job.args(["-n", "1"]).arg(&program);
+    expect_lines(job.run()?, &["0 0", "1 0", "2 1"])?;
+    let job = mpiexec()?.args(["-n", "1"]).arg(&program);
+    let job = job.args([":", "-n", "2"]).arg(&program);
+    expect_lines(job.run()?, &["0 0", "1 1", "2 1"])?;
+    let job = prterun()?.args(["-n", "1"]).arg(&program);
+    let job = job.args([":", "-n", "2"]).arg(&program);
+    expect_lines(job.run()?, &["0 0", "1 1", "2 1"])
 }
 
 fn prterun() -> Result<Program, String> {
