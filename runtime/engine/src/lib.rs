@@ -30,6 +30,7 @@ pub mod claim;
 #[cfg(not(loom))]
 pub mod coll;
 #[cfg(not(loom))]
+mod courtesy;
 mod crew;
 #[cfg(not(loom))]
 pub mod datatype;

@@ -1,5 +1,6 @@
 //! The node: all ranks of one address space.
 
+use crate::courtesy::Courtesy;
 use crate::crew::{self, CrewWorker};
 use crate::helper::Board;
 use crate::inbox::Inbox;
@@ -34,6 +35,7 @@ pub struct Node {
     waiting: AtomicU32,
     /// Ranks that have come to their end.
     done: AtomicU32,
+    courtesy: Courtesy,
     crew: &'static [CrewWorker],
     barriers: Barriers,
     policy: &'static dyn ProgressPolicy,
@@ -96,6 +98,7 @@ impl Node {
                 crowded,
                 waiting: AtomicU32::new(0),
                 done: AtomicU32::new(0),
+                courtesy: Courtesy::new(),
                 crew: core::slice::from_raw_parts(crew, crew_size as usize),
                 barriers: Barriers::detect(crowded),
                 policy,
@@ -236,6 +239,11 @@ impl Node {
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.crowded
+    }
+
+    /// When the ranks of the node give their CPUs away.
+    pub(crate) fn courtesy(&self) -> &Courtesy {
+        &self.courtesy
     }
 
     #[inline]

@@ -17,6 +17,7 @@
 
 use crate::arch::{TICKS_PER_US, ticks};
 use crate::claim::Claim;
+use crate::courtesy::Courtesy;
 use crate::lifecycle;
 use crate::net;
 use crate::node::Node;
@@ -54,6 +55,9 @@ pub(crate) const UNSURE_SLEEP: Duration = Duration::from_millis(1);
 
 /// Nonblocking calls that find nothing and follow each other faster than this are a loop.
 const LOOP_US: u64 = 5;
+
+/// How long such a loop sleeps in each of its calls while nobody yields ([`Courtesy`]).
+const NAP: Duration = Duration::from_micros(100);
 
 /// Pieces of work that a nonblocking call does.
 const CHUNKS_PER_PROGRESS: u32 = 8;
@@ -165,7 +169,7 @@ fn take_turns<'rank>(
         } else if patience.is_over() || lifecycle::must_leave(rank) {
             drop(held);
             lifecycle::leave_if_told(rank);
-            if patience.gives_way() {
+            if patience.gives_way(rank.node().courtesy()) {
                 continue;
             }
             if park(rank, worker, &mut done, &mut watched) {
@@ -226,16 +230,17 @@ impl Patience {
     }
 
     /// Instead of parking, gives the CPU away once more. `false`: it is time to park.
-    fn gives_way(&mut self) -> bool {
+    fn gives_way(&mut self, courtesy: &Courtesy) -> bool {
         if !self.may_yield || self.yields == YIELDS {
             return false;
         }
-        let before = ticks();
-        if before.wrapping_sub(self.since) > ALONE_US * TICKS_PER_US {
+        if ticks().wrapping_sub(self.since) > ALONE_US * TICKS_PER_US {
             return false;
         }
-        rustix::thread::sched_yield();
-        if ticks().wrapping_sub(before) > YIELD_US * TICKS_PER_US {
+        let Some(took) = courtesy.give_way() else {
+            return false;
+        };
+        if took > YIELD_US * TICKS_PER_US {
             self.yields += 1;
         } else {
             self.yields = 0;
@@ -362,8 +367,11 @@ fn fruitless(rank: &Rank) {
         return;
     }
     let last = rank.last_fruitless();
-    if ticks().wrapping_sub(last.load(Ordering::Relaxed)) < LOOP_US * TICKS_PER_US {
-        rustix::thread::sched_yield();
+    let is_loop = ticks().wrapping_sub(last.load(Ordering::Relaxed)) < LOOP_US * TICKS_PER_US;
+    if is_loop && node.courtesy().give_way().is_none() {
+        // What comes meanwhile ends the nap; what came just before it, and what no message tells, waits for its end.
+        let ticket = rank.park().prepare(node.barriers());
+        rank.park().sleep(ticket, Some(NAP));
     }
     last.store(ticks(), Ordering::Relaxed);
 }

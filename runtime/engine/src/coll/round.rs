@@ -210,7 +210,8 @@ impl<'a> Round<'a> {
 
     /// Waits for other members: briefly on the spot, then as every blocking call does.
     fn wait(&self, mut done: impl FnMut() -> bool) {
-        let crowded = self.group.rank.node().is_crowded();
+        let node = self.group.rank.node();
+        let crowded = node.is_crowded();
         for _ in 0..if crowded { CROWDED_POLLS } else { POLLS } {
             if done() {
                 return;
@@ -219,7 +220,9 @@ impl<'a> Round<'a> {
         }
         if crowded {
             for _ in 0..YIELDS {
-                rustix::thread::sched_yield();
+                if node.courtesy().give_way().is_none() {
+                    break;
+                }
                 if done() {
                     return;
                 }
