@@ -14,12 +14,13 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
 
-.PHONY: help build run test unit unit-cached loom fuzz suites bench overlap peers network messages nodes collectives papers epochs lint system
+.PHONY: help build run test unit unit-cached loom miri fuzz suites bench overlap peers network messages nodes collectives papers epochs lint system
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
 	@echo "make run     build, then a heat solver on 4 ranks with steal statistics"
 	@echo "make test    unit tests, loom models, a fuzzer, tidy checks, C programs, mpi4py's suite, binaries"
+	@echo "make miri    unit tests of the lower crates under Miri, with a nightly toolchain"
 	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
 	@echo "make lint    rustfmt and clippy, warnings are errors"
 
@@ -47,6 +48,13 @@ unit-cached:
 
 loom: system
 	RUSTFLAGS="--cfg loom" cargo test --release --target-dir $(TARGET)/loom $(LOOM) --lib models
+
+# Undefined behaviour in the crates that Miri can run (the engine maps files and uses assembly). It takes a nightly
+# toolchain (`rustup toolchain install nightly`), so `make test` does not call it.
+miri: system
+	rustup component add --toolchain nightly miri rust-src
+	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks" cargo +nightly miri test --target-dir $(TARGET)/miri \
+	    -p cohort-base -p cohort-alloc -p cohort-steal --lib
 
 # The ELF parser for some seconds; with a large FUZZ_SECONDS, as long as one likes.
 fuzz: system

@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn every_size_gets_the_smallest_class_that_holds_it() {
-        for size in 0..=SMALL_MAX {
+        for size in (0..=SMALL_MAX).step_by(if cfg!(miri) { 61 } else { 1 }) {
             let class = of_size(size);
             assert!(SIZES[class] as usize >= size, "{size}");
             assert!(class == 0 || (SIZES[class - 1] as usize) < size, "{size}");

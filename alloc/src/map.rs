@@ -1,48 +1,60 @@
 //! Pages from the kernel.
 
-use core::ptr::{NonNull, null_mut};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+#[cfg(miri)]
+mod checked;
+
+#[cfg(miri)]
+pub(crate) use checked::{discard, map_aligned, unmap};
+#[cfg(not(miri))]
+pub(crate) use kernel::{discard, map_aligned, unmap};
 
 /// Page size of x86-64.
 pub(crate) const PAGE: usize = 4096;
 
-/// Maps `length` bytes (a multiple of [`PAGE`]) of zeros at a multiple of `align`, a power of
-/// two of at least a page. Nothing is reserved: pages cost memory when they are written.
-pub(crate) fn map_aligned(length: usize, align: usize) -> Option<NonNull<u8>> {
-    let padded = length.checked_add(align - PAGE)?;
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new mapping at an address of the kernel's choice disturbs nobody.
-    let start = unsafe { mmap_anonymous(null_mut(), padded, protection, flags) }
-        .ok()?
-        .cast::<u8>();
-    let before = start.align_offset(align);
-    let after = padded - before - length;
-    let aligned = start.wrapping_add(before);
-    // SAFETY: both ends lie in the mapping just made, outside what is handed out.
-    unsafe {
-        unmap(start, before);
-        unmap(aligned.wrapping_add(length), after);
-    }
-    NonNull::new(aligned)
-}
+#[cfg(not(miri))]
+mod kernel {
+    use super::PAGE;
+    use core::ptr::{NonNull, null_mut};
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// Unmaps `length` bytes, a multiple of [`PAGE`]; nothing if 0.
-///
-/// # Safety
-/// The range came from [`map_aligned`] and nobody uses it any more.
-pub(crate) unsafe fn unmap(start: *mut u8, length: usize) {
-    if length > 0 {
-        // SAFETY: the caller's promise. A failure (too many mappings) leaks address space only.
-        let _ = unsafe { munmap(start.cast(), length) };
+    /// Maps `length` bytes (a multiple of [`PAGE`]) of zeros at a multiple of `align`, a power of
+    /// two of at least a page. Nothing is reserved: pages cost memory when they are written.
+    pub(crate) fn map_aligned(length: usize, align: usize) -> Option<NonNull<u8>> {
+        let padded = length.checked_add(align - PAGE)?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice disturbs nobody.
+        let start = unsafe { mmap_anonymous(null_mut(), padded, protection, flags) }
+            .ok()?
+            .cast::<u8>();
+        let before = start.align_offset(align);
+        let after = padded - before - length;
+        let aligned = start.wrapping_add(before);
+        // SAFETY: both ends lie in the mapping just made, outside what is handed out.
+        unsafe {
+            unmap(start, before);
+            unmap(aligned.wrapping_add(length), after);
+        }
+        NonNull::new(aligned)
     }
-}
 
-/// Gives the memory of a range back; it reads as zeros afterwards.
-///
-/// # Safety
-/// The range lies in a mapping of [`map_aligned`], and nobody needs its content.
-pub(crate) unsafe fn discard(start: *mut u8, length: usize) {
-    // SAFETY: the caller's promise. A failure keeps the memory, which is merely not thrifty.
-    let _ = unsafe { madvise(start.cast(), length, Advice::LinuxDontNeed) };
+    /// Unmaps `length` bytes, a multiple of [`PAGE`]; nothing if 0.
+    ///
+    /// # Safety
+    /// The range came from [`map_aligned`] and nobody uses it any more.
+    pub(crate) unsafe fn unmap(start: *mut u8, length: usize) {
+        if length > 0 {
+            // SAFETY: the caller's promise. A failure (too many mappings) leaks address space only.
+            let _ = unsafe { munmap(start.cast(), length) };
+        }
+    }
+
+    /// Gives the memory of a range back; it reads as zeros afterwards.
+    ///
+    /// # Safety
+    /// The range lies in a mapping of [`map_aligned`], and nobody needs its content.
+    pub(crate) unsafe fn discard(start: *mut u8, length: usize) {
+        // SAFETY: the caller's promise. A failure keeps the memory, which is merely not thrifty.
+        let _ = unsafe { madvise(start.cast(), length, Advice::LinuxDontNeed) };
+    }
 }

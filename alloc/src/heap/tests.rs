@@ -144,6 +144,9 @@ fn blocks_are_reused_before_memory_grows() {
     );
 }
 
+/// Miri is slow.
+const PAIRS: u64 = if cfg!(miri) { 500 } else { 1_000_000 };
+
 #[test]
 fn a_million_pairs_in_many_patterns_stay_within_bounds() {
     let heap = Heap::new();
@@ -155,7 +158,7 @@ fn a_million_pairs_in_many_patterns_stay_within_bounds() {
         seed % below
     };
     let mut held: Vec<Held> = Vec::new();
-    for step in 0..1_000_000_u64 {
+    for step in 0..PAIRS {
         // The number of live blocks swells and shrinks, and so does their size.
         let target = 1 + (step / 1000 % 10) * 40;
         let limit = 1 << (4 + step / 10_000 % 12);
@@ -183,7 +186,7 @@ fn a_million_pairs_in_many_patterns_stay_within_bounds() {
 
 #[test]
 fn a_producer_and_its_consumers_stay_within_bounds() {
-    const BLOCKS: usize = 200_000;
+    const BLOCKS: usize = if cfg!(miri) { 200 } else { 200_000 };
     let heap = Heap::new();
     let queue = Mutex::new((Vec::new(), false));
     let mapped_max = thread::scope(|scope| {
@@ -250,6 +253,7 @@ proptest! {
     /// Live blocks never overlap and keep their content, while two other threads free
     /// blocks concurrently; the laws hold at the end.
     #[test]
+    #[cfg_attr(miri, ignore = "takes Miri hours; the patterns above are of the same kind")]
     fn behaves_like_an_allocator(steps in steps()) {
         let heap = Heap::new();
         thread::scope(|scope| {
