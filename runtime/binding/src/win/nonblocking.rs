@@ -25,7 +25,7 @@ pub(super) unsafe fn publish<A: Abi>(
     unsafe {
         match closing.request() {
             Some(pending) => publish_pending(call, pending, win.neutral(), request),
-            None => publish_complete(call, win.neutral(), request),
+            None => publish_complete::<A>(request),
         }
     }
 }
@@ -50,7 +50,7 @@ macro_rules! openings {
                     let members = ranks(call, object, group)?;
                     let opened = object.window.$open(&members);
                     opened.map_err(|error| failed(call, error))?;
-                    publish_complete(call, win.neutral(), request)
+                    publish_complete::<A>(request)
                 })
             }
         }
@@ -119,7 +119,7 @@ macro_rules! at_one_target {
                     let $window = &object.window;
                     match super::target(call, object, rank)? {
                         Some($target) => publish(call, win, $begin, request),
-                        None => publish_complete(call, win.neutral(), request),
+                        None => publish_complete::<A>(request),
                     }
                 })
             }
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn ifence<A: Abi>(
             }
             let closing = closing.map_err(|error| failed(call, error))?;
             object.window.forget(closing);
-            publish_complete(call, win.neutral(), request)
+            publish_complete::<A>(request)
         })
     }
 }
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn ilock<A: Abi>(
                 let locked = object.window.lock(target, exclusive);
                 locked.map_err(|error| failed(call, error))?;
             }
-            publish_complete(call, win.neutral(), request)
+            publish_complete::<A>(request)
         })
     }
 }
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn ilock_all<A: Abi>(
             may_lock(call, object)?;
             let locked = object.window.lock_all();
             locked.map_err(|error| failed(call, error))?;
-            publish_complete(call, win.neutral(), request)
+            publish_complete::<A>(request)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What packets from members on other nodes do here, under the claim of the rank they are for.
 
-use super::element::{self, Combiner, class_of};
+use super::element::{self, Combiner, Turns, class_of};
 use super::remote::{Message, Piece, REFUSED, Run, Verb, tell, tell_all, tell_locked};
 use super::shared::Home;
 use super::window::Window;
@@ -90,7 +90,7 @@ fn piece(
     if let Some(parsed) = parsed {
         let fetched = if fetches { fetched } else { null_mut() };
         // SAFETY: the runs are memory that the program gave to the window; the answer has room.
-        unsafe { parsed.run(fetched) };
+        unsafe { parsed.run(&home.turns, fetched) };
     }
     length
 }
@@ -153,7 +153,7 @@ impl<'a> Parsed<'a> {
     ///
     /// # Safety
     /// The runs are memory of the window; `fetched` has room for the piece's bytes if it fetches.
-    unsafe fn run(&self, mut fetched: *mut u8) {
+    unsafe fn run(&self, turns: &Turns, mut fetched: *mut u8) {
         let each_run = |run: &mut dyn FnMut(*mut u8, usize)| {
             for Run {
                 address,
@@ -187,10 +187,12 @@ impl<'a> Parsed<'a> {
                 Verb::CompareAndSwap if self.operands.len() >= 2 * length => {
                     each_run(&mut |memory, size| {
                         let value = input.add(size);
-                        element::compare_and_swap(memory, input, value, fetched, size);
+                        element::compare_and_swap(memory, input, value, fetched, size, Some(turns));
                     });
                 }
-                Verb::Accumulate | Verb::FetchAccumulate => self.accumulate(each_run, fetched),
+                Verb::Accumulate | Verb::FetchAccumulate => {
+                    self.accumulate(turns, each_run, fetched);
+                }
                 Verb::Put | Verb::CompareAndSwap => {}
             }
         }
@@ -200,6 +202,7 @@ impl<'a> Parsed<'a> {
     /// As [`Parsed::run`].
     unsafe fn accumulate(
         &self,
+        turns: &Turns,
         each_run: impl FnOnce(&mut dyn FnMut(*mut u8, usize)),
         fetched: *mut u8,
     ) {
@@ -207,7 +210,7 @@ impl<'a> Parsed<'a> {
         let (Some(op), Some(class)) = (op, class_of(self.piece.class)) else {
             return;
         };
-        let Some(combiner) = Combiner::new(op, class, false) else {
+        let Some(combiner) = Combiner::new(op, class) else {
             return;
         };
         let length = self.piece.length as usize;
@@ -217,6 +220,6 @@ impl<'a> Parsed<'a> {
             _ => return,
         };
         // SAFETY: the caller's promise; what has no operands reads the room of its answer instead.
-        unsafe { combiner.apply(each_run, input, fetched) };
+        unsafe { combiner.apply(Some(turns), each_run, input, fetched) };
     }
 }

@@ -1,37 +1,30 @@
-//! Accumulates, element by element: each is atomic with respect to all others on the same element.
+//! Accumulates: each is atomic, element by element, with respect to all others on the same elements.
 //!
-//! Elements of 1, 2, 4 or 8 bytes at an aligned address are changed by the machine's own atomics. All
-//! others are changed under one of a set of locks that is chosen by their address. Which of the
-//! two it is depends on size and address alone, so all operations on an element agree, as MPI has them agree on its type.
+//! Accumulates at one member of a window take turns ([`Turns`]), unless an exclusive lock keeps others away, and are plain loops: one
+//! atomic instruction for a whole operation costs less than one for each element, and no operation or type is special. What
+//! accesses the same memory through another window at the same time has no defined result in MPI.
 //!
-//! A lock is held for one element. A task takes one only under the claim of the rank whose operation it is: a
+//! A task takes its turn only under the claim of the rank whose operation or memory this is: a
 //! signal handler that interrupts it finds that claim taken and cannot come here for the same rank.
 
 use crate::datatype::{Basic, Layout, TypeRef, pack, predefined, predefined_all, unpack};
 use crate::op::{Kernel, PredefinedOp, class_kernel};
-use cohort_base::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
-use cohort_base::sync::pause;
+use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_base::sync::{CacheLine, pause};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
 /// The largest element, in bytes, as C lays it out.
 const ELEMENT_MAX: usize = 32;
 
-/// Polls of a lock before the CPU is given away.
+/// Polls of a turn before the CPU is given away.
 const POLLS: u32 = 64;
-
-/// Locks for elements that the machine has no atomics for.
-static STRIPES: [AtomicU32; STRIPE_COUNT] = [const { AtomicU32::new(0) }; STRIPE_COUNT];
-const STRIPE_COUNT: usize = 256;
 
 /// How elements of one class are combined.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Combiner {
     kernel: Kernel,
-    op: PredefinedOp,
     basic: Basic,
-    /// Whether nobody else accumulates meanwhile.
-    alone: bool,
 }
 
 /// An element in its packed form.
@@ -39,12 +32,10 @@ type Packed = [u8; ELEMENT_MAX];
 
 impl Combiner {
     /// For `op` on elements of class `basic`; `None` if the two do not go together.
-    pub(super) fn new(op: PredefinedOp, basic: Basic, alone: bool) -> Option<Self> {
+    pub(super) fn new(op: PredefinedOp, basic: Basic) -> Option<Self> {
         Some(Self {
             kernel: class_kernel(op, basic)?,
-            op,
             basic,
-            alone,
         })
     }
 
@@ -54,20 +45,22 @@ impl Combiner {
     }
 
     /// Applies the operation to the runs of memory that `each_run` tells, which begin and end with elements. `input` has
-    /// the operands in their packed form; what was there before goes to `fetched`, unless that is null.
+    /// the operands in their packed form; what was there before goes to `fetched`, unless that is null. All of it
+    /// is one turn of `turns`; `None` if nobody else accumulates there.
     ///
     /// # Safety
     /// The runs are writable; `input` is readable, and `fetched` writable or null, for their bytes. The caller holds the
     /// claim of the rank whose operation or memory this is.
     pub(super) unsafe fn apply(
         &self,
+        turns: Option<&Turns>,
         each_run: impl FnOnce(&mut dyn FnMut(*mut u8, usize)),
         mut input: *const u8,
         mut fetched: *mut u8,
     ) {
         let has_holes = self.basic.size() != self.basic.extent();
         let mut parts = Parts::EMPTY;
-        each_run(&mut |memory, bytes| {
+        let mut run = |memory: *mut u8, bytes: usize| {
             // SAFETY: the caller's promise: the runs are the target's, and input and result advance with them.
             unsafe {
                 if has_holes {
@@ -80,7 +73,8 @@ impl Combiner {
                     fetched = fetched.add(bytes);
                 }
             }
-        });
+        };
+        in_turn(turns, || each_run(&mut run));
     }
 
     /// One run of whole elements without holes.
@@ -88,42 +82,12 @@ impl Combiner {
     /// # Safety
     /// As [`Combiner::apply`].
     unsafe fn run(&self, memory: *mut u8, bytes: usize, input: *const u8, fetched: *mut u8) {
-        let size = self.basic.size() as usize;
         // SAFETY: the caller's promise; elements lie inside the run.
         unsafe {
-            if self.alone {
-                if !fetched.is_null() {
-                    fetched.copy_from_nonoverlapping(memory, bytes);
-                }
-                (self.kernel)(input, memory, bytes / size);
-                return;
+            if !fetched.is_null() {
+                fetched.copy_from_nonoverlapping(memory, bytes);
             }
-            for offset in (0..bytes).step_by(size) {
-                let (memory, input) = (memory.add(offset), input.add(offset));
-                let fetched = if fetched.is_null() {
-                    null_mut()
-                } else {
-                    fetched.add(offset)
-                };
-                match size {
-                    1 => self.one_byte(memory, input, fetched),
-                    2 if memory.addr().is_multiple_of(2) => {
-                        self.two_bytes(memory, input, fetched);
-                    }
-                    4 if memory.addr().is_multiple_of(4) => {
-                        self.four_bytes(memory, input, fetched);
-                    }
-                    8 if memory.addr().is_multiple_of(8) => {
-                        self.eight_bytes(memory, input, fetched);
-                    }
-                    _ => locked(memory, || {
-                        if !fetched.is_null() {
-                            fetched.copy_from_nonoverlapping(memory, size);
-                        }
-                        (self.kernel)(input, memory, 1);
-                    }),
-                }
-            }
+            (self.kernel)(input, memory, bytes / self.basic.size() as usize);
         }
     }
 
@@ -150,7 +114,7 @@ impl Combiner {
             }
             // SAFETY: the caller's promise; the parts are one element.
             unsafe {
-                locked(parts.runs[0].0, || self.with_hole(parts, *input, *fetched));
+                self.with_hole(parts, *input, *fetched);
                 *input = input.add(size);
                 if !fetched.is_null() {
                     *fetched = fetched.add(size);
@@ -161,7 +125,7 @@ impl Combiner {
     }
 
     /// # Safety
-    /// As [`Combiner::apply`]; the parts are one element, and its lock is held.
+    /// As [`Combiner::apply`]; the parts are one element.
     unsafe fn with_hole(&self, parts: &Parts, input: *const u8, fetched: *mut u8) {
         let size = self.basic.size() as u64;
         let mut packed: Packed = [0; ELEMENT_MAX];
@@ -184,51 +148,8 @@ impl Combiner {
     }
 }
 
-macro_rules! by_machine {
-    ($($name:ident $int:ty, $atomic:ty;)*) => {
-        impl Combiner {$(
-            /// # Safety
-            /// As [`Combiner::apply`], for one aligned element of this size.
-            #[inline]
-            unsafe fn $name(&self, memory: *mut u8, input: *const u8, fetched: *mut u8) {
-                // SAFETY: the caller's promise.
-                unsafe {
-                    let cell = <$atomic>::from_ptr(memory.cast());
-                    let operand = input.cast::<$int>().read_unaligned();
-                    let old = match (self.op, self.basic.is_integer()) {
-                        (PredefinedOp::NoOp, _) => cell.load(Ordering::Acquire),
-                        (PredefinedOp::Replace, _) => cell.swap(operand, Ordering::AcqRel),
-                        // Two's complement: signed and unsigned sums are the same bits.
-                        (PredefinedOp::Sum, true) => cell.fetch_add(operand, Ordering::AcqRel),
-                        _ => {
-                            let change = |old: $int| {
-                                let mut value = old;
-                                (self.kernel)(input, (&raw mut value).cast(), 1);
-                                Some(value)
-                            };
-                            let done =
-                                cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
-                            done.unwrap_or_else(|old| old)
-                        }
-                    };
-                    if !fetched.is_null() {
-                        fetched.cast::<$int>().write_unaligned(old);
-                    }
-                }
-            }
-        )*}
-    };
-}
-
-by_machine! {
-    one_byte u8, AtomicU8;
-    two_bytes u16, AtomicU16;
-    four_bytes u32, AtomicU32;
-    eight_bytes u64, AtomicU64;
-}
-
 /// Stores `value` in the element at `memory` if that is equal to `compare`, and gives what was there to `fetched`.
-/// All have `size` bytes (1, 2, 4, 8 or 16).
+/// All have `size` bytes (1, 2, 4, 8 or 16). `turns` as for [`Combiner::apply`].
 ///
 /// # Safety
 /// `memory` and `fetched` are writable, `compare` and `value` readable. The claim of the rank whose
@@ -239,46 +160,37 @@ pub(super) unsafe fn compare_and_swap(
     value: *const u8,
     fetched: *mut u8,
     size: usize,
+    turns: Option<&Turns>,
 ) {
-    macro_rules! swap {
-        ($int:ty, $atomic:ty) => {{
-            // SAFETY: the caller's promise, and the address is aligned.
-            unsafe {
-                let cell = <$atomic>::from_ptr(memory.cast());
-                let compare = compare.cast::<$int>().read_unaligned();
-                let value = value.cast::<$int>().read_unaligned();
-                let swapped =
-                    cell.compare_exchange(compare, value, Ordering::AcqRel, Ordering::Acquire);
-                let old = swapped.unwrap_or_else(|old| old);
-                fetched.cast::<$int>().write_unaligned(old);
-            }
-        }};
-    }
-    match size {
-        1 => swap!(u8, AtomicU8),
-        2 if memory.addr().is_multiple_of(2) => swap!(u16, AtomicU16),
-        4 if memory.addr().is_multiple_of(4) => swap!(u32, AtomicU32),
-        8 if memory.addr().is_multiple_of(8) => swap!(u64, AtomicU64),
+    let work = || {
+        let mut old: Packed = [0; ELEMENT_MAX];
         // SAFETY: the caller's promise.
-        _ => locked(memory, || unsafe {
-            let mut old: Packed = [0; ELEMENT_MAX];
+        unsafe {
             old.as_mut_ptr().copy_from_nonoverlapping(memory, size);
             let old = &old[..size];
             if *old == *core::slice::from_raw_parts(compare, size) {
                 memory.copy_from_nonoverlapping(value, size);
             }
             fetched.copy_from_nonoverlapping(old.as_ptr(), size);
-        }),
-    }
+        }
+    };
+    in_turn(turns, work);
 }
 
-/// Runs `work` under the lock of the element at `memory`.
-fn locked(memory: *mut u8, work: impl FnOnce()) {
-    let address = memory.addr();
-    let stripe = &STRIPES[(address >> 4 ^ address >> 12) % STRIPE_COUNT];
+/// Whose turn it is to accumulate at one member.
+///
+/// The protocol is that of a spinning lock: who swaps a 1 for the 0 has the turn (Acquire), and stores the 0 when it is over
+/// (Release). Turns are short: the longest one is a plain loop over [`super::window::SHORT`] bytes.
+#[derive(Default)]
+pub(super) struct Turns(CacheLine<AtomicU32>);
+
+/// Does `work` when it is its turn; at once if nobody else accumulates there.
+fn in_turn(turns: Option<&Turns>, work: impl FnOnce()) {
+    let Some(Turns(busy)) = turns else {
+        return work();
+    };
     let mut polls = 0_u32;
-    // Acquire pairs with the Release below.
-    while stripe.swap(1, Ordering::Acquire) != 0 {
+    while busy.swap(1, Ordering::Acquire) != 0 {
         polls += 1;
         if polls.is_multiple_of(POLLS) {
             rustix::thread::sched_yield();
@@ -287,7 +199,7 @@ fn locked(memory: *mut u8, work: impl FnOnce()) {
         }
     }
     work();
-    stripe.store(0, Ordering::Release);
+    busy.store(0, Ordering::Release);
 }
 
 /// The handle of a predefined type of a class, by which other nodes know the class.

@@ -1,6 +1,6 @@
 //! What the program asks of a window, and how it is done where the target's memory is addressable.
 
-use super::element::{self, Bounce, Combiner};
+use super::element::{self, Bounce, Combiner, Turns};
 use super::epoch::Epoch;
 use super::error::RmaError;
 use crate::coll::exchange::Elements;
@@ -165,7 +165,7 @@ impl<'a> Operation<'a> {
 
     fn check_classes(&self, op: PredefinedOp) -> Result<(), RmaError> {
         let class = self.datatype.basic().ok_or(RmaError::BadType)?;
-        if Combiner::new(op, class, false).is_none() {
+        if Combiner::new(op, class).is_none() {
             return Err(RmaError::BadOp);
         }
         let agrees = |datatype: &Type| datatype.size() == 0 || datatype.basic() == Some(class);
@@ -251,13 +251,13 @@ impl Resolved<'_> {
         from + bytes / size * size
     }
 
-    /// Does bytes `[from, to)` of the packed stream; accumulates are cut between elements. `alone`: nobody else accumulates
-    /// at the target meanwhile.
+    /// Does bytes `[from, to)` of the packed stream; accumulates are cut between elements, and take turns with the
+    /// others at the target; `None` if there are none.
     ///
     /// # Safety
     /// The buffers and the target's elements are the program's promise. For what [`Action::accumulates`] the
     /// claim of the origin's rank is held.
-    pub(super) unsafe fn run(&self, from: u64, to: u64, alone: bool) {
+    pub(super) unsafe fn run(&self, from: u64, to: u64, turns: Option<&Turns>) {
         // SAFETY: the caller's promise.
         unsafe {
             match self.action {
@@ -267,12 +267,12 @@ impl Resolved<'_> {
                 Action::Get => {
                     datatype::copy(self.origin, self.target, from, to);
                 }
-                Action::Accumulate(op) => self.accumulate(op, from, to, alone),
+                Action::Accumulate(op) => self.accumulate(op, from, to, turns),
                 Action::CompareAndSwap => {
                     if let Some(result) = self.result {
                         let (value, size) = (self.origin.base, self.class().size() as usize);
-                        let memory = self.target.base;
-                        element::compare_and_swap(memory, self.compare, value, result.base, size);
+                        let (memory, old) = (self.target.base, result.base);
+                        element::compare_and_swap(memory, self.compare, value, old, size, turns);
                     }
                 }
             }
@@ -281,8 +281,8 @@ impl Resolved<'_> {
 
     /// # Safety
     /// As [`Resolved::run`].
-    unsafe fn accumulate(&self, op: PredefinedOp, from: u64, to: u64, alone: bool) {
-        let Some(combiner) = Combiner::new(op, self.class(), alone) else {
+    unsafe fn accumulate(&self, op: PredefinedOp, from: u64, to: u64, turns: Option<&Turns>) {
+        let Some(combiner) = Combiner::new(op, self.class()) else {
             return;
         };
         let ignores_operand = op == PredefinedOp::NoOp;
@@ -313,7 +313,7 @@ impl Resolved<'_> {
                 let target = self.target;
                 let each_run =
                     |run: &mut dyn FnMut(*mut u8, usize)| datatype::visit(target, at, end, run);
-                combiner.apply(each_run, input, fetched);
+                combiner.apply(turns, each_run, input, fetched);
                 if let Some(result) = result {
                     datatype::unpack(result, at, fetched, end - at);
                 }
@@ -364,7 +364,7 @@ impl CopyRef {
             let length = chunk.end - chunk.start;
             // SAFETY: the program's buffers are left to the runtime until the operation is complete; only puts
             // and gets have shares.
-            unsafe { operation.resolved().run(chunk.start, chunk.end, true) };
+            unsafe { operation.resolved().run(chunk.start, chunk.end, None) };
             bytes += length;
             if shares.finish(length) {
                 // Release pairs with the Acquire of whoever reaps it under the claim.

@@ -100,14 +100,15 @@ impl Sweep<'_, '_> {
                 self.retire(epoch, current);
                 continue;
             }
-            let (bytes, alone) = (operation.resolved().bytes(), epoch.is_alone());
+            let bytes = operation.resolved().bytes();
             if operation.action.can_be_shared() && bytes > SHORT && operation.progress == 0 {
                 self.share(epoch, operation, bytes);
                 continue;
             }
             let to = operation.resolved().cut(operation.progress, SHORT);
+            let turns = self.window.turns_at(operation.member, epoch);
             // SAFETY: the program's promise for its buffers; we hold the claim.
-            unsafe { operation.resolved().run(operation.progress, to, alone) };
+            unsafe { operation.resolved().run(operation.progress, to, turns) };
             operation.progress = to;
             if to < bytes {
                 // A long accumulate goes on in the next sweep, and no other one overtakes it.

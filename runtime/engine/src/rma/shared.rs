@@ -5,6 +5,7 @@
 //! own part (`window.rs`). Arrivals at fences are counted for all members together.
 
 use super::door::{Arrivals, Door, Pair};
+use super::element::Turns;
 use super::error::RmaError;
 use super::lock::FairLock;
 use crate::guarded::Guarded;
@@ -37,6 +38,8 @@ struct Region {
 /// What a member of this node has in the shared part.
 pub(super) struct Home {
     pub(super) lock: FairLock,
+    /// Accumulates at the member.
+    pub(super) turns: Turns,
     pairs: Box<[Pair]>,
     /// Fences that all members have arrived at.
     pub(super) fences: Door,
@@ -77,6 +80,7 @@ impl Home {
     fn new(members: usize) -> Self {
         Self {
             lock: FairLock::new(members as u32),
+            turns: Turns::default(),
             pairs: (0..members).map(|_| Pair::default()).collect(),
             fences: Door::default(),
             calls: AtomicU64::new(0),

@@ -1,5 +1,6 @@
 //! A window as one of its members has it.
 
+use super::element::Turns;
 use super::epoch::{Epoch, Flush, Reorder};
 use super::error::RmaError;
 use super::operation::{Action, Operation, Recorded};
@@ -254,11 +255,12 @@ impl Window {
             return Ok(Closing(request.map(RequestRef)));
         }
         if resolved.bytes() <= SHORT {
+            let turns = self.turns_at(operation.target, epoch);
             // SAFETY: the caller's promise; we hold the claim.
-            unsafe { resolved.run(0, resolved.bytes(), epoch.is_alone()) };
+            unsafe { resolved.run(0, resolved.bytes(), turns) };
             return Ok(Closing(None));
         }
-        let alone = epoch.is_alone();
+        let turns = self.turns_at(operation.target, epoch);
         let epoch = NonNull::from(epoch);
         sweep.begin(epoch, index, operation.action);
         drop(claim);
@@ -271,7 +273,7 @@ impl Window {
                 None => resolved.bytes(),
             };
             // SAFETY: the caller's promise.
-            unsafe { resolved.run(at, to, alone) };
+            unsafe { resolved.run(at, to, turns) };
             at = to;
         }
         let mut claim = self.rank.enter();
@@ -279,6 +281,12 @@ impl Window {
         sweep.done(epoch, index, operation.action, age);
         sweep.settle();
         Ok(Closing(None))
+    }
+
+    /// Where accumulates of an epoch take turns with those of others.
+    pub(super) fn turns_at(&self, member: u32, epoch: &Epoch) -> Option<&'static Turns> {
+        let home = self.shared.home(member).filter(|_| !epoch.is_alone())?;
+        Some(&home.turns)
     }
 
     /// The address of the target's elements, if they are all inside.
