@@ -8,7 +8,7 @@ mod collectives;
 mod memory;
 mod progress;
 
-pub use collectives::{Algorithm, Algorithms};
+pub use collectives::{Algorithm, Algorithms, ReduceOrder};
 pub use memory::MEMORY_KINDS;
 pub use progress::{CrewPlacement, Progress, SignalPace, SignalSource, ThreadPin};
 
@@ -92,6 +92,8 @@ pub struct Settings {
     pub stack_size: usize,
     /// `COHORT_BARRIER` and so on: how blocking collectives are done.
     pub collectives: Algorithms,
+    /// `COHORT_REDUCE_ORDER`.
+    pub reduce_order: ReduceOrder,
     /// `COHORT_STATS`: print the counters when the job ends.
     pub stats: bool,
 }
@@ -121,6 +123,7 @@ impl Settings {
         check: true,
         stack_size: 0,
         collectives: Algorithms::DEFAULT,
+        reduce_order: ReduceOrder::Nodes,
         stats: false,
     };
 
@@ -276,6 +279,16 @@ pub static TABLE: &[Row] = &[
         set: |s, v| Progress::of_name(v).map(|x| s.progress = x),
     },
     algorithm!("COHORT_REDUCE", reduce),
+    Row {
+        name: "COHORT_REDUCE_ORDER",
+        values: "nodes, ranks",
+        default: "nodes",
+        help: "how reductions among nodes order operands; with ranks, results do not depend on placement",
+        set: |s, v| {
+            let choices = [("nodes", ReduceOrder::Nodes), ("ranks", ReduceOrder::Ranks)];
+            choose(v, &choices).map(|x| s.reduce_order = x)
+        },
+    },
     algorithm!("COHORT_REDUCE_SCATTER", reduce_scatter),
     algorithm!("COHORT_SCAN", scan),
     algorithm!("COHORT_SCATTER", scatter),

@@ -17,6 +17,10 @@ pub fn trials() -> Vec<Trial> {
         }),
         trial("nodes/mpiexec without pip-exec".into(), without_pip_exec),
         trial("nodes/isolated ranks".into(), isolated),
+        trial(
+            "nodes/COHORT_REDUCE_ORDER=ranks makes placement no difference".into(),
+            any_placement,
+        ),
     ];
     for ranks in [2, 4] {
         for suite in ["IMB-MPI1", "IMB-NBC"] {
@@ -112,6 +116,28 @@ fn isolated() -> Outcome {
     job.run()?
         .expect_code(0)?
         .expect_text("the token counts 3")?;
+    Ok(())
+}
+
+/// Random collectives print a digest of their results, to the bit.
+fn any_placement() -> Outcome {
+    let source = programs::source("random_collectives.c");
+    let executable = programs::compile_as("nodes-placement", &source, Abi::Mpi5, &[])?;
+    let digest = |job: Program| -> Result<String, String> {
+        let job = job.arg(&executable).env("COHORT_REDUCE_ORDER", "ranks");
+        let ended = job.seconds(120).run()?.expect_code(0)?;
+        let mut lines = ended.stdout.lines();
+        let found = lines.find(|line| line.starts_with("digest "));
+        found.map(String::from).ok_or(ended.failure("no digest"))
+    };
+    let hosts = Hosts::new(2)?;
+    let together = digest(Program::new(place::built_file("pip-exec")?).args(["-n", "5"]))?;
+    for ranks in ["2,3", "4,1"] {
+        let apart = digest(hosts.pip_exec(ranks)?)?;
+        if apart != together {
+            return Err(format!("{together} on one node, {apart} with {ranks}"));
+        }
+    }
     Ok(())
 }
 

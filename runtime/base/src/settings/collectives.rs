@@ -20,6 +20,15 @@ impl Algorithm {
     ];
 }
 
+/// In which order reductions fold operands among nodes (`COHORT_REDUCE_ORDER`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReduceOrder {
+    /// Those of a node first, if the operation allows that.
+    Nodes,
+    /// In the order of the ranks, grouped as within a node: placement makes no difference.
+    Ranks,
+}
+
 /// The setting of each family of collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Algorithms {

@@ -49,9 +49,17 @@ fn placements(size: u32) -> Vec<Vec<Vec<u32>>> {
 
 /// [`on_ranks`] with member *m* at the place where `nodes` has *m*.
 fn on_nodes<R: Send>(nodes: &[Vec<u32>], work: impl Fn(&Group<'_>) -> R + Sync) {
+    on_nodes_with(nodes, Settings::DEFAULT, work);
+}
+
+fn on_nodes_with<R: Send>(
+    nodes: &[Vec<u32>],
+    settings: Settings,
+    work: impl Fn(&Group<'_>) -> R + Sync,
+) {
     const CONTEXT: u32 = 1;
     let nodes: Vec<&[u32]> = nodes.iter().map(Vec::as_slice).collect();
-    let ranks = Ranks::new(&nodes, Options::default(), Settings::DEFAULT);
+    let ranks = Ranks::new(&nodes, Options::default(), settings);
     ranks.run(|rank| {
         let node = rank.node();
         let world: Vec<_> = (0..node.world_size()).map(|it| node.peer(it)).collect();

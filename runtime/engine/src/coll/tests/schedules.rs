@@ -2,14 +2,14 @@
 //! finish in any order, and need no second call of their members.
 
 use super::data::{Random, double};
-use super::{on_node, on_nodes, placements};
+use super::{on_node, on_nodes, on_nodes_with, placements};
 use crate::coll::{Blocks, Call, Group, Reduction, Repeated, Scan, run, start};
 use crate::datatype::{Layout, TypeRef};
 use crate::node::Node;
 use crate::op::{Op, PredefinedOp, UserOp};
 use crate::request::RequestRef;
 use crate::wait::{self, WaitKind};
-use cohort_base::settings::{Algorithm, Algorithms, Progress, Settings};
+use cohort_base::settings::{Algorithm, Algorithms, Progress, ReduceOrder, Settings};
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::boxed::Box;
 use std::vec;
@@ -302,6 +302,36 @@ fn among_nodes_too_several_at_once_and_persistent_ones_in_any_order() {
                 }
             }
         });
+    }
+}
+
+/// With an operation that neither commutes nor associates, and sums of fractions.
+#[test]
+fn in_the_order_of_ranks_results_do_not_depend_on_placement() {
+    let settings = Settings {
+        reduce_order: ReduceOrder::Ranks,
+        ..Settings::DEFAULT
+    };
+    let seeds = |size| (0..150).filter(move |&seed| Trial::new(seed, 0, size).kind > 5);
+    for size in [2, 3, 5, 8] {
+        let together = on_node(Node::for_test(size), |group| {
+            let results = seeds(size).map(|seed| reference(group, seed));
+            results.collect::<Vec<_>>()
+        });
+        for placement in placements(size) {
+            on_nodes_with(&placement, settings, |group| {
+                let expected = &together[group.me as usize];
+                for (seed, expected) in seeds(size).zip(expected) {
+                    let trial = Trial::new(seed, group.me, size);
+                    // SAFETY: live buffers until the request is complete.
+                    let request = unsafe { start(group, &trial.call(group.me)) };
+                    finish(group, request.expect("nonblocking"));
+                    assert!(&trial.result(group.me) == expected, "kind {}", trial.kind);
+                    let blocking = reference(group, seed);
+                    assert!(&blocking == expected, "blocking kind {}", trial.kind);
+                }
+            });
+        }
     }
 }
 

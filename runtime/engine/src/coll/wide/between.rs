@@ -4,7 +4,8 @@
 //! straight to those that need it. Operands of a group are collected at its first member, its *leader*, which
 //! folds them as the blocking forms do within a node.
 
-use super::script::byte;
+use super::reducing::fold_one_by_one;
+use super::script::{Line, byte};
 use super::{Script, Station};
 use crate::EngineError;
 use crate::coll::fold::Folder;
@@ -200,26 +201,8 @@ fn fold_at_leader(
     count: u64,
 ) -> Result<Option<*mut u8>, EngineError> {
     let (me, _) = script.place();
-    let own = call.operand();
-    if me != ours.start {
-        script.send(ours.start, folder.layout(own, count));
-        return Ok(None);
-    }
-    let mut operands = Vec::new();
-    for member in ours.clone().skip(1) {
-        let room = script.room(folder, count)?;
-        script.receive(member, folder.layout(room, count));
-        operands.push(room);
-    }
-    let Some(sum) = operands.pop() else {
-        let sum = script.room(folder, count)?;
-        script.copy(folder.layout(own, count), folder.layout(sum, count));
-        return Ok(Some(sum));
-    };
-    script.wait();
-    for operand in operands.into_iter().rev() {
-        script.fold(operand, sum, count);
-    }
-    script.fold(own, sum, count);
-    Ok(Some(sum))
+    let members: Vec<usize> = ours.clone().collect();
+    let line = Line::of(&members, me - ours.start);
+    let sum = fold_one_by_one(script, line, folder, call.operand(), count)?;
+    Ok((me == ours.start).then_some(sum))
 }

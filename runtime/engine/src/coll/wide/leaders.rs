@@ -12,6 +12,7 @@ use crate::coll::fold::{Folder, Scratch};
 use crate::coll::{self, Reduction};
 use crate::datatype::Layout;
 use crate::op::Op;
+use cohort_base::settings::ReduceOrder;
 
 /// Barrier: the node's members, then the leaders, then the node's members again.
 pub(in crate::coll) fn barrier(group: &Group<'_>, spread: &Spread) -> Result<(), EngineError> {
@@ -52,9 +53,11 @@ pub(in crate::coll) unsafe fn bcast(
     outcome.and(unsafe { coll::bcast(&inner, buffer, spread.place_here(leader)) })
 }
 
-/// Whether nodes may be folded one after the other: the order of operands does not matter, or is kept.
-fn folds_by_node(op: Op<'_>, spread: &Spread) -> bool {
-    op.commutative() || spread.is_in_order()
+/// Whether each node may fold its operands first: the setting allows it, and the order of operands does not
+/// matter or is kept.
+fn folds_by_node(group: &Group<'_>, op: Op<'_>, spread: &Spread) -> bool {
+    group.rank.node().settings().reduce_order == ReduceOrder::Nodes
+        && (op.commutative() || spread.is_in_order())
 }
 
 /// Allreduce: within the node, among the leaders, and back.
@@ -67,7 +70,7 @@ pub(in crate::coll) unsafe fn allreduce(
     folder: &Folder<'_>,
     call: &Reduction<'_>,
 ) -> Result<(), EngineError> {
-    if !folds_by_node(call.op, spread) {
+    if !folds_by_node(group, call.op, spread) {
         let mut script = Script::new(group, Some(*folder));
         let everyone = script.everyone();
         reducing::allreduce(&mut script, everyone, folder, call)?;
@@ -109,7 +112,7 @@ pub(in crate::coll) unsafe fn reduce(
     call: &Reduction<'_>,
     root: usize,
 ) -> Result<(), EngineError> {
-    if !folds_by_node(call.op, spread) {
+    if !folds_by_node(group, call.op, spread) {
         let mut script = Script::new(group, Some(*folder));
         let everyone = script.everyone();
         reducing::reduce(&mut script, everyone, folder, call, root)?;

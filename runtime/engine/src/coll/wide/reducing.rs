@@ -1,4 +1,8 @@
 //! Collectives that fold operands, always in rank order.
+//!
+//! Unless the setting `COHORT_REDUCE_ORDER` says `ranks`, neighbours are folded first if operands are short: the same
+//! operands in the same order, but in a grouping that depends on placement. With `ranks` the grouping is that of a node, as
+//! it is where each member folds a share.
 
 use super::moving::pass_on;
 use super::script::Line;
@@ -6,15 +10,84 @@ use super::{Group, Script};
 use crate::EngineError;
 use crate::coll::fold::{Folder, reserve, share};
 use crate::coll::{Reduction, Scan};
+use alloc::vec::Vec;
+use cohort_base::settings::ReduceOrder;
 use core::ops::Range;
 use core::ptr::null;
 
 /// The least bytes of a part of an operand that is worth messages of its own.
 const SHARE_LEAST: u64 = 8 << 10;
 
-/// Steps that fold everybody's operands at the first of a line, along a binomial tree of neighbours. Returns
-/// where the result is there; elsewhere that memory is of no use.
-pub(super) fn fold_at_first<'a>(
+/// Bytes of operands that a member which folds them one after the other receives at a time; at least one.
+const WINDOW: u64 = 1 << 20;
+
+fn is_grouped_by_rank(script: &Script<'_>) -> bool {
+    script.rank.node().settings().reduce_order == ReduceOrder::Ranks
+}
+
+/// Steps that fold everybody's operands at the first of a line. Returns where the result is there; elsewhere that
+/// memory is of no use.
+fn fold_at_first<'a>(
+    script: &mut Script<'a>,
+    line: Line<'_>,
+    folder: &Folder<'a>,
+    operand: *const u8,
+    count: u64,
+) -> Result<*mut u8, EngineError> {
+    match is_grouped_by_rank(script) {
+        true => fold_one_by_one(script, line, folder, operand, count),
+        false => fold_along_tree(script, line, folder, operand, count),
+    }
+}
+
+/// [`fold_at_first`] as within a node: `operand[0] op (operand[1] op (…))`.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(super) fn fold_one_by_one<'a>(
+    script: &mut Script<'a>,
+    line: Line<'_>,
+    folder: &Folder<'a>,
+    operand: *const u8,
+    count: u64,
+) -> Result<*mut u8, EngineError> {
+    let own = folder.layout(operand, count);
+    let sum = script.room(folder, count)?;
+    if line.me != 0 {
+        script.send(line.at(0), own);
+        script.wait();
+        return Ok(sum);
+    }
+    let last = line.size - 1;
+    if last == 0 {
+        script.copy(own, folder.layout(sum, count));
+        return Ok(sum);
+    }
+    script.receive(line.at(last), folder.layout(sum, count));
+    let window = (WINDOW / own.bytes().max(1)).clamp(1, line.size as u64) as usize;
+    let mut rooms = Vec::new();
+    for _ in 0..window.min(last - 1) {
+        rooms.push(script.room(folder, count)?);
+    }
+    let mut missing = last;
+    while missing > 1 {
+        let places = missing.saturating_sub(window).max(1)..missing;
+        missing = places.start;
+        for (place, &room) in places.clone().rev().zip(&rooms) {
+            script.receive(line.at(place), folder.layout(room, count));
+        }
+        script.wait();
+        for (_, &room) in places.zip(&rooms) {
+            script.fold(room, sum, count);
+        }
+    }
+    script.wait();
+    script.fold(operand, sum, count);
+    Ok(sum)
+}
+
+/// [`fold_at_first`] along a binomial tree of neighbours.
+fn fold_along_tree<'a>(
     script: &mut Script<'a>,
     line: Line<'_>,
     folder: &Folder<'a>,
@@ -239,12 +312,56 @@ pub(in crate::coll) unsafe fn scan(
     unsafe { script.run() }
 }
 
-/// Steps of a scan: in step *k* a member learns the fold of the 2^*k* operands that end 2^*k* members before
-/// its own.
+/// Steps of a scan.
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`].
 pub(super) fn prefixes<'a>(
+    script: &mut Script<'a>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    kind: Scan,
+) -> Result<(), EngineError> {
+    match is_grouped_by_rank(script) {
+        true => prefixes_one_by_one(script, folder, call, kind),
+        false => prefixes_by_doubling(script, folder, call, kind),
+    }
+}
+
+/// [`prefixes`] as within a node, `((operand[0] op operand[1]) op …)`: each member continues what the one before
+/// it has.
+fn prefixes_one_by_one<'a>(
+    script: &mut Script<'a>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    kind: Scan,
+) -> Result<(), EngineError> {
+    let (me, size) = script.place();
+    let layout = |base: *mut u8| folder.layout(base, call.count);
+    let (so_far, before) = (
+        script.room(folder, call.count)?,
+        script.room(folder, call.count)?,
+    );
+    script.copy(folder.layout(call.operand(), call.count), layout(so_far));
+    if me > 0 {
+        script.receive(me - 1, layout(before));
+        script.wait();
+        script.fold(before, so_far, call.count);
+    }
+    if me + 1 < size {
+        script.send(me + 1, layout(so_far));
+    }
+    match kind {
+        Scan::Inclusive => script.copy(layout(so_far), layout(call.output)),
+        Scan::Exclusive if me > 0 => script.copy(layout(before), layout(call.output)),
+        Scan::Exclusive => {}
+    }
+    Ok(())
+}
+
+/// [`prefixes`] in few steps: in step *k* a member learns the fold of the 2^*k* operands that end 2^*k* members before
+/// its own.
+fn prefixes_by_doubling<'a>(
     script: &mut Script<'a>,
     folder: &Folder<'a>,
     call: &Reduction<'a>,
