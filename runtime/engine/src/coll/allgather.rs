@@ -25,7 +25,7 @@ pub unsafe fn allgather(
     let (me, size) = (group.me(), group.size());
     if size > 1 && group.shared.spread().is_none() {
         let call = Call::Allgather { send, receive };
-        let two_meetings = beyond_an_entry(group, receive.equal_bytes(1));
+        let two_meetings = || beyond_an_entry(group, receive.equal_bytes(1));
         // SAFETY: the caller's conditions.
         if let Some(done) = unsafe { scheduled(group, |it| it.allgather, two_meetings, &call) } {
             return done;

@@ -33,7 +33,7 @@ pub unsafe fn alltoall(
 ) -> Result<(), EngineError> {
     if group.size() > 1 && group.shared.spread().is_none() {
         let call = Call::Alltoall { send, receive };
-        let two_meetings = beyond_an_entry(group, receive.equal_bytes(group.size()));
+        let two_meetings = || beyond_an_entry(group, receive.equal_bytes(group.size()));
         // SAFETY: the caller's conditions.
         if let Some(done) = unsafe { scheduled(group, |it| it.alltoall, two_meetings, &call) } {
             return done;

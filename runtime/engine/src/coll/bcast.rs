@@ -4,7 +4,8 @@
 //! posts the address; all members copy straight out of its buffer at the same time, and the
 //! root waits for the last of them.
 
-use super::choice::{is_long_bcast, scheduled};
+use super::call::run_schedule;
+use super::choice::is_long_bcast;
 use super::round::{Finish, Round};
 use super::wide;
 use super::{Call, Group};
@@ -26,27 +27,36 @@ pub unsafe fn bcast(group: &Group<'_>, buffer: Layout<'_>, root: u32) -> Result<
         // SAFETY: the caller's conditions.
         return unsafe { wide::bcast(group, spread, buffer, root) };
     }
-    let long = is_long_bcast(buffer.bytes());
-    let call = Call::Bcast { buffer, root };
-    // SAFETY: the caller's conditions.
-    if let Some(done) = unsafe { scheduled(group, |it| it.bcast, long, &call) } {
-        return done;
-    }
+    let wants_schedule = is_long_bcast(group, buffer.bytes());
     let round = Round::begin(group);
-    if group.me == root {
+    let at_root = group.me == root;
+    let root_place = root as usize;
+    let is_scheduled = if wants_schedule {
+        round.is_scheduled_instead_of(root_place)
+    } else if at_root {
         // SAFETY: the caller's buffer; it stays until `finish`.
-        let exposed = unsafe { round.post_layout(&buffer) };
-        round.announce();
-        round.finish(if exposed {
-            Finish::Everyone
-        } else {
-            Finish::Nobody
-        });
-        return Ok(());
+        match unsafe { round.post_layout_unless_scheduled(&buffer) } {
+            None => true,
+            Some(exposed) => {
+                round.announce();
+                round.finish(if exposed {
+                    Finish::Everyone
+                } else {
+                    Finish::Nobody
+                });
+                return Ok(());
+            }
+        }
+    } else {
+        round.awaits_schedule_instead_of(root_place)
+    };
+    if is_scheduled {
+        round.finish(Finish::Nobody);
+        // SAFETY: the caller's conditions.
+        return unsafe { run_schedule(group, &Call::Bcast { buffer, root }) };
     }
-    round.await_member(root as usize);
     // SAFETY: the root has posted a layout; the buffer is the caller's.
-    let result = unsafe { round.receive_layout(root as usize, buffer) };
+    let result = unsafe { round.receive_layout(root_place, buffer) };
     round.finish(Finish::Nobody);
     result
 }

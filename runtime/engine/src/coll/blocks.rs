@@ -1,8 +1,9 @@
 //! The per-member blocks of a buffer, in the forms that collectives have for them.
 
 use super::round::{Posted, Round};
+use super::shared::{Entry, INLINE};
 use crate::EngineError;
-use crate::datatype::{Layout, Type, TypeRef, copy, unpack};
+use crate::datatype::{Layout, Type, TypeRef, copy, pack, unpack};
 
 /// A buffer with one block for each member of a communicator.
 #[derive(Clone, Copy)]
@@ -139,16 +140,34 @@ impl Round<'_> {
     /// # Safety
     /// `layout` is a live, readable buffer.
     pub(super) unsafe fn post_layout(&self, layout: &Layout<'_>) -> bool {
+        // SAFETY: the caller's promise.
+        let (entry, exposed) = unsafe { self.entry_with(layout) };
+        self.publish(entry);
+        exposed
+    }
+
+    /// [`Round::post_layout`] of a root; `None`: another member has chosen a schedule instead.
+    ///
+    /// # Safety
+    /// As [`Round::post_layout`].
+    pub(super) unsafe fn post_layout_unless_scheduled(&self, layout: &Layout<'_>) -> Option<bool> {
+        // SAFETY: the caller's promise.
+        let (entry, exposed) = unsafe { self.entry_with(layout) };
+        self.publish_as_choice(entry).then_some(exposed)
+    }
+
+    /// # Safety
+    /// As [`Round::post_layout`].
+    unsafe fn entry_with(&self, layout: &Layout<'_>) -> (&Entry, bool) {
         let bytes = layout.bytes();
-        if bytes as usize <= super::shared::INLINE {
-            // SAFETY: the entry has room for INLINE bytes.
-            self.post_inline(bytes, |out| unsafe {
-                crate::datatype::pack(*layout, 0, out, bytes);
-            });
-            return false;
+        if bytes as usize > INLINE {
+            return (self.address(layout), true);
         }
-        self.post_address(layout);
-        true
+        // SAFETY: the entry has room for INLINE bytes.
+        let entry = self.inline(bytes, |out| unsafe {
+            pack(*layout, 0, out, bytes);
+        });
+        (entry, false)
     }
 
     /// Receives what `member` posted with [`Round::post_layout`].

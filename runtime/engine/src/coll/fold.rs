@@ -5,7 +5,7 @@
 //! `operand[0] op (operand[1] op (…))`. Scans alone go from the first to the last.
 
 use super::Group;
-use super::round::{Posted, Round};
+use super::round::{Finish, Posted, Round};
 use super::shared::INLINE;
 use crate::EngineError;
 use crate::datatype::{Layout, TypeRef, copy, unpack};
@@ -43,6 +43,8 @@ impl Reduction<'_> {
 pub(super) struct Addresses {
     pub(super) operand: *const u8,
     pub(super) output: *mut u8,
+    /// Length of the operand.
+    pub(super) bytes: u64,
 }
 
 /// An operation on elements of one type.
@@ -126,14 +128,23 @@ impl<'a> Folder<'a> {
         self.layout(core::ptr::null(), count).bytes() as usize <= INLINE
     }
 
+    /// What a member posts for others to fold.
+    pub(super) fn addresses(&self, operand: *const u8, output: *mut u8, count: u64) -> Addresses {
+        Addresses {
+            operand,
+            output,
+            bytes: self.layout(operand, count).bytes(),
+        }
+    }
+
     /// Folds elements `range` of `members` small posts of `round` into `output`.
     ///
     /// # Safety
-    /// The members have posted at least `range.end` packed elements each; `output` is a live
+    /// All members have posted operands, the caller one of at least `range.end` elements; `output` is a live
     /// buffer of the range's length.
     ///
     /// # Errors
-    /// No memory.
+    /// Those of [`check_sizes`], no memory.
     pub(super) unsafe fn fold_entries(
         &self,
         round: &Round<'_>,
@@ -141,6 +152,8 @@ impl<'a> Folder<'a> {
         range: Range<u64>,
         output: *mut u8,
     ) -> Result<(), EngineError> {
+        // SAFETY: the caller's promise.
+        unsafe { check_sizes(round)? };
         let count = range.end - range.start;
         if count == 0 {
             return Ok(());
@@ -153,13 +166,9 @@ impl<'a> Folder<'a> {
         };
         let last = members.end - 1;
         for member in members.rev() {
-            let Posted::Inline { data, bytes } = round.posted(member) else {
+            let Posted::Inline { data, .. } = round.posted(member) else {
                 unreachable!("a small reduction posts data")
             };
-            debug_assert!(
-                bytes >= range.end * size,
-                "members disagree about the count"
-            );
             // SAFETY: the entry holds the range; the scratch has room for `count` elements.
             unsafe {
                 let data = data.add((range.start * size) as usize);
@@ -180,11 +189,11 @@ impl<'a> Folder<'a> {
     /// first one on.
     ///
     /// # Safety
-    /// The members have posted at least `count` packed elements each; `output` is a live buffer of that
+    /// All members have posted operands, the caller one of `count` elements; `output` is a live buffer of that
     /// length.
     ///
     /// # Errors
-    /// No memory.
+    /// Those of [`check_sizes`], no memory.
     pub(super) unsafe fn prefix_of_entries(
         &self,
         round: &Round<'_>,
@@ -192,6 +201,8 @@ impl<'a> Folder<'a> {
         count: u64,
         output: *mut u8,
     ) -> Result<(), EngineError> {
+        // SAFETY: the caller's promise.
+        unsafe { check_sizes(round)? };
         let bytes = count * self.datatype.size() as u64;
         let mut room = [[0_u64; INLINE / 8]; 2];
         let scratch = match self.datatype.is_dense() {
@@ -298,10 +309,34 @@ pub(super) fn share(count: u64, me: usize, size: usize) -> Range<u64> {
     bound(me)..bound(me + 1)
 }
 
+/// Looks whether the operands that all members have posted are equally long, as MPI demands. All members find the
+/// same.
+///
+/// # Safety
+/// All members have posted their operands in this round: data, or [`Addresses`].
+///
+/// # Errors
+/// [`EngineError::Truncated`], which names the longest and the shortest.
+unsafe fn check_sizes(round: &Round<'_>) -> Result<(), EngineError> {
+    let (mut buffer, mut message) = (u64::MAX, 0);
+    for member in 0..round.members() {
+        let bytes = match round.posted(member) {
+            Posted::Inline { bytes, .. } => bytes,
+            // SAFETY: the caller's promise; the record outlives our completion.
+            Posted::Address(record) => unsafe { (*record.cast::<Addresses>()).bytes },
+        };
+        (buffer, message) = (buffer.min(bytes), message.max(bytes));
+    }
+    if buffer < message {
+        return Err(EngineError::Truncated { message, buffer });
+    }
+    Ok(())
+}
+
 /// Exchanges addresses: posts the caller's and collects everyone's.
 ///
 /// # Errors
-/// No memory, before anything is posted.
+/// No memory, before anything is posted; those of [`check_sizes`], after taking part.
 pub(super) fn exchange_addresses<'a>(
     group: &'a Group<'_>,
     own: &Addresses,
@@ -310,6 +345,11 @@ pub(super) fn exchange_addresses<'a>(
     let round = Round::begin(group);
     round.post_address(own);
     round.exchange();
+    // SAFETY: all members of a reducing operation have posted.
+    if let Err(error) = unsafe { check_sizes(&round) } {
+        round.finish(Finish::Everyone);
+        return Err(error);
+    }
     for member in 0..group.size() {
         // SAFETY: every member posts `Addresses` in this round.
         list.push(*unsafe { round.record::<Addresses>(member) });

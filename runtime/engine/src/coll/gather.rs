@@ -41,7 +41,7 @@ pub unsafe fn gather(
         root: root as u32,
     };
     // SAFETY: the caller's conditions.
-    if let Some(done) = unsafe { scheduled(group, |it| it.gather, false, &call) } {
+    if let Some(done) = unsafe { scheduled(group, |it| it.gather, || false, &call) } {
         return done;
     }
     let Some(receive) = receive.filter(|_| me == root) else {
@@ -102,7 +102,7 @@ pub unsafe fn scatter(
         root: root as u32,
     };
     // SAFETY: the caller's conditions.
-    if let Some(done) = unsafe { scheduled(group, |it| it.scatter, false, &call) } {
+    if let Some(done) = unsafe { scheduled(group, |it| it.scatter, || false, &call) } {
         return done;
     }
     let Some(send) = send.filter(|_| me == root) else {

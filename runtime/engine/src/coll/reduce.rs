@@ -9,7 +9,7 @@
 //! writes element *i* of the results, so in-place needs no copies.
 
 use super::choice::{beyond_an_entry, scheduled};
-use super::fold::{Addresses, Folder, Reduction, Scratch, exchange_addresses, share};
+use super::fold::{Folder, Reduction, Scratch, exchange_addresses, share};
 use super::round::{Finish, Round};
 use super::wide;
 use super::{Call, Group};
@@ -22,7 +22,8 @@ use core::ops::Range;
 /// The buffers are live and hold `count` elements.
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] operation for the type, or no memory.
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
+/// about the size, or no memory.
 pub unsafe fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), EngineError> {
     let folder = Folder::new(call.op, call.datatype)?;
     // SAFETY: the caller's conditions.
@@ -35,7 +36,7 @@ pub unsafe fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), E
             return wide::allreduce(group, spread, &folder, call);
         }
         let description = Call::Allreduce { reduction: *call };
-        let two_meetings = beyond_an_entry(group, folder.bytes(call.count));
+        let two_meetings = || beyond_an_entry(group, folder.bytes(call.count));
         if let Some(done) = scheduled(group, |it| it.allreduce, two_meetings, &description) {
             return done;
         }
@@ -58,7 +59,8 @@ pub unsafe fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), E
 /// The buffers are live and hold `count` elements.
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] operation for the type, or no memory.
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
+/// about the size, or no memory.
 pub unsafe fn reduce(
     group: &Group<'_>,
     call: &Reduction<'_>,
@@ -79,7 +81,7 @@ pub unsafe fn reduce(
             reduction: *call,
             root,
         };
-        let two_meetings = beyond_an_entry(group, folder.bytes(call.count));
+        let two_meetings = || beyond_an_entry(group, folder.bytes(call.count));
         if let Some(done) = scheduled(group, |it| it.reduce, two_meetings, &description) {
             return done;
         }
@@ -127,10 +129,7 @@ unsafe fn reduce_by_shares(
     output: *mut u8,
     root: Option<u32>,
 ) -> Result<(), EngineError> {
-    let own = Addresses {
-        operand: call.operand(),
-        output,
-    };
+    let own = folder.addresses(call.operand(), output, call.count);
     let (round, all) = exchange_addresses(group, &own)?;
     let receivers = match root {
         Some(root) => &all[root as usize..=root as usize],
@@ -159,7 +158,8 @@ unsafe fn reduce_by_shares(
 /// place: the sum).
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] operation for the type, or no memory.
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
+/// about the size, or no memory.
 pub unsafe fn reduce_scatter(
     group: &Group<'_>,
     call: &Reduction<'_>,
@@ -189,12 +189,12 @@ pub unsafe fn reduce_scatter(
             ..*call
         };
         let description = Call::ReduceScatter { reduction, counts };
-        let two_meetings = beyond_an_entry(group, folder.bytes(total));
+        let two_meetings = || beyond_an_entry(group, folder.bytes(total));
         if let Some(done) = scheduled(group, |it| it.reduce_scatter, two_meetings, &description) {
             return done;
         }
         if !folder.is_small(total) {
-            return scatter_large(group, &folder, call, range);
+            return scatter_large(group, &folder, &reduction, range);
         }
         let round = Round::begin(group);
         round.post_layout(&folder.layout(call.operand(), total));
@@ -217,10 +217,7 @@ unsafe fn scatter_large(
     let count = range.end - range.start;
     // In place the output is an operand that others still read: fold elsewhere.
     let scratch = Scratch::new(folder, if in_place { count } else { folder.block() })?;
-    let own = Addresses {
-        operand: call.operand(),
-        output: call.output,
-    };
+    let own = folder.addresses(call.operand(), call.output, call.count);
     let (round, all) = exchange_addresses(group, &own)?;
     for block in folder.blocks(range.clone()) {
         let at = block.start - range.start;

@@ -7,11 +7,12 @@
 //!
 //! "The last" is well defined because a post or completion is followed by a full fence before
 //! the poster looks at the others: of several concurrent posters at least one sees all.
-//! A waiter announces itself in its slot, then [`wait::until`] looks again behind the heavy
+//! A waiter looks for a while without a word, since announcements cost those who post a cache line each. Then it
+//! announces itself in its slot, and [`wait::until`] looks again behind the heavy
 //! barrier of its park slot before it sleeps, so an announcement is never missed.
 
 use super::Group;
-use super::shared::{CommShared, Entry, INLINE, RING, Slot};
+use super::shared::{Awaits, CommShared, Entry, INLINE, RING, SCHEDULED, Slot};
 use crate::wait::{self, WaitKind};
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
 use cohort_base::sync::pause;
@@ -72,6 +73,11 @@ impl<'a> Round<'a> {
         }
     }
 
+    /// Number of members.
+    pub(super) fn members(&self) -> usize {
+        self.slots.len()
+    }
+
     fn mine(&self) -> &'a Slot {
         &self.slots[self.group.me as usize]
     }
@@ -96,41 +102,110 @@ impl<'a> Round<'a> {
 
     /// Posts at most [`INLINE`] bytes, which `fill` writes.
     pub(super) fn post_inline(&self, bytes: u64, fill: impl FnOnce(*mut u8)) {
-        debug_assert!(bytes as usize <= INLINE);
-        let entry = self.free_entry();
-        fill(entry.data.get().cast());
-        self.publish(entry, bytes);
+        self.publish(self.inline(bytes, fill));
     }
 
     /// Posts nothing but the fact that this member is here.
     pub(super) fn post_presence(&self) {
-        self.publish(self.free_entry(), 0);
+        self.publish(self.inline(0, |_| {}));
     }
 
     /// Posts the address of `record`, which stays valid until [`Round::finish`] with
     /// [`Finish::Everyone`] or [`Finish::Member`] returns.
     pub(super) fn post_address<T>(&self, record: &T) {
+        self.publish(self.address(record));
+    }
+
+    /// The caller's entry with data in it, to be published.
+    pub(super) fn inline(&self, bytes: u64, fill: impl FnOnce(*mut u8)) -> &'a Entry {
+        debug_assert!(bytes as usize <= INLINE);
+        let entry = self.free_entry();
+        fill(entry.data.get().cast());
+        // SAFETY: `free_entry` made sure that nobody reads the entry.
+        unsafe { entry.form.get().write(bytes) };
+        entry
+    }
+
+    /// The caller's entry with an address in it, to be published.
+    pub(super) fn address<T>(&self, record: &T) -> &'a Entry {
         let entry = self.free_entry();
         // SAFETY: `free_entry` made sure that nobody reads the entry.
-        unsafe { entry.data.get().cast::<*const T>().write(record) };
-        self.publish(entry, ADDRESS);
+        unsafe {
+            entry.data.get().cast::<*const T>().write(record);
+            entry.form.get().write(ADDRESS);
+        }
+        entry
+    }
+
+    /// Posts what [`Round::inline`] or [`Round::address`] made.
+    pub(super) fn publish(&self, entry: &Entry) {
+        // A full fence as well: the module page says why.
+        entry.round.swap(self.round, Ordering::SeqCst);
+    }
+
+    /// [`Round::publish`], unless another member has chosen a schedule. Says whether it has been posted.
+    pub(super) fn publish_as_choice(&self, entry: &Entry) -> bool {
+        !self.choose(&entry.round, self.round)
     }
 
     /// This round's entry of the caller, once nobody reads what it held before.
     fn free_entry(&self) -> &'a Entry {
         let entry = self.entry(self.group.me as usize);
-        let held = entry.round.load(Ordering::Relaxed);
-        if self.mine().own.floor.load(Ordering::Relaxed) < held {
-            self.wait_completion(held, None);
-        }
+        self.await_readers(entry.round.load(Ordering::Relaxed) & !SCHEDULED);
         entry
     }
 
-    fn publish(&self, entry: &Entry, form: u64) {
-        // SAFETY: `free_entry` made sure that nobody reads the entry.
-        unsafe { entry.form.get().write(form) };
-        // A full fence as well: the module page says why.
-        entry.round.swap(self.round, Ordering::SeqCst);
+    /// Waits until every member has completed `round`.
+    fn await_readers(&self, round: u64) {
+        if self.mine().own.floor.load(Ordering::Relaxed) < round {
+            self.wait_completion(round, None);
+        }
+    }
+
+    /// Chooses `wanted` (this round, or this round [`SCHEDULED`]) in one of the words that `shared.rs` describes, unless
+    /// another member has chosen. `true`: the round is to be a schedule.
+    fn choose(&self, word: &AtomicU64, wanted: u64) -> bool {
+        let mut chosen = word.load(Ordering::SeqCst);
+        if chosen & !SCHEDULED != self.round {
+            self.await_readers(self.round.saturating_sub(RING as u64));
+            let swap = word.compare_exchange(chosen, wanted, Ordering::SeqCst, Ordering::SeqCst);
+            chosen = swap.map_or_else(|chosen| chosen, |_| wanted);
+        }
+        debug_assert!(
+            chosen & !SCHEDULED == self.round,
+            "members are in different rounds"
+        );
+        chosen & SCHEDULED != 0
+    }
+
+    /// Whether the members go on with a schedule. Nothing is posted in such a round.
+    pub(super) fn is_scheduled(self, wanted: bool) -> bool {
+        let mark = if wanted { SCHEDULED } else { 0 };
+        let word = &self.group.shared.choices.0[self.round as usize % RING];
+        let chosen = self.choose(word, self.round | mark);
+        self.finish(Finish::Nobody);
+        chosen
+    }
+
+    /// At a member that wants to go on with a schedule instead of reading what `root` posts: whether all do.
+    pub(super) fn is_scheduled_instead_of(&self, root: usize) -> bool {
+        let chosen = self.choose(&self.entry(root).round, self.round | SCHEDULED);
+        if chosen {
+            self.announce();
+        }
+        chosen
+    }
+
+    /// At a member that would read what `root` posts: waits for that, unless the members go on with a schedule.
+    /// `true`: they do.
+    pub(super) fn awaits_schedule_instead_of(&self, root: usize) -> bool {
+        let word = &self.entry(root).round;
+        let mut chosen = 0;
+        self.await_posts(|| {
+            chosen = word.load(Ordering::SeqCst);
+            chosen & !SCHEDULED == self.round
+        });
+        chosen & SCHEDULED != 0
     }
 
     fn has_posted(&self, member: usize) -> bool {
@@ -147,10 +222,14 @@ impl<'a> Round<'a> {
             self.others().for_each(|member| self.wake(member));
         } else {
             let mut missing = self.others().peekable();
-            self.wait(|| {
+            let mut done = || {
                 while missing.next_if(|&member| self.has_posted(member)).is_some() {}
                 missing.peek().is_none()
-            });
+            };
+            // Members that disagree about the size may not wake each other at their posts, but as they finish.
+            if !self.spin(&mut done) {
+                self.sleep_as_watcher(&self.mine().awaits.posts, self.round, done);
+            }
         }
         // Whoever posted in this round has completed the one before.
         self.raise_floor(self.round - 1);
@@ -169,7 +248,10 @@ impl<'a> Round<'a> {
             barriers.store(this, Ordering::SeqCst);
             self.others().for_each(|member| self.wake(member));
         } else {
-            self.wait(|| barriers.load(Ordering::Acquire) >= this);
+            let mut done = || barriers.load(Ordering::Acquire) >= this;
+            if !self.spin(&mut done) {
+                wait::until(self.group.rank, WaitKind::Collective, done);
+            }
         }
         // Whoever arrived has completed the round before.
         self.raise_floor(self.round - 1);
@@ -208,36 +290,45 @@ impl<'a> Round<'a> {
         self.await_posts(|| self.has_posted(member));
     }
 
-    /// Waits for other members: briefly on the spot, then as every blocking call does.
-    fn wait(&self, mut done: impl FnMut() -> bool) {
+    /// Waits for other members briefly, on the spot. Returns whether that was enough.
+    fn spin(&self, done: &mut impl FnMut() -> bool) -> bool {
         let node = self.group.rank.node();
         let crowded = node.is_crowded();
         for _ in 0..if crowded { CROWDED_POLLS } else { POLLS } {
             if done() {
-                return;
+                return true;
             }
             pause();
         }
-        if crowded {
-            for _ in 0..YIELDS {
-                if node.courtesy().give_way().is_none() {
-                    break;
-                }
-                if done() {
-                    return;
-                }
+        for _ in 0..if crowded { YIELDS } else { 0 } {
+            if node.courtesy().give_way().is_none() {
+                return false;
+            }
+            if done() {
+                return true;
             }
         }
-        wait::until(self.group.rank, WaitKind::Collective, done);
+        false
     }
 
     fn await_posts(&self, mut done: impl FnMut() -> bool) {
-        if done() {
+        if self.spin(&mut done) {
             return;
         }
         let awaits = &self.mine().awaits.posts;
         awaits.store(self.round, Ordering::SeqCst);
-        self.wait(done);
+        wait::until(self.group.rank, WaitKind::Collective, done);
+        awaits.store(0, Ordering::Relaxed);
+    }
+
+    /// Waits as every blocking call does, while `awaits` tells members that finish a round what for.
+    #[cold]
+    fn sleep_as_watcher(&self, awaits: &AtomicU64, round: u64, done: impl FnMut() -> bool) {
+        let watchers = &self.group.shared.watchers;
+        awaits.store(round, Ordering::SeqCst);
+        watchers.fetch_add(1, Ordering::SeqCst);
+        wait::until(self.group.rank, WaitKind::Collective, done);
+        watchers.fetch_sub(1, Ordering::Relaxed);
         awaits.store(0, Ordering::Relaxed);
     }
 
@@ -285,12 +376,16 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Wakes every member whose wait for completions has just come to its end.
+    /// Wakes every member whose wait for completions has just come to its end, and those that sleep until all have
+    /// posted in this round.
     #[cold]
     fn wake_watchers(&self) {
         for member in self.others() {
-            let awaited = self.slots[member].awaits.completion.load(Ordering::SeqCst);
-            if awaited != 0 && self.all_but(member, |slot| has_completed(slot, awaited)) {
+            let Awaits { posts, completion } = &self.slots[member].awaits.0;
+            let awaited = completion.load(Ordering::SeqCst);
+            let has_come =
+                awaited != 0 && self.all_but(member, |slot| has_completed(slot, awaited));
+            if has_come || posts.load(Ordering::SeqCst) == self.round {
                 self.wake(member);
             }
         }
@@ -316,17 +411,13 @@ impl<'a> Round<'a> {
             {}
             missing.peek().is_none()
         };
-        if !done() {
-            let watchers = &self.group.shared.watchers;
-            let awaits = &self.mine().awaits.completion;
-            awaits.store(round, Ordering::SeqCst);
-            watchers.fetch_add(1, Ordering::SeqCst);
-            self.wait(done);
-            watchers.fetch_sub(1, Ordering::Relaxed);
-            awaits.store(0, Ordering::Relaxed);
+        if !self.spin(&mut done) {
+            self.sleep_as_watcher(&self.mine().awaits.completion, round, done);
         }
         if member.is_none() {
-            self.raise_floor(round);
+            // Mostly the others have gone on meanwhile: then the next look can wait.
+            let completed = |it: usize| self.slots[it].completed.load(Ordering::SeqCst);
+            self.raise_floor(self.others().map(completed).min().unwrap_or(round));
         }
     }
 

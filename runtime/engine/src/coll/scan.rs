@@ -9,7 +9,7 @@
 //! reduce, a share is touched by one member only, so in-place needs no copies.
 
 use super::choice::{beyond_an_entry, scheduled};
-use super::fold::{Addresses, Folder, Reduction, Scratch, exchange_addresses, share};
+use super::fold::{Folder, Reduction, Scratch, exchange_addresses, share};
 use super::round::{Finish, Round};
 use super::wide;
 use super::{Call, Group};
@@ -30,7 +30,8 @@ pub enum Scan {
 /// The buffers are live and hold `count` elements.
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] operation for the type, or no memory.
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
+/// about the size, or no memory.
 pub unsafe fn scan(group: &Group<'_>, call: &Reduction<'_>, kind: Scan) -> Result<(), EngineError> {
     let folder = Folder::new(call.op, call.datatype)?;
     // SAFETY: the caller's conditions.
@@ -48,7 +49,7 @@ pub unsafe fn scan(group: &Group<'_>, call: &Reduction<'_>, kind: Scan) -> Resul
             reduction: *call,
             kind,
         };
-        let two_meetings = beyond_an_entry(group, folder.bytes(call.count));
+        let two_meetings = || beyond_an_entry(group, folder.bytes(call.count));
         if let Some(done) = scheduled(group, |it| it.scan, two_meetings, &description) {
             return done;
         }
@@ -83,10 +84,7 @@ unsafe fn scan_by_shares(
         Scratch::new(folder, folder.block())?,
         Scratch::new(folder, folder.block())?,
     );
-    let own = Addresses {
-        operand: call.operand(),
-        output: call.output,
-    };
+    let own = folder.addresses(call.operand(), call.output, call.count);
     let (round, all) = exchange_addresses(group, &own)?;
     for block in folder.blocks(share(call.count, group.me(), group.size())) {
         let count = block.end - block.start;

@@ -7,10 +7,20 @@
 //! round or of earlier ones any more.
 //!
 //! Invariants:
-//! * Only its owner writes a slot. `entries[n % RING]` holds what was posted in round *n*
-//!   from the store of `round = n` on until the owner overwrites it.
+//! * Only its owner writes a slot, but for marks in `round` (below). `entries[n % RING]` holds what was posted
+//!   in round *n* from the store of `round = n` on until the owner overwrites it.
 //! * An owner overwrites the entry of round *m* only when every member has completed *m*.
-//! * `completed` and each entry's `round` only grow.
+//! * `completed` and the number in each entry's `round` only grow.
+//!
+//! # Choices
+//! Some rounds are only there to become a schedule, or not. The members choose by sizes of which MPI demands that they
+//! agree; in a wrong program they may not, so the first one to choose decides for all, in one word per round: for a
+//! broadcast the `round` of the root's entry, where the root's post is a choice too, else one of `choices`. A word
+//! takes the value *n*, or *n* with the mark [`SCHEDULED`], by one swap from whatever it held before.
+//!
+//! Why all members read the same choice of round *n*: whoever writes the word knows that everybody has completed
+//! round *n* − [`RING`]. So nobody reads or writes it for an earlier round any more, and nobody writes it for a later one
+//! before everybody has completed *n*: between the two there is one successful swap, and all others find its value.
 
 use super::schedule::{Part, Plan, Schedule, release_cursor};
 use super::wide::Spread;
@@ -27,8 +37,12 @@ use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 
-/// Rounds that a member may run ahead of the readers of its entries.
-pub(super) const RING: usize = 4;
+/// Rounds that a member may run ahead of the readers of its entries. A few more than hide the way of a cache line: when
+/// ranks outnumber CPUs, a root that runs ahead saves as many switches.
+pub(super) const RING: usize = 16;
+
+/// Mark of a round whose members chose a schedule.
+pub(super) const SCHEDULED: u64 = 1 << 63;
 
 /// Bytes that an entry carries itself.
 pub(super) const INLINE: usize = 240;
@@ -80,7 +94,9 @@ pub struct CommShared {
     spread: Option<Spread>,
     /// Where nonblocking collectives meet.
     schedules: Link<Part, Plan>,
-    /// Members that wait for completions.
+    /// Choices of rounds, by number.
+    pub(super) choices: CacheLine<[AtomicU64; RING]>,
+    /// Members that wait for completions, or sleep until all have posted.
     pub(super) watchers: CacheLine<AtomicU32>,
     /// Arrivals at the barriers of large groups, all of them together.
     pub(super) arrivals: CacheLine<AtomicU64>,
@@ -121,6 +137,7 @@ impl CommShared {
             left: AtomicU32::new(0),
             spread: None,
             schedules: Link::new(),
+            choices: CacheLine([const { AtomicU64::new(0) }; RING]),
             watchers: CacheLine(AtomicU32::new(0)),
             arrivals: CacheLine(AtomicU64::new(0)),
             barriers: CacheLine(AtomicU64::new(0)),

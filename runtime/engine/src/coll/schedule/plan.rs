@@ -9,6 +9,7 @@ use super::super::{Blocks, Call};
 use super::Schedule;
 use crate::EngineError;
 use crate::op::Op;
+use cohort_base::sync::atomic::Ordering;
 
 /// Bytes of the smallest and largest piece that is copied at a time.
 const PIECE_MIN: u64 = 32 << 10;
@@ -193,6 +194,10 @@ pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
             2 * members * bytes
         }
     };
+    // SAFETY: as above.
+    if call.reduction().is_some() && unsafe { !sizes_agree(schedule, size) } {
+        return (plan, 0);
+    }
     plan.cells = lanes * sum.longest.div_ceil(plan.piece);
     if plan.cells == 0 || sum.total == 0 {
         return (plan, 0);
@@ -217,7 +222,27 @@ unsafe fn most_sources(schedule: &Schedule, size: u32) -> u64 {
     counts.max().unwrap_or(0)
 }
 
-/// The elements that every member of a reducing operation has.
+/// Whether the operands of a reducing operation are equally long, as MPI demands. If not, all members are to report
+/// truncation.
+///
+/// # Safety
+/// As for [`make`].
+unsafe fn sizes_agree(schedule: &Schedule, size: u32) -> bool {
+    // SAFETY: the caller's promise.
+    let part = |member| unsafe { schedule.part_of(member) };
+    let bytes = |member: u32| {
+        let reduction = part(member).call.reduction();
+        reduction.map_or(0, |it| it.datatype.size() as u64 * it.count)
+    };
+    let agree = (1..size).all(|member| bytes(member) == bytes(0));
+    if !agree {
+        // Relaxed: published by the end of the operation.
+        (0..size).for_each(|it| part(it).truncated.store(true, Ordering::Relaxed));
+    }
+    agree
+}
+
+/// The elements that every member of a reducing operation has: equally long operands may still be of different types.
 ///
 /// # Safety
 /// As for [`make`].

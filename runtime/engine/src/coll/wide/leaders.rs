@@ -60,6 +60,16 @@ fn folds_by_node(group: &Group<'_>, op: Op<'_>, spread: &Spread) -> bool {
         && (op.commutative() || spread.is_in_order())
 }
 
+/// An outcome to report at the end, after which the caller goes on; or an error that ends the call at once.
+fn unless_truncated(
+    outcome: Result<(), EngineError>,
+) -> Result<Result<(), EngineError>, EngineError> {
+    match outcome {
+        Ok(()) | Err(EngineError::Truncated { .. }) => Ok(outcome),
+        Err(error) => Err(error),
+    }
+}
+
 /// Allreduce: within the node, among the leaders, and back.
 ///
 /// # Safety
@@ -81,8 +91,8 @@ pub(in crate::coll) unsafe fn allreduce(
     let leaders = spread.leaders(0);
     // SAFETY: the caller's promise; the leader's output is its operand in the second step.
     unsafe {
-        coll::reduce(&inner, call, 0)?;
-        let mut outcome = Ok(());
+        // Members that disagree about the size have folded nothing, and go on: others wait for them.
+        let mut outcome = unless_truncated(coll::reduce(&inner, call, 0))?;
         if leaders[spread.here()] == group.me() {
             let line = Line::of(&leaders, spread.here());
             let in_place = Reduction {
@@ -91,7 +101,7 @@ pub(in crate::coll) unsafe fn allreduce(
             };
             let mut script = Script::new(group, Some(*folder));
             reducing::allreduce(&mut script, line, folder, &in_place)?;
-            outcome = script.run();
+            outcome = outcome.and(script.run());
         }
         outcome.and(coll::bcast(
             &inner,
@@ -131,9 +141,10 @@ pub(in crate::coll) unsafe fn reduce(
     // SAFETY: the caller's promise; the leader's output is its operand in the second step.
     unsafe {
         let here = Reduction { output, ..*call };
-        coll::reduce(&spread.inner(group), &here, spread.place_here(leader))?;
+        let inner = spread.inner(group);
+        let outcome = unless_truncated(coll::reduce(&inner, &here, spread.place_here(leader)))?;
         if !is_leader {
-            return Ok(());
+            return outcome;
         }
         let in_place = Reduction {
             input: None,
@@ -142,6 +153,6 @@ pub(in crate::coll) unsafe fn reduce(
         let line = Line::of(&leaders, spread.here());
         let mut script = Script::new(group, Some(*folder));
         reducing::reduce(&mut script, line, folder, &in_place, spread.home(root))?;
-        script.run()
+        outcome.and(script.run())
     }
 }
