@@ -24,7 +24,7 @@ const BCAST_MIN: u64 = 64 << 10;
 #[inline]
 pub(super) fn beyond_an_entry(group: &Group<'_>, bytes: Option<u64>) -> bool {
     group.rank.node().is_crowded()
-        && bytes.is_some_and(|it| Round::begin(group).is_scheduled(it > INLINE as u64))
+        && bytes.is_some_and(|it| Round::begin(group).agree_on_schedule(it > INLINE as u64))
 }
 
 /// Whether the caller wants a broadcast of `bytes` to be a schedule.

@@ -179,7 +179,7 @@ impl<'a> Round<'a> {
     }
 
     /// Whether the members go on with a schedule. Nothing is posted in such a round.
-    pub(super) fn is_scheduled(self, wanted: bool) -> bool {
+    pub(super) fn agree_on_schedule(self, wanted: bool) -> bool {
         let mark = if wanted { SCHEDULED } else { 0 };
         let word = &self.group.shared.choices.0[self.round as usize % RING];
         let chosen = self.choose(word, self.round | mark);
