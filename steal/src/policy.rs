@@ -7,13 +7,15 @@ mod auto;
 mod fallback;
 mod ghost;
 mod helper;
+mod means;
 mod none;
 mod signal;
 mod steal;
 mod thread;
 
 pub use auto::{Decision, Judge, Met};
-pub use signal::Pace;
+pub use means::Means;
+pub use signal::{Grace, Pace};
 pub use steal::{Worker, steal_round, steal_step};
 
 use crate::TaskKind;

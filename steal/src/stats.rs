@@ -34,6 +34,7 @@ pub struct Counters<'a> {
     in_time: AtomicU64,
     turned_on: AtomicU64,
     turned_off: AtomicU64,
+    helper_chosen: AtomicU64,
     victims: &'a [AtomicU64],
 }
 
@@ -79,6 +80,8 @@ pub struct Snapshot {
     pub turned_on: u64,
     /// `auto`: how often it was turned off.
     pub turned_off: u64,
+    /// `auto`: how often the fallback was a helper, because no signal could reach the program.
+    pub helper_chosen: u64,
 }
 
 impl<'a> Counters<'a> {
@@ -148,6 +151,11 @@ impl<'a> Counters<'a> {
         }
     }
 
+    /// Counts one choice of a helper as the fallback (`auto`).
+    pub fn count_helper_chosen(&self) {
+        add(&self.helper_chosen, 1);
+    }
+
     /// Hits on one victim.
     #[must_use]
     pub fn hits_on(&self, victim: LocalRank) -> u64 {
@@ -177,6 +185,7 @@ impl<'a> Counters<'a> {
             in_time: get(&self.in_time),
             turned_on: get(&self.turned_on),
             turned_off: get(&self.turned_off),
+            helper_chosen: get(&self.helper_chosen),
         }
     }
 }

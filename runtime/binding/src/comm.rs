@@ -4,13 +4,14 @@ use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm, on_process};
 use crate::environment::{give_text, shortened};
 use crate::group;
 use crate::intercomm::only_intra;
-use crate::progress::{INFO_KEY, policy_name, set_policy};
+use crate::progress::take_hints;
 use crate::request::publish_duplicate;
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_engine::coll;
 use cohort_object::Info;
 use cohort_object::hints::MEMORY_KINDS;
+use cohort_object::policy;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use neutral::handle::{COMM_NULL, COMM_SELF, COMM_WORLD};
 
@@ -158,9 +159,9 @@ pub unsafe extern "C" fn dup_with_info<A: Abi>(
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_dup_with_info", comm, |call, object| {
             call.output(target, "newcomm")?;
-            let info = crate::info::given(call, info)?;
+            let hints = crate::info::hints(call, info)?;
             let copy = object.duplicate(comm.neutral())?;
-            copy.hints.take(&info);
+            take_hints(&copy, &hints)?;
             publish(call, Some(copy), target)
         })
     }
@@ -182,7 +183,7 @@ unsafe fn duplicate_at_once<A: Abi>(
     call.output(request, "request")?;
     let (copy, numbering) = comm.duplicate_at_once(handle.neutral())?;
     if let Some(hints) = hints {
-        copy.hints.take(&hints);
+        take_hints(&copy, &hints)?;
     }
     // SAFETY: not NULL, and the caller's contract.
     unsafe {
@@ -224,7 +225,7 @@ pub unsafe extern "C" fn idup_with_info<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_idup_with_info", comm, |call, object| {
-            let hints = Some(crate::info::given(call, hints)?);
+            let hints = Some(crate::info::hints(call, hints)?);
             duplicate_at_once(call, object, comm, hints, target, request)
         })
     }
@@ -420,18 +421,13 @@ pub unsafe extern "C" fn set_info<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_set_info", comm, |call, comm| {
-            let given = crate::info::given(call, info)?;
-            let policy = given.get(INFO_KEY);
-            comm.hints.take(&given);
-            policy.map_or(Ok(()), |name| {
-                set_policy(call.rank(), &name, neutral::ERR_INFO_VALUE)
-            })
+            take_hints(comm, &crate::info::hints(call, info)?)
         })
     }
 }
 
-/// `MPI_Comm_get_info`: a new info object with the hints in force, the progress policy of the calling
-/// rank, and the kinds of memory that may be passed to MPI.
+/// `MPI_Comm_get_info`: a new info object with the hints and the progress policy in force, and the kinds of memory
+/// that may be passed to MPI.
 ///
 /// # Safety
 /// MPI's: `info` is valid for writes; `caller` is the calling rank.
@@ -444,7 +440,7 @@ pub unsafe extern "C" fn get_info<A: Abi>(
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_get_info", comm, |call, comm| {
             let report = comm.hints.report()?;
-            report.set(INFO_KEY, policy_name(call.rank()))?;
+            report.set(policy::KEY, comm.progress.name())?;
             let session = call.objects().session(comm.group().session());
             let kinds = match session
                 .ok()

@@ -22,6 +22,13 @@ pub(crate) fn given<A: Abi>(call: &Call<'_, A>, handle: A::Info) -> Outcome<Info
     }
 }
 
+/// [`given`], for a communicator or window that takes hints: a progress policy that they name exists.
+pub(crate) fn hints<A: Abi>(call: &Call<'_, A>, handle: A::Info) -> Outcome<Info> {
+    let hints = given(call, handle)?;
+    crate::progress::check_hints(call, &hints)?;
+    Ok(hints)
+}
+
 /// Sets a key of the info argument of a call, unless that is `MPI_INFO_NULL`.
 pub(crate) fn tell<A: Abi>(
     call: &Call<'_, A>,

@@ -3,6 +3,7 @@
 use crate::arguments::{Call, Comm, Outcome, on_comm, on_process, output};
 use crate::comm::publish;
 use crate::context::blame;
+use crate::progress::take_hints;
 use crate::{errhandler, group, info};
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_object::Group;
@@ -173,7 +174,7 @@ pub unsafe extern "C" fn create_from_groups<A: Abi>(
             let local = call.objects().group(local.neutral())?;
             let local_leader = leader_of(call, &local, local_leader)?;
             let errhandler = errhandler::of_handle(call, handle, ErrhandlerOwner::Comm)?;
-            let hints = info::given(call, hints)?;
+            let hints = info::hints(call, hints)?;
             let me = local.me().ok_or_else(|| {
                 let what = format_args!("the caller is not in the local group");
                 call.blame(neutral::ERR_GROUP, what)
@@ -188,7 +189,7 @@ pub unsafe extern "C" fn create_from_groups<A: Abi>(
             let other = other.as_ref().map(|(group, leader)| (group, *leader));
             let own = (&local, local_leader);
             let made = Comm::connect_groups(call.rank(), own, other, tag, errhandler)?;
-            made.hints.take(&hints);
+            take_hints(&made, &hints)?;
             publish(call, Some(made), target)
         })
     }

@@ -1,17 +1,16 @@
-//! Extensions for progress: `MPIX_Progress_set`, and the info key of the same meaning.
+//! Extensions for progress: `MPIX_Progress_set`, and the info key that gives communicators and windows a policy.
 
-use crate::arguments::{Outcome, on_comm};
-use crate::context::blame;
+use crate::arguments::{Call, Comm, Outcome, on_comm};
 use cohort_abi::{Abi, neutral};
 use cohort_base::settings::Progress;
-use cohort_engine::{Rank, lifecycle};
+use cohort_engine::lifecycle;
+use cohort_object::Info;
+use cohort_object::policy::{KEY, wanted};
 use core::ffi::{CStr, c_char, c_int, c_void};
 
-/// The key of `MPI_Comm_set_info` that sets the calling rank's policy.
-pub const INFO_KEY: &str = "cohort_progress";
-
 /// `MPIX_Progress_set`: from now on the calling rank has the progress policy of this name, a value of
-/// `COHORT_PROGRESS`. Local; `comm` only says whose error handler hears of a name that is none.
+/// `COHORT_PROGRESS`, for all communicators and windows without one of their own. Local; `comm` only says whose error
+/// handler hears of a name that is none.
 ///
 /// # Safety
 /// `policy` is a text that ends with NUL; `caller` is the calling rank.
@@ -27,30 +26,36 @@ pub unsafe extern "C" fn progress_set<A: Abi>(
                 return Err(neutral::ERR_ARG);
             }
             let name = CStr::from_ptr(policy).to_str().unwrap_or("(not UTF-8)");
-            set_policy(call.rank(), name, neutral::ERR_ARG)
+            let progress =
+                Progress::of_name(name).ok_or_else(|| unknown(call, neutral::ERR_ARG, name))?;
+            lifecycle::set_policy(call.rank().forever(), progress);
+            Ok(())
         })
     }
 }
 
-/// The name of the rank's policy.
-pub fn policy_name(rank: &Rank) -> &'static str {
-    Progress::NAMES[usize::from(rank.progress().index())].0
+fn unknown<A: Abi>(call: &Call<'_, A>, class: i32, name: &str) -> i32 {
+    let what = format_args!("no progress policy is called {name}: see COHORT_PROGRESS");
+    call.blame(class, what)
 }
 
-/// Gives the rank the policy of this name.
+/// Refuses hints that name a policy which is none. Before the members meet, so that all of them refuse.
 ///
 /// # Errors
-/// `class`, if there is none.
-pub fn set_policy(rank: &Rank, name: &str, class: i32) -> Outcome<()> {
-    match Progress::of_name(name) {
-        Some(progress) => {
-            lifecycle::set_policy(rank.node().rank(rank.id()), progress);
-            Ok(())
-        }
-        None => Err(blame(
-            rank,
-            class,
-            format_args!("no progress policy is called {name}: see COHORT_PROGRESS"),
-        )),
+/// `MPI_ERR_INFO_VALUE`.
+pub fn check_hints<A: Abi>(call: &Call<'_, A>, hints: &Info) -> Outcome<()> {
+    match wanted(hints) {
+        Ok(_) => Ok(()),
+        Err(class) => Err(unknown(call, class, &hints.get(KEY).unwrap_or_default())),
     }
+}
+
+/// Gives a communicator the hints that it knows, and the policy that they name.
+///
+/// # Errors
+/// `MPI_ERR_INFO_VALUE` for a policy that is none; [`check_hints`] finds it before.
+pub fn take_hints(comm: &Comm, hints: &Info) -> Outcome<()> {
+    comm.progress.take(hints)?;
+    comm.hints.take(hints);
+    Ok(())
 }

@@ -4,6 +4,7 @@ use crate::arguments::{Call, Comm, Outcome, on_process, on_session, output};
 use crate::context::{Listener, Process, Site, handle_error, raise};
 use crate::environment::give_text;
 use crate::errhandler::{self, Function};
+use crate::progress::take_hints;
 use crate::{group, info, intercomm};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -236,11 +237,11 @@ pub unsafe extern "C" fn comm_from_group<A: Abi>(
             let tag = intercomm::string_tag(call, tag)?;
             let members = call.objects().group(members.neutral())?;
             let errhandler = errhandler::of_handle(call, handle, ErrhandlerOwner::Comm)?;
-            let hints = info::given(call, hints)?;
+            let hints = info::hints(call, hints)?;
             let made = match members.me() {
                 Some(_) => {
                     let made = Comm::from_group(call.rank(), &members, tag, errhandler)?;
-                    made.hints.take(&hints);
+                    take_hints(&made, &hints)?;
                     Some(made)
                 }
                 None => None,

@@ -114,6 +114,20 @@ pub(crate) fn restore_signals(before: Signals) {
     change_signals(before.0);
 }
 
+/// Whether the calling thread blocks this signal.
+pub(crate) fn blocks_signal(signal: u32) -> bool {
+    let mut blocked = 0_u64;
+    let arguments = [
+        0,
+        0,
+        (&raw mut blocked).addr() as u64,
+        size_of::<u64>() as u64,
+    ];
+    // SAFETY: the mask is valid for the call, which changes nothing.
+    unsafe { system_call(SYS_RT_SIGPROCMASK, arguments) };
+    blocked & (1 << (signal - 1)) != 0
+}
+
 /// Sets the mask of blocked signals and returns the one before.
 fn change_signals(mask: u64) -> u64 {
     let mut before = 0_u64;
@@ -158,6 +172,11 @@ impl SignalAction {
             restorer: return_from_signal as *const c_void,
             blocked: !0,
         }
+    }
+
+    /// Whether the signal is handled by this function.
+    pub(crate) fn is_handled_by(&self, handler: *const c_void) -> bool {
+        self.handler == handler
     }
 
     /// Whether nobody handles or ignores the signal.
@@ -226,9 +245,14 @@ pub(crate) fn timer_delete(timer: i32) {
     unsafe { system_call(SYS_TIMER_DELETE, [timer as u64, 0, 0, 0]) };
 }
 
-/// Sends a signal with a record of the kernel's `siginfo` to one thread of a process of this memory. One that does not
-/// exist is passed over.
-pub(crate) fn signal_thread(process: u32, thread: u32, signal: u32, information: *const c_void) {
+/// Sends a signal with a record of the kernel's `siginfo` to one thread of a process of this memory. `false`: it does not
+/// exist.
+pub(crate) fn signal_thread(
+    process: u32,
+    thread: u32,
+    signal: u32,
+    information: *const c_void,
+) -> bool {
     let arguments = [
         u64::from(process),
         u64::from(thread),
@@ -236,7 +260,7 @@ pub(crate) fn signal_thread(process: u32, thread: u32, signal: u32, information:
         information.addr() as u64,
     ];
     // SAFETY: the record is valid for the call.
-    unsafe { system_call(SYS_RT_TGSIGQUEUEINFO, arguments) };
+    unsafe { system_call(SYS_RT_TGSIGQUEUEINFO, arguments) == 0 }
 }
 
 /// Waits for descriptors with the signals of `blocked` blocked, at most for `time` (null: without end), where

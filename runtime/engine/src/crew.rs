@@ -44,6 +44,17 @@ pub(crate) enum Round {
     Nothing,
 }
 
+impl Round {
+    /// The more hopeful of both.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Moved, _) | (_, Self::Moved) => Self::Moved,
+            (Self::Unsure, _) | (_, Self::Unsure) => Self::Unsure,
+            _ => Self::Nothing,
+        }
+    }
+}
+
 impl CrewWorker {
     pub(crate) fn new(node: &'static Node, number: u32) -> Self {
         Self {
@@ -100,19 +111,13 @@ impl CrewWorker {
         let mut result = Round::Nothing;
         for id in 0..self.node.size() {
             let rank = self.node.rank(id);
-            if rank.crew_number() != self.number {
-                continue;
+            let means = rank.means();
+            if means.has_helper() && rank.crew_number(Crew::Helpers) == self.number {
+                result = result.or(helper::serve(rank, host));
             }
-            let found = match rank.policy().crew() {
-                Crew::None => continue,
-                Crew::Helpers => helper::serve(rank, host),
-                Crew::Ghosts => serve(rank, host),
-            };
-            result = match (result, found) {
-                (Round::Moved, _) | (_, Round::Moved) => Round::Moved,
-                (Round::Unsure, _) | (_, Round::Unsure) => Round::Unsure,
-                _ => Round::Nothing,
-            };
+            if means.has_ghost() && rank.crew_number(Crew::Ghosts) == self.number {
+                result = result.or(serve(rank, host));
+            }
         }
         result
     }
@@ -213,7 +218,11 @@ fn pin(worker: &CrewWorker) {
     let node = worker.node;
     let anywhere = node.settings().crew_placement == CrewPlacement::Machine;
     let numa = (0..node.size())
-        .find(|&id| node.rank(id).crew_number() == worker.number)
+        .find(|&id| {
+            let rank = node.rank(id);
+            let serves = |crew| rank.is_served_by(crew) && rank.crew_number(crew) == worker.number;
+            serves(Crew::Ghosts) || serves(Crew::Helpers)
+        })
         .map_or(0, |id| node.numa_of(id));
     let is_free = |place: &&CpuPlace| (anywhere || place.numa == numa) && !node.has_rank_on(place);
     let is_bound = (0..node.size()).any(|id| node.rank(id).boot().cpu >= 0);

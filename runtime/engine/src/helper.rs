@@ -29,7 +29,7 @@ use crate::rank::Rank;
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use cohort_steal::TaskKind;
-use cohort_steal::policy::{Outcome, Victims};
+use cohort_steal::policy::{Crew, Outcome, Victims};
 use cohort_steal::queue::Queue;
 use core::cell::UnsafeCell;
 
@@ -165,8 +165,10 @@ pub(crate) fn announce(receiver: &Rank, sender: &Rank, envelope: Envelope, numbe
         number,
         answered: false,
     };
-    if board.notices.push(notice) {
-        receiver.wake_crew();
+    if board.notices.push(notice)
+        && let Some(helper) = receiver.worker_of(Crew::Helpers)
+    {
+        helper.wake();
     }
 }
 

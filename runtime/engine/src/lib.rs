@@ -71,6 +71,7 @@ pub mod partitioned;
 #[cfg(not(loom))]
 mod peers;
 #[cfg(not(loom))]
+mod policies;
 mod poller;
 #[cfg(not(loom))]
 pub mod probe;

@@ -2,6 +2,7 @@
 
 use crate::arch;
 use crate::net;
+use crate::policies::Change;
 use crate::poller;
 use crate::rank::Rank;
 use crate::wait::{self, WaitKind};
@@ -10,54 +11,111 @@ use cohort_base::boot::RankBoot;
 use cohort_base::settings::Progress;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::text::say;
+use cohort_steal::policy::{Crew, Means};
 
 /// Starts what the policy gives every rank (a polling thread under `COHORT_PROGRESS=thread`). By
 /// the rank's own task, at initialisation, once. Without memory or threads for it the rank
 /// simply progresses inside its own calls.
 pub fn begin(rank: &'static Rank) {
     net::open(rank);
-    let progress = rank.node().settings().progress;
-    rank.take_policy(progress);
-    start_policy(rank);
+    let change = rank.policies().lock();
+    change.open(true);
+    let means = change.needed();
+    rank.furnish(means);
+    change.settle(means);
+    start(rank, means);
 }
 
-/// Gives the rank another policy, from now on (`MPIX_Progress_set`). By the rank's own tasks, one at a time. Receives
+/// Gives the rank another policy of its own, from now on (`MPIX_Progress_set`). By the rank's own tasks. Receives
 /// that are left behind already are not watched anew; the next one that is, and the next wait, begin
 /// to use the policy.
 pub fn set_policy(rank: &'static Rank, progress: Progress) {
-    stop_policy(rank);
-    rank.take_policy(progress);
-    start_policy(rank);
+    let change = rank.policies().lock();
+    change.set_own(progress);
+    apply(rank, &change);
 }
 
-/// Starts what the rank's policy gives it: a thread, a signal, a dedicated worker.
-fn start_policy(rank: &'static Rank) {
+/// A communicator or window of the rank exchanges its own policy for another, as [`set_policy`]; `None` is that of the rank.
+pub fn exchange_policy(rank: &'static Rank, old: Option<Progress>, new: Option<Progress>) {
+    let change = rank.policies().lock();
+    if let Some(progress) = new {
+        change.adopt(progress);
+    }
+    if let Some(progress) = old {
+        change.renounce(progress);
+    }
+    apply(rank, &change);
+}
+
+/// Lets the rank have what its policies need, and nothing else.
+fn apply(rank: &'static Rank, change: &Change<'_>) {
+    let (before, means) = (rank.means(), change.needed());
+    if means == before || !change.is_open() {
+        return;
+    }
+    stop(rank, before);
+    rank.furnish(means);
+    change.settle(means);
+    start(rank, means);
+}
+
+/// Starts a thread, a signal, dedicated workers.
+fn start(rank: &'static Rank, means: Means) {
     poller::start(rank);
-    if let Some(worker) = rank.crew_worker() {
-        worker.ensure(rank);
-    }
-    if rank.policy().interrupts_receiver() {
+    ensure_crew(rank);
+    if means.may_interrupt() {
         rank.parasite().install();
-        rank.parasite().enable(!rank.policy().adapts());
+        rank.parasite().enable(means.interrupts_always());
     }
 }
 
-/// Stops what [`start_policy`] started.
-fn stop_policy(rank: &'static Rank) {
-    poller::stop(rank);
-    if let Some(worker) = rank.crew_worker() {
-        worker.leave(rank);
+/// Gives a rank whose policy adapts a helper besides what it has. By a thread of the rank, which may hold the claim;
+/// `false`: another thread changes the policies now.
+pub(crate) fn add_helper(rank: &'static Rank) -> bool {
+    let Some(change) = rank.policies().try_lock() else {
+        return false;
+    };
+    change.add(Means::HELPER);
+    let means = change.needed();
+    rank.furnish(means);
+    change.settle(means);
+    poller::start(rank);
+    ensure_crew(rank);
+    true
+}
+
+/// Starts the dedicated workers of the rank that do not run. By a task of the rank.
+pub(crate) fn ensure_crew(rank: &Rank) {
+    for crew in [Crew::Ghosts, Crew::Helpers] {
+        if let Some(worker) = rank.worker_of(crew) {
+            worker.ensure(rank);
+        }
     }
-    rank.parasite().remove();
-    // Posts that the dedicated worker did not come to are done here.
-    drop(rank.enter());
+}
+
+/// Stops what [`start`] started.
+fn stop(rank: &'static Rank, means: Means) {
+    poller::stop(rank);
+    for crew in [Crew::Ghosts, Crew::Helpers] {
+        if let Some(worker) = rank.worker_of(crew) {
+            worker.leave(rank);
+        }
+    }
+    // Taking the claim also does the posts that no dedicated worker came to.
+    let claim = rank.enter();
+    if means.may_interrupt() {
+        rank.parasite().remove();
+    }
+    drop(claim);
 }
 
 /// Ends the rank's use of the network, once all it has sent has left, and stops what [`begin`] started. By the
 /// rank's own task, at finalisation.
 pub fn end(rank: &'static Rank) {
     net::close(rank);
-    stop_policy(rank);
+    let change = rank.policies().lock();
+    change.open(false);
+    stop(rank, rank.means());
 }
 
 /// Ends the calling rank, and with it the job, with this exit code (`MPI_Abort`); `text` goes

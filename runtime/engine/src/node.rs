@@ -271,8 +271,8 @@ impl Node {
 
     /// Wakes one sleeping worker, preferably near `near`; says whether there was one.
     pub(crate) fn wake_worker(&self, near: LocalRank) -> bool {
-        if self.rank(near).policy().crew() == Crew::Ghosts {
-            return self.rank(near).wake_crew();
+        if let Some(ghost) = self.rank(near).worker_of(Crew::Ghosts) {
+            return ghost.wake();
         }
         let Some(worker) = self.idle().pick(near) else {
             return false;

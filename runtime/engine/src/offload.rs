@@ -29,9 +29,11 @@ use crate::protocol::{eager, rendezvous};
 use crate::rank::Rank;
 use crate::request::{Buffer, Request, RequestRef};
 use crate::watch;
+use cohort_base::settings::Progress;
 use cohort_base::sync::atomic::{AtomicBool, Ordering};
 use cohort_base::{LocalRank, Peer};
 use cohort_steal::channel::Channel;
+use cohort_steal::policy::{Crew, policy};
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
@@ -57,6 +59,7 @@ enum Post {
     Receive {
         request: *mut Request,
         from: Option<Peer>,
+        progress: Progress,
     },
 }
 
@@ -108,6 +111,8 @@ pub struct Poster<'rank> {
     rank: &'rank Rank,
     offload: &'static Offload,
     worker: &'static CrewWorker,
+    /// The policy of the communicator.
+    progress: Progress,
     not_send: PhantomData<*mut ()>,
 }
 
@@ -119,16 +124,23 @@ impl Drop for Poster<'_> {
 }
 
 impl<'rank> Poster<'rank> {
-    /// The right to leave a message of so many bytes to the rank's ghost: `None` if it is to be posted directly. By
-    /// threads of the rank, which do not hold its claim.
+    /// The right to leave a message of so many bytes, of a communicator with this policy, to the rank's ghost: `None` if it
+    /// is to be posted directly. By threads of the rank, which do not hold its claim.
     #[inline]
-    pub fn of(rank: &'rank Rank, bytes: u64) -> Option<Self> {
+    pub fn of(rank: &'rank Rank, bytes: u64, progress: impl FnOnce() -> Progress) -> Option<Self> {
         let offload = rank.offload()?;
         let is_long = bytes >= rank.node().settings().offload_min as u64;
-        if !is_long || !rank.policy().offloads_posts() {
+        if !is_long {
             return None;
         }
-        let worker = rank.crew_worker().filter(|worker| worker.is_awake())?;
+        let progress = progress();
+        if !policy(progress).offloads_posts() {
+            return None;
+        }
+        let worker = rank.worker_of(Crew::Ghosts)?;
+        if !worker.is_awake() {
+            return None;
+        }
         // Acquire pairs with the Release of the poster before.
         if offload.is_taken.swap(true, Ordering::Acquire) {
             return None;
@@ -137,6 +149,7 @@ impl<'rank> Poster<'rank> {
             rank,
             offload,
             worker,
+            progress,
             not_send: PhantomData,
         })
     }
@@ -199,7 +212,12 @@ impl<'rank> Poster<'rank> {
             datatype,
         };
         let from = sender_of(from);
-        self.post(buffer, want, |request| Post::Receive { request, from })
+        let progress = self.progress;
+        self.post(buffer, want, |request| Post::Receive {
+            request,
+            from,
+            progress,
+        })
     }
 
     fn post(
@@ -274,9 +292,14 @@ unsafe fn carry_out(claim: &mut Claim<'_>, post: Post) {
     // SAFETY: the caller's promise.
     unsafe {
         match post {
-            Post::Receive { request, from } => {
+            Post::Receive {
+                request,
+                from,
+                progress,
+            } => {
                 start_receive(claim, request, from);
-                watch::leave_behind(claim, RequestRef(NonNull::new_unchecked(request)));
+                let request = RequestRef(NonNull::new_unchecked(request));
+                watch::leave_behind(claim, request, progress);
             }
             Post::Send {
                 request,

@@ -62,8 +62,13 @@ pub(crate) unsafe fn post(
         } else {
             line_up(claim, to, header, payload)?;
         }
+        let is_offer = header.kind == PayloadKind::Offer;
+        if is_offer && (*outbox).first.is_null() {
+            receiver.notify_of_offer(claim.rank(), (*outbox).offers);
+        } else {
+            receiver.notify(claim.rank(), is_offer);
+        }
     }
-    receiver.notify(claim.rank(), header.kind == PayloadKind::Offer);
     Ok(())
 }
 

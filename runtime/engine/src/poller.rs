@@ -5,6 +5,7 @@
 //! rank when nothing moves, in the rank's own slot, where every message to the rank wakes it. The others sleep in a
 //! slot of their own, which only [`wake_sleeper`] and a receive that is left behind wake.
 
+use crate::arch::ticks;
 use crate::net;
 use crate::partitioned::Opened;
 use crate::progress;
@@ -19,7 +20,7 @@ use core::ffi::c_void;
 
 /// Starts the thread that the policy gives the rank, if any.
 pub(crate) fn start(rank: &'static Rank) {
-    if rank.policy().rank_thread() != RankThread::None {
+    if rank.means().thread() != RankThread::None {
         // SAFETY: `run` takes a rank, and looks at `must_stop` in every turn.
         unsafe { rank.thread().start(run, rank, || {}) };
     }
@@ -48,7 +49,7 @@ unsafe extern "C" fn run(rank: *const c_void) {
     if rank.node().settings().thread_pin == ThreadPin::Spare {
         go_to_spare_cpus(rank);
     }
-    match rank.policy().rank_thread() {
+    match rank.means().thread() {
         RankThread::None => {}
         RankThread::Polls => poll_while(rank, || true),
         RankThread::PollsForRendezvous => {
@@ -93,11 +94,15 @@ fn sleep_until_woken(rank: &Rank, is_needed: impl Fn() -> bool, work: impl Fn())
 
 /// A helper has found a match: moves whatever can be moved.
 fn answer(rank: &Rank) {
+    let since = ticks();
     let found = poll(rank);
     rank.counters().count_own_turn(found);
     let mut moved = found;
     while moved && !rank.thread().must_stop() {
         moved = poll(rank);
+    }
+    if rank.means().adapts() {
+        rank.observer().count_turn(since);
     }
 }
 

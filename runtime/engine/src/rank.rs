@@ -10,20 +10,19 @@ use crate::node::Node;
 use crate::observer::Observer;
 use crate::offload::Offload;
 use crate::outbox::Outbox;
+use crate::policies::Policies;
 use crate::request::{Request, RequestRef};
 use crate::signal::Parasite;
 use cohort_alloc::Heap;
 use cohort_base::boot::{CpuPlace, RankBoot};
 use cohort_base::settings::Progress;
-use cohort_base::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, fence,
-};
+use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_steal::TaskKind;
 use cohort_steal::avail::Availability;
 use cohort_steal::claim::ClaimWord;
 use cohort_steal::park::ParkSlot;
-use cohort_steal::policy::{Crew, ProgressPolicy, Worker, policy};
+use cohort_steal::policy::{Crew, Means, ProgressPolicy, Worker, policy};
 use cohort_steal::stats::Counters;
 pub use cohort_steal::stats::Snapshot as StealCounts;
 use cohort_steal::victim;
@@ -65,10 +64,11 @@ pub struct Rank {
     sleeper: ParkSlot,
     /// Posted receives that the program left behind and the policy watches for.
     watched: AtomicU32,
-    /// Which policy the rank has now.
-    progress: AtomicU8,
-    /// Which dedicated worker serves this rank under that policy.
-    crew_number: AtomicU32,
+    /// The rank's policies, and what they need.
+    policies: Policies,
+    /// The dedicated workers that serve this rank, if there are any.
+    ghost_number: u32,
+    helper_number: u32,
     /// What this rank and its senders tell the helper; null until a policy with helpers.
     board: AtomicPtr<Board>,
     board_room: *mut Board,
@@ -132,8 +132,9 @@ impl Rank {
             thread: KernelThread::new(),
             sleeper: ParkSlot::new(),
             watched: AtomicU32::new(0),
-            progress: AtomicU8::new(parts.node.settings().progress.index()),
-            crew_number: AtomicU32::new(0),
+            policies: Policies::new(parts.node.settings().progress),
+            ghost_number: parts.node.crew_number_for(parts.id, Crew::Ghosts),
+            helper_number: parts.node.crew_number_for(parts.id, Crew::Helpers),
             board: AtomicPtr::new(null_mut()),
             board_room: parts.board_room,
             offload_room: parts.offload_room,
@@ -303,56 +304,85 @@ impl Rank {
         &self.watched
     }
 
-    /// The number of the dedicated worker that serves this rank, if there are any.
-    pub(crate) fn crew_number(&self) -> u32 {
-        self.crew_number.load(Ordering::Relaxed)
+    /// The number of the dedicated worker of a kind that serves this rank, if there are any. It never changes.
+    #[inline]
+    pub(crate) fn crew_number(&self, crew: Crew) -> u32 {
+        match crew {
+            Crew::Ghosts => self.ghost_number,
+            Crew::None | Crew::Helpers => self.helper_number,
+        }
     }
 
-    /// The dedicated worker that serves this rank under its policy.
+    /// Whether dedicated workers of this kind serve the rank.
     #[inline]
-    pub(crate) fn crew_worker(&self) -> Option<&'static CrewWorker> {
-        if self.policy().crew() == Crew::None {
+    pub(crate) fn is_served_by(&self, crew: Crew) -> bool {
+        match crew {
+            Crew::None => false,
+            Crew::Ghosts => self.means().has_ghost(),
+            Crew::Helpers => self.means().has_helper(),
+        }
+    }
+
+    /// The dedicated worker of this kind that serves this rank, if the rank has one.
+    #[inline]
+    pub(crate) fn worker_of(&self, crew: Crew) -> Option<&'static CrewWorker> {
+        if !self.is_served_by(crew) {
             return None;
         }
-        self.node.crew().get(self.crew_number() as usize)
+        self.node.crew().get(self.crew_number(crew) as usize)
     }
 
-    /// The rank's policy.
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// What the rank's policies need.
+    #[inline]
+    pub(crate) fn means(&self) -> Means {
+        self.policies.means()
+    }
+
+    /// The policy that this rank has for all that has none of its own.
     #[inline]
     pub(crate) fn policy(&self) -> &'static dyn ProgressPolicy {
         policy(self.progress())
     }
 
-    /// The name of the policy that the rank has now.
+    /// The policy by which this rank steals, if its means say so.
+    #[inline]
+    pub(crate) fn stealing(&self) -> &'static dyn ProgressPolicy {
+        match self.policy() {
+            own if own.may_steal() => own,
+            _ => policy(Progress::Steal),
+        }
+    }
+
+    /// The name of [`Rank::policy`].
     #[inline]
     #[must_use]
     pub fn progress(&self) -> Progress {
-        Progress::of_index(self.progress.load(Ordering::Relaxed))
+        self.policies.own()
     }
 
-    /// Takes another policy, without starting or stopping anything. By a task of the rank.
-    pub(crate) fn take_policy(&self, progress: Progress) {
-        let crew = policy(progress).crew();
-        let number = self.node.crew_number_for(self.id, crew);
-        self.crew_number.store(number, Ordering::Relaxed);
-        if crew == Crew::Helpers && self.board().is_none() {
+    /// Makes the room that these means need. By a task of the rank, one at a time.
+    pub(crate) fn furnish(&self, means: Means) {
+        if means.has_helper() && self.board().is_none() {
             // SAFETY: the room is this rank's, lives as long as the node, and is filled once: tasks of one
-            // rank do not change policies at the same time.
+            // rank do not do this at the same time.
             unsafe { self.board_room.write(Board::new()) };
             self.board.store(self.board_room, Ordering::Release);
         }
-        if policy(progress).offloads_posts() && self.offload().is_none() {
+        if means.has_ghost() && self.offload().is_none() {
             // SAFETY: as above.
             unsafe { self.offload_room.write(Offload::new()) };
             self.offload.store(self.offload_room, Ordering::Release);
         }
-        self.progress.store(progress.index(), Ordering::Release);
     }
 
     /// What the rank leaves to dedicated workers to post, once a policy does so.
     #[inline]
     pub(crate) fn offload(&self) -> Option<&'static Offload> {
-        // SAFETY: as for boards. Acquire pairs with the Release in `take_policy`.
+        // SAFETY: as for boards. Acquire pairs with the Release in `furnish`.
         unsafe { self.offload.load(Ordering::Acquire).as_ref() }
     }
 
@@ -362,15 +392,10 @@ impl Rank {
         self.offload().is_some_and(Offload::has_posts)
     }
 
-    /// Wakes the dedicated worker that serves this rank, if there is one and it sleeps.
-    pub(crate) fn wake_crew(&self) -> bool {
-        self.crew_worker().is_some_and(CrewWorker::wake)
-    }
-
     /// The rank's board, once a policy with helpers has made it.
     #[inline]
     pub(crate) fn board(&self) -> Option<&'static Board> {
-        // SAFETY: boards live as long as the node. Acquire pairs with the Release in `take_policy`.
+        // SAFETY: boards live as long as the node. Acquire pairs with the Release in `furnish`.
         unsafe { self.board.load(Ordering::Acquire).as_ref() }
     }
 
@@ -401,7 +426,8 @@ impl Rank {
     }
 
     /// The same rank: ranks are never unmade.
-    pub(crate) fn forever(&self) -> &'static Self {
+    #[must_use]
+    pub fn forever(&self) -> &'static Self {
         self.node.rank(self.id)
     }
 
@@ -428,17 +454,24 @@ impl Rank {
         if self.wake() {
             by.counters.count_wake();
         } else if is_offer {
-            self.find_help(by);
+            self.find_help(by, None);
+        }
+    }
+
+    /// [`Rank::notify`] after an offer of `by` was published, its `number`-th to this rank.
+    #[inline]
+    pub(crate) fn notify_of_offer(&self, by: &Self, number: u32) {
+        if self.wake() {
+            by.counters.count_wake();
+        } else {
+            self.find_help(by, Some(number));
         }
     }
 
     /// Wakes a worker for this rank, or interrupts it, if it computes and expects messages.
-    fn find_help(&self, by: &Self) {
-        let policy = self.policy();
-        let (wakes, interrupts) = (
-            policy.wakes_worker_on_rendezvous(),
-            policy.interrupts_receiver(),
-        );
+    fn find_help(&self, by: &Self, offer: Option<u32>) {
+        let means = self.means();
+        let (wakes, interrupts) = (means.wakes_worker(), means.may_interrupt());
         if !(wakes || interrupts) {
             return;
         }
@@ -448,7 +481,7 @@ impl Rank {
         if needs_worker && self.node.wake_worker(self.id) {
             by.counters.count_wake();
         } else if interrupts {
-            self.parasite.interrupt(self);
+            self.parasite.interrupt(self, by, offer);
         }
     }
 

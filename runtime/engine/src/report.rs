@@ -65,12 +65,13 @@ fn report_rank(rank: &Rank, fd: i32) {
             fd,
             format_args!(
                 "{:>5}  receives left behind: {} met by others, {} found late, {} came during a wait; \
-                 fallback turned on {} times, off {} times\n",
+                 fallback turned on {} times (a helper {} times), off {} times\n",
                 rank.id(),
                 counts.helped,
                 counts.late,
                 counts.in_time,
                 counts.turned_on,
+                counts.helper_chosen,
                 counts.turned_off,
             ),
         );

@@ -6,7 +6,8 @@
 //!
 //! * *The sender*, when it has offered its message ([`Parasite::interrupt`]). The rank announces the receive, fences, and
 //!   looks at the rings once more; the sender publishes, fences, and looks whether receives are left behind. One of
-//!   them sees the other, so no timer is needed, and no signal is futile.
+//!   them sees the other, so no timer is needed. A rank that was back soon lately, because it posts one receive after
+//!   the other, is given a moment to come back by itself ([`Grace`]), so that signals are not futile.
 //! * *A timer* of the thread, as in the paper: armed with the receive, and again after each turn, later each
 //!   time ([`cohort_steal::policy::Pace`]). It is also what is used for messages of other nodes, and when a turn found
 //!   the rank claimed.
@@ -29,19 +30,25 @@
 mod resume;
 mod timer;
 
-use crate::arch::{TICKS_PER_US, ticks};
+use crate::arch::{self, TICKS_PER_US, ticks};
 use crate::claim::Claim;
 use crate::partitioned::Opened;
 use crate::progress::{self, Work};
 use crate::rank::Rank;
 use cohort_base::settings::SignalSource;
-use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use cohort_base::sync::pause;
-use cohort_steal::policy::Pace;
+use cohort_steal::policy::{Grace, Pace};
 use timer::{Context, Information, Timers};
 
 /// Chunks of a long message that one turn copies when the sender computes too.
 const CHUNKS_PER_TURN: u32 = 16;
+
+/// Longest time that a sender gives a rank to come back by itself.
+const GRACE_US_MAX: u64 = 8;
+
+/// The same for a rank that is in a call, or has a thief: it may be copying a message.
+const CALL_US_MAX: u64 = 20;
 
 /// A sender that posts is through within so many microseconds.
 const POST_US: u64 = 1;
@@ -62,6 +69,9 @@ pub(crate) struct Parasite {
     /// The process of the rank.
     process: AtomicU32,
     pace: Pace,
+    grace: Grace,
+    /// When the program last left, in ticks; 0 while it waits.
+    left: AtomicU64,
     timers: Timers,
 }
 
@@ -75,6 +85,8 @@ impl Parasite {
             asked: AtomicBool::new(false),
             process: AtomicU32::new(0),
             pace: Pace::new(),
+            grace: Grace::new(GRACE_US_MAX * TICKS_PER_US),
+            left: AtomicU64::new(0),
             timers: Timers::new(),
         }
     }
@@ -90,6 +102,13 @@ impl Parasite {
         }
         self.asked.store(false, Ordering::Relaxed);
         self.enabled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the signal can interrupt the calling thread: there is one, the handler is still ours, and the thread
+    /// does not block it.
+    pub(crate) fn reaches_this_thread(&self) -> bool {
+        let signal = self.signal.load(Ordering::Relaxed);
+        signal != 0 && timer::is_handled(signal, handle) && !arch::blocks_signal(signal)
     }
 
     /// Uses the signal for receives that are left behind from now on, or not. By whoever has the rank's claim, after
@@ -111,32 +130,80 @@ impl Parasite {
         if signal == 0 || !self.enabled.load(Ordering::Relaxed) {
             return;
         }
-        let Some(timer) = self.timers.of_this_thread(signal, rank) else {
-            return;
-        };
-        let before = self.active.swap(timer + 1, Ordering::Relaxed);
-        if before != 0 && before != timer + 1 {
-            self.disarm(before);
+        let before = self.active.load(Ordering::Relaxed);
+        if before == 0 || rank.threads_multiple() {
+            let Some(timer) = self.timers.of_this_thread(signal, rank) else {
+                return;
+            };
+            self.active.store(timer + 1, Ordering::Relaxed);
+            if before != 0 && before != timer + 1 {
+                self.disarm(before);
+            }
         }
+        self.count_absence(ticks());
         let phase = self.pace.begin(&rank.node().settings().signal);
         if needs_timer(rank) {
             self.arm(phase);
         }
     }
 
-    /// A sender has offered this rank a message: interrupts the thread that left a receive behind, if there is one.
-    pub(crate) fn interrupt(&self, rank: &Rank) {
+    /// The program was away until now, and leaves (`now`, in ticks) or waits (0).
+    fn count_absence(&self, now: u64) {
+        let left = self.left.swap(now, Ordering::Relaxed);
+        if left != 0 {
+            self.grace.learn(ticks().wrapping_sub(left));
+        }
+    }
+
+    /// A sender has offered this rank a message: interrupts the thread that left a receive behind, if there is one and it
+    /// does not come back by itself. `offer` is the message's number, if `by` has sent one.
+    pub(crate) fn interrupt(&self, rank: &Rank, by: &Rank, offer: Option<u32>) {
         let is_wanted = rank.node().settings().signal.source == SignalSource::Sender
             && rank.watched().load(Ordering::Relaxed) != 0
             && !rank.node().rests();
         let active = self.active.load(Ordering::Relaxed);
-        if !is_wanted || active == 0 || self.asked.swap(true, Ordering::Relaxed) {
+        if !is_wanted || active == 0 || self.asked.load(Ordering::Relaxed) {
+            return;
+        }
+        if offer.is_some_and(|offer| self.comes_back(rank, by, offer)) {
+            return;
+        }
+        if self.asked.swap(true, Ordering::Relaxed) {
             return;
         }
         let process = self.process.load(Ordering::Relaxed);
         let signal = self.signal.load(Ordering::Relaxed);
         let thread = self.timers.thread(active - 1);
-        timer::send(rank.forever(), process, thread, signal);
+        if !timer::send(rank.forever(), process, thread, signal) {
+            // The thread is gone, so nobody will answer.
+            self.asked.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the rank takes an offer of `by`, or begins to wait, within the grace.
+    ///
+    /// The offer is published, and a fence lies between, so a wait that begins from now on finds it, as does
+    /// the look at the rings after a wait.
+    fn comes_back(&self, rank: &Rank, by: &Rank, offer: u32) -> bool {
+        if rank.id() == by.id() || rank.node().is_crowded() {
+            return false;
+        }
+        let since = ticks();
+        loop {
+            // Numbers wrap; half of their range is far more than can be under way.
+            let is_taken = rank.accepted_from(by.id()).wrapping_sub(offer) as i32 >= 0;
+            if is_taken || self.active.load(Ordering::Relaxed) == 0 {
+                return true;
+            }
+            let limit = match rank.is_claimed() {
+                true => CALL_US_MAX * TICKS_PER_US,
+                false => self.grace.now(),
+            };
+            if ticks().wrapping_sub(since) >= limit {
+                return false;
+            }
+            pause();
+        }
     }
 
     /// Stops a timer, given plus one, if it may be armed.
@@ -159,6 +226,7 @@ impl Parasite {
         let timer = self.active.swap(0, Ordering::Relaxed);
         // A signal that was sent to a thread which has ended by now would never be answered.
         self.asked.store(false, Ordering::Relaxed);
+        self.count_absence(0);
         if timer != 0 {
             self.disarm(timer);
         }
@@ -191,7 +259,7 @@ impl Parasite {
         let pace = &rank.node().settings().signal;
         let since = ticks();
         let found = step(rank);
-        if rank.policy().adapts() {
+        if rank.means().adapts() {
             rank.observer().count_turn(since);
         }
         let next = match found {

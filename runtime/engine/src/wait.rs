@@ -101,12 +101,12 @@ pub(crate) fn until_claimed<'rank>(
     rank.parasite().suspend();
     let waiting = rank.node().waiting();
     // Relaxed: a hint for those who would help computing ranks.
-    let is_counted = rank.policy().rests_while_somebody_waits();
+    let is_counted = rank.means().rests();
     if is_counted {
         waiting.fetch_add(1, Ordering::Relaxed);
     }
     // What an adapting policy learns: whether the first look already finds what was awaited.
-    let entered = rank.policy().adapts().then(|| rank.observer().enter());
+    let entered = rank.means().adapts().then(|| rank.observer().enter());
     let mut looks = 0;
     let observed = |claim: &mut Claim<'_>| {
         looks += 1;
@@ -187,10 +187,12 @@ fn take_turns<'rank>(
 /// One step of stealing; `true` when something moved.
 #[inline]
 fn steal(rank: &Rank, worker: &Worker<'_>) -> bool {
-    let policy = rank.policy();
-    policy.may_steal() && {
+    rank.means().steals() && {
         let victims = Thief::of(rank);
-        matches!(policy.step(worker, &victims), Outcome::Progressed { .. })
+        matches!(
+            rank.stealing().step(worker, &victims),
+            Outcome::Progressed { .. }
+        )
     }
 }
 
@@ -274,14 +276,16 @@ fn park(
     watched: &mut bool,
 ) -> bool {
     let node = rank.node();
-    if rank.policy().may_steal() {
+    // Another thread of the rank may change what the rank does for others meanwhile.
+    let steals = rank.means().steals();
+    if steals {
         node.idle().insert(rank.id());
     }
     let ticket = rank.park().prepare(node.barriers());
-    let limit = match last_look(rank, worker, done) {
+    let limit = match last_look(rank, worker, steals, done) {
         LastLook::Found => {
             rank.park().cancel(ticket);
-            leave_idle(rank, worker);
+            leave_idle(rank, worker, steals);
             return true;
         }
         LastLook::Nothing => None,
@@ -290,17 +294,16 @@ fn park(
     rank.counters().count_park();
     let slept = net::sleep(rank, ticket, limit);
     *watched |= slept.watched;
-    leave_idle(rank, worker) || slept.awake == Awake::Woken
+    leave_idle(rank, worker, steals) || slept.awake == Awake::Woken
 }
 
-/// Leaves the idle set. `true`: a sender had picked the rank to work for another one, and it has
-/// made its round of stealing.
-fn leave_idle(rank: &Rank, worker: &Worker<'_>) -> bool {
-    let policy = rank.policy();
-    let picked = policy.may_steal() && !rank.node().idle().remove(rank.id());
+/// Leaves the idle set, if the rank entered it. `true`: a sender had picked the rank to work for another one, and it
+/// has made its round of stealing.
+fn leave_idle(rank: &Rank, worker: &Worker<'_>, entered: bool) -> bool {
+    let picked = entered && !rank.node().idle().remove(rank.id());
     if picked {
         // Whatever the outcome, the errand is done: nobody else was sent for it.
-        let _ = policy.last_look(worker, &Thief::of(rank));
+        let _ = rank.stealing().last_look(worker, &Thief::of(rank));
     }
     picked
 }
@@ -315,6 +318,7 @@ enum LastLook {
 fn last_look(
     rank: &Rank,
     worker: &Worker<'_>,
+    steals: bool,
     done: &mut impl FnMut(&mut Claim<'_>) -> bool,
 ) -> LastLook {
     let mut claim = rank.enter();
@@ -334,8 +338,11 @@ fn last_look(
     }
     let is_stalled = claim.state().net.is_stalled();
     drop(claim);
-    let victims = Thief::of(rank);
-    match rank.policy().last_look(worker, &victims) {
+    let others = match steals {
+        true => rank.stealing().last_look(worker, &Thief::of(rank)),
+        false => Outcome::Idle,
+    };
+    match others {
         Outcome::Idle if !is_stalled => LastLook::Nothing,
         Outcome::Idle | Outcome::Busy => LastLook::Unsure,
         Outcome::Progressed { .. } => LastLook::Found,

@@ -5,11 +5,13 @@
 
 use crate::claim::Claim;
 use crate::helper;
+use crate::observer::Fallback;
 use crate::progress;
 use crate::rank::Rank;
 use crate::request::{Request, RequestRef};
+use cohort_base::settings::Progress;
 use cohort_base::sync::atomic::{Ordering, fence};
-use cohort_steal::policy::{Crew, RankThread};
+use cohort_steal::policy::{Crew, ProgressPolicy, RankThread, policy};
 
 /// Whether, and how, a receive is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,19 +25,31 @@ pub(crate) enum Watch {
 }
 
 /// The program goes on and leaves this receive behind: if it is long and its message has not
-/// come, the policy watches for it. Other requests are passed over. Called with the claim under which it
+/// come, the policy of its communicator watches for it. Other requests are passed over. Called with the claim under which it
 /// was started.
 #[inline]
-pub fn leave_behind(claim: &mut Claim<'_>, request: RequestRef) {
-    let rank = claim.rank();
-    if rank.policy().watches_receives() {
-        watch(rank.forever(), claim, request.as_ptr());
+pub fn leave_behind(claim: &mut Claim<'_>, request: RequestRef, progress: Progress) {
+    let policy = policy(progress);
+    if policy.watches_receives() {
+        watch(claim.rank().forever(), claim, request.as_ptr(), policy);
     }
 }
 
 #[cold]
-fn watch(rank: &'static Rank, claim: &mut Claim<'_>, request: *mut Request) {
-    let policy = rank.policy();
+fn watch(
+    rank: &'static Rank,
+    claim: &mut Claim<'_>,
+    request: *mut Request,
+    policy: &'static dyn ProgressPolicy,
+) {
+    let fallback = match policy.adapts() {
+        true => rank.observer().fallback(rank),
+        false => Fallback::None,
+    };
+    let crew = match fallback {
+        Fallback::Helper => Crew::Helpers,
+        Fallback::None | Fallback::Signal => policy.crew(),
+    };
     // SAFETY: a request of the claimed rank that is not released.
     unsafe {
         let longest = (*request).layout().map_or(0, |layout| layout.bytes());
@@ -46,7 +60,7 @@ fn watch(rank: &'static Rank, claim: &mut Claim<'_>, request: *mut Request) {
         (*request).watch = Watch::Counted;
         // Relaxed: written under the claim; others take it as a hint.
         rank.watched().fetch_add(1, Ordering::Relaxed);
-        if policy.crew() == Crew::Helpers
+        if crew == Crew::Helpers
             && let Some(place) = helper::watch(claim, &(*request).want)
         {
             (*request).watch = Watch::OnBoard(place);
@@ -56,10 +70,10 @@ fn watch(rank: &'static Rank, claim: &mut Claim<'_>, request: *mut Request) {
             }
         }
     }
-    if let Some(worker) = rank.crew_worker() {
+    if let Some(worker) = rank.worker_of(crew) {
         worker.ensure(rank);
     }
-    if policy.interrupts_receiver() {
+    if policy.interrupts_receiver() && fallback != Fallback::Helper {
         rank.parasite().begin(rank);
         // Pairs with the fence in `Rank::find_help`: a message that came meanwhile sent no signal.
         fence(Ordering::SeqCst);
@@ -84,7 +98,7 @@ pub(crate) unsafe fn end(claim: &mut Claim<'_>, request: *mut Request) {
     }
     let rank = claim.rank();
     rank.watched().fetch_sub(1, Ordering::Relaxed);
-    if rank.policy().adapts() {
+    if rank.means().adapts() {
         rank.observer().met(rank);
     }
     if let (Watch::OnBoard(place), Some(board)) = (watch, rank.board()) {

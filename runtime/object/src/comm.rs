@@ -11,6 +11,7 @@ use crate::attribute::Attributes;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::hints::Hints;
+use crate::policy::OwnPolicy;
 use crate::topology::Topology;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -58,6 +59,8 @@ pub struct Comm {
     pub errhandler: Mutex<Errhandler>,
     /// Its hints.
     pub hints: Hints,
+    /// Its progress policy.
+    pub progress: OwnPolicy,
     name: Mutex<String>,
 }
 
@@ -84,6 +87,7 @@ impl Comm {
             attributes: Attributes::new(),
             errhandler: Mutex::new(errhandler),
             hints: Hints::default(),
+            progress: OwnPolicy::of_rank(rank),
             name: Mutex::new(String::new()),
         }
     }

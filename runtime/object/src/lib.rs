@@ -20,6 +20,7 @@
 //! | [`error`] | error classes, codes and their texts |
 //! | [`info`] | info objects |
 //! | [`hints`] | hints of communicators, kinds of memory |
+//! | [`policy`] | progress policies of communicators and windows |
 //! | [`datatype`] | what the binding adds to a datatype: commit state, name, attributes |
 #![no_std]
 
@@ -36,6 +37,7 @@ pub mod group;
 pub mod hints;
 pub mod info;
 pub mod objects;
+pub mod policy;
 pub mod rendezvous;
 pub mod session;
 pub mod slots;

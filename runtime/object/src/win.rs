@@ -10,6 +10,7 @@ use crate::comm::{Comm, failed};
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::info::Info;
+use crate::policy::{self, OwnPolicy};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -74,6 +75,7 @@ pub struct Win {
     info: Mutex<Info>,
     /// The hint of this name, for every lock.
     no_locks: AtomicBool,
+    progress: OwnPolicy,
     name: Mutex<String>,
     facts: Facts,
 }
@@ -175,7 +177,10 @@ impl Win {
         }
         coll::barrier(&own.collective()).map_err(failed)?;
         let part = window.shared().part(window.me());
+        let progress = OwnPolicy::of_rank(rank);
+        progress.take(&hints)?;
         Ok(Self {
+            progress,
             facts: Facts {
                 size: part.size as isize,
                 // The wide form of the call allows units that do not fit.
@@ -240,17 +245,26 @@ impl Win {
     }
 
     /// `MPI_Win_get_info`.
-    #[must_use]
-    pub fn info(&self) -> Info {
-        self.info.lock().clone()
+    ///
+    /// # Errors
+    /// None in practice: the policy's key and name are short.
+    pub fn info(&self) -> Outcome<Info> {
+        let info = self.info.lock().clone();
+        info.set(policy::KEY, self.progress.name())?;
+        Ok(info)
     }
 
     /// `MPI_Win_set_info`.
-    pub fn set_info(&self, hints: Info) {
+    ///
+    /// # Errors
+    /// `MPI_ERR_INFO_VALUE` for a progress policy that is none.
+    pub fn set_info(&self, hints: Info) -> Outcome<()> {
+        self.progress.take(&hints)?;
         self.window.set_reorder(reorder(&hints));
         let no_locks = is_true(&hints, "no_locks");
         self.no_locks.store(no_locks, Ordering::Relaxed);
         *self.info.lock() = with_defaults(hints);
+        Ok(())
     }
 
     /// Whether the program promised to take no locks.

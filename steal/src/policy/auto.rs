@@ -8,7 +8,7 @@
 //!
 //! While the fallback is off, a window with enough late ones turns it on; what was lost in that window is then what the
 //! fallback is compared with. While it is on, a window in which waits and interruptions together cost more than that, or in which
-//! nobody needed it, turns it off again. After it has not paid, the next try waits for a growing number of windows.
+//! hardly anybody needed it, turns it off again. After it has not paid, the next try waits for a growing number of windows.
 //!
 //! Casper's dynamic adaptation asks the user to say where phases begin; here a phase is whatever a window looks like.
 
@@ -20,6 +20,9 @@ const WINDOW: u32 = 32;
 
 /// Late ones in a window that turn the fallback on.
 const LATE_MIN: u32 = WINDOW / 4;
+
+/// Ones that were met while the rank computed, with which a window needs the fallback: single ones come from a busy machine.
+const HELPED_MIN: u32 = WINDOW / 8;
 
 /// Longest pause between two tries, in windows.
 const PAUSE_MAX: u32 = 64;
@@ -159,9 +162,9 @@ impl Judge {
         let spent = self.spent.swap(0, Ordering::Relaxed);
         if self.is_on.load(Ordering::Relaxed) {
             let pays = lost + spent <= self.lost_without.load(Ordering::Relaxed);
-            return match (pays, helped) {
-                (true, 0) => self.turn_off(0),
-                (true, _) => {
+            return match (pays, helped < HELPED_MIN) {
+                (true, true) => self.turn_off(0),
+                (true, false) => {
                     self.next_pause.store(1, Ordering::Relaxed);
                     Decision::Keep
                 }

@@ -88,12 +88,74 @@ impl Pace {
     }
 }
 
+/// How long a sender gives a rank to come back by itself before it interrupts it.
+///
+/// A rank that posts a window of receives leaves each behind for a moment only, and finds the messages in its next call.
+/// So the grace follows how long the rank stayed away lately: some time more than short absences, and
+/// nothing for a rank that goes away to compute. Relaxed everywhere, as for [`Pace`].
+#[derive(Debug)]
+pub struct Grace {
+    now: AtomicU64,
+    max: u64,
+}
+
+impl Grace {
+    /// None yet. `max` is the longest, and the longest absence that is short, in the unit of all times here.
+    #[must_use]
+    pub fn new(max: u64) -> Self {
+        Self {
+            now: AtomicU64::new(0),
+            max,
+        }
+    }
+
+    /// The grace of the moment.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// The rank was away for so long.
+    pub fn learn(&self, away: u64) {
+        let before = self.now();
+        let next = if away <= self.max {
+            (before - before / 8).max(2 * away).min(self.max)
+        } else if before > self.max / 64 {
+            before / 2
+        } else {
+            0
+        };
+        self.now.store(next, Ordering::Relaxed);
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     extern crate std;
     use super::*;
     use cohort_base::settings::Settings;
     use std::vec::Vec;
+
+    #[test]
+    fn the_grace_follows_short_absences_and_ends_with_long_ones() {
+        let grace = Grace::new(1000);
+        assert_eq!(grace.now(), 0);
+        grace.learn(5000);
+        assert_eq!(grace.now(), 0);
+        for _ in 0..40 {
+            grace.learn(100);
+        }
+        assert_eq!(grace.now(), 200);
+        grace.learn(900);
+        assert_eq!(grace.now(), 1000);
+        // A window of short absences keeps most of it through a computation.
+        grace.learn(5000);
+        assert_eq!(grace.now(), 500);
+        for _ in 0..7 {
+            grace.learn(5000);
+        }
+        assert_eq!(grace.now(), 0);
+    }
 
     fn intervals_us(pace: &SignalPace) -> Vec<u64> {
         let sequence = Pace::new();

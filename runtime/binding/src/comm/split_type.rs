@@ -3,6 +3,7 @@
 use super::publish;
 use crate::arguments::{Call, Comm, Outcome, on_comm};
 use crate::info;
+use crate::progress::take_hints;
 use cohort_abi::{Abi, neutral};
 use cohort_object::Info;
 use cohort_object::comm::SiteWish;
@@ -99,8 +100,13 @@ pub unsafe extern "C" fn split_type<A: Abi>(
     unsafe {
         on_comm::<A>(caller, "MPI_Comm_split_type", comm, |call, comm| {
             call.output(target, "newcomm")?;
-            let wanted = asked(call, split_type, &info::given(call, hints)?)?;
-            publish(call, split(call, comm, &wanted, key, hints)?, target)
+            let given = info::hints(call, hints)?;
+            let wanted = asked(call, split_type, &given)?;
+            let made = split(call, comm, &wanted, key, hints)?;
+            if let Some(made) = &made {
+                take_hints(made, &given)?;
+            }
+            publish(call, made, target)
         })
     }
 }

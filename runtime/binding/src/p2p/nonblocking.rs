@@ -2,7 +2,7 @@
 
 use super::buffered::{Owners, post_buffered};
 use super::message::{Incoming, Outgoing};
-use crate::arguments::{Call, Outcome, engine_error, on_comm};
+use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm};
 use crate::request::{Operation, SENT, State};
 use crate::status::neutral_status;
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
@@ -79,12 +79,12 @@ unsafe fn publish_received<A: Abi>(
 #[inline]
 unsafe fn offload<A: Abi>(
     call: &Call<'_, A>,
+    (comm, communicator): (A::Comm, &Comm),
     bytes: u64,
     leave: impl FnOnce(&mut Poster<'_>) -> Option<RequestRef>,
-    comm: A::Comm,
     target: *mut A::Request,
 ) -> bool {
-    let Some(mut poster) = Poster::of(call.rank(), bytes) else {
+    let Some(mut poster) = Poster::of(call.rank(), bytes, || communicator.progress.get()) else {
         return false;
     };
     let Some(index) = call.pending().reserve_request(&mut poster) else {
@@ -128,7 +128,7 @@ macro_rules! sends {
                     let message =
                         Outgoing::check(call, communicator, buffer, elements, datatype, to, tag)?;
                     let leave = |poster: &mut Poster<'_>| message.leave(poster, SendMode::$mode);
-                    if offload(call, message.bytes(), leave, comm, request) {
+                    if offload(call, (comm, communicator), message.bytes(), leave, request) {
                         return Ok(());
                     }
                     let claim = &mut call.rank().enter();
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn irecv<A: Abi, C: Count>(
             let message =
                 Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
             let leave = |poster: &mut Poster<'_>| message.leave(poster);
-            if offload(call, message.bytes(), leave, comm, request) {
+            if offload(call, (comm, communicator), message.bytes(), leave, request) {
                 return Ok(());
             }
             let claim = &mut call.rank().enter();
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn irecv<A: Abi, C: Count>(
                 return publish_received(call, claim, &status, comm, request);
             }
             let started = message.start(claim).map_err(engine_error)?;
-            leave_behind(claim, started);
+            leave_behind(claim, started, communicator.progress.get());
             publish(call, claim, started, comm, request)
         })
     }

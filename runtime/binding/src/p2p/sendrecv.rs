@@ -1,7 +1,7 @@
 //! `MPI_Sendrecv` and its like (MPI-4.1 sections 3.11 and 3.7.8).
 
 use super::message::{Incoming, Outgoing};
-use crate::arguments::{Call, Outcome, engine_error, on_comm};
+use crate::arguments::{Call, Comm, Outcome, engine_error, on_comm};
 use crate::request::State;
 use crate::status::neutral_status;
 use cohort_abi::{Abi, Count, Handle, Kind, Status, dynamic, neutral};
@@ -65,7 +65,7 @@ fn finish<A: Abi>(call: &Call<'_, A>, both: &Both) -> Status {
 unsafe fn publish<A: Abi>(
     call: &Call<'_, A>,
     both: &Both,
-    comm: A::Comm,
+    (comm, communicator): (A::Comm, &Comm),
     target: *mut A::Request,
 ) -> Outcome<()> {
     let comm = comm.neutral();
@@ -75,7 +75,7 @@ unsafe fn publish<A: Abi>(
         comm,
     };
     let claim = &mut call.rank().enter();
-    leave_behind(claim, both.receive);
+    leave_behind(claim, both.receive, communicator.progress.get());
     let index = call
         .pending()
         .requests
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn isendrecv<A: Abi, C: Count>(
             let incoming =
                 Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
             let both = start(call, &outgoing, &incoming, false)?;
-            publish(call, &both, comm, request)
+            publish(call, &both, (comm, communicator), request)
         })
     }
 }
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn isendrecv_replace<A: Abi, C: Count>(
                 let incoming =
                     Incoming::check(call, communicator, buffer, elements, datatype, from, tag)?;
                 let both = start(call, &outgoing, &incoming, true)?;
-                publish(call, &both, comm, request)
+                publish(call, &both, (comm, communicator), request)
             },
         )
     }

@@ -71,6 +71,11 @@ impl Persistent {
             return Err(neutral::ERR_REQUEST);
         }
         let enter = || call.rank().enter();
+        // The program may have freed the communicator meanwhile.
+        let progress = || match call.objects().comm(self.comm) {
+            Ok(comm) => comm.progress.get(),
+            Err(_) => call.rank().progress(),
+        };
         // SAFETY: the caller's contract.
         let request = unsafe {
             match &self.plan {
@@ -80,20 +85,20 @@ impl Persistent {
                     RequestRef::completed(claim, Status::EMPTY).ok_or(neutral::ERR_NO_MEM)?
                 }
                 Plan::Send(message, mode) => {
-                    let poster = Poster::of(call.rank(), message.bytes());
+                    let poster = Poster::of(call.rank(), message.bytes(), progress);
                     match poster.and_then(|mut poster| message.leave(&mut poster, *mode)) {
                         Some(request) => request,
                         None => message.start(&mut enter(), *mode).map_err(engine_error)?,
                     }
                 }
                 Plan::Receive(message) => {
-                    let poster = Poster::of(call.rank(), message.bytes());
+                    let poster = Poster::of(call.rank(), message.bytes(), progress);
                     match poster.and_then(|mut poster| message.leave(&mut poster)) {
                         Some(request) => request,
                         None => {
                             let claim = &mut enter();
                             let started = message.start(claim).map_err(engine_error)?;
-                            leave_behind(claim, started);
+                            leave_behind(claim, started, progress());
                             started
                         }
                     }

@@ -5,6 +5,7 @@ use crate::arguments::{Call, Comm, Outcome, length, on_comm};
 use crate::comm::publish;
 use crate::info;
 use crate::intercomm::only_intra;
+use crate::progress::take_hints;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, neutral};
 use cohort_object::comm::Edge;
@@ -97,7 +98,7 @@ pub unsafe extern "C" fn dist_graph_create_adjacent<A: Abi>(
             |call, comm| {
                 call.output(target, "comm_dist_graph")?;
                 only_intra(comm)?;
-                let hints = info::given(call, hints)?;
+                let hints = info::hints(call, hints)?;
                 let sources = members(call, comm, sources, inward)?;
                 let destinations = members(call, comm, destinations, outward)?;
                 let source_weights = weights::<A>(source_weights, sources.len())?;
@@ -115,7 +116,7 @@ pub unsafe extern "C" fn dist_graph_create_adjacent<A: Abi>(
                 };
                 let made = comm.with_adjacent(graph, reorder != 0)?;
                 if let Some(made) = &made {
-                    made.hints.take(&hints);
+                    take_hints(made, &hints)?;
                 }
                 publish(call, made, target)
             },
@@ -144,7 +145,7 @@ pub unsafe extern "C" fn dist_graph_create<A: Abi>(
         on_comm::<A>(caller, "MPI_Dist_graph_create", comm, |call, comm| {
             call.output(target, "comm_dist_graph")?;
             only_intra(comm)?;
-            let hints = info::given(call, hints)?;
+            let hints = info::hints(call, hints)?;
             let sources = members(call, comm, sources, nodes)?;
             let degrees = integers(degrees, sources.len())?;
             let total = degrees.iter().try_fold(0_i32, |total, &degree| {
@@ -170,7 +171,7 @@ pub unsafe extern "C" fn dist_graph_create<A: Abi>(
                 .collect();
             let made = comm.with_edges(&edges, weights.is_some(), reorder != 0)?;
             if let Some(made) = &made {
-                made.hints.take(&hints);
+                take_hints(made, &hints)?;
             }
             publish(call, made, target)
         })

@@ -41,7 +41,7 @@ unsafe fn publish<A: Abi>(
     target: *mut A::Win,
 ) -> Outcome<Part> {
     output(target)?;
-    let hints = crate::info::given(call, hints)?;
+    let hints = crate::info::hints(call, hints)?;
     let win = Box::new(Win::make(comm, flavor, part, hints)?);
     let part = win.part();
     let handle = call.objects().add_win(win)?;

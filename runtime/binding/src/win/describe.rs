@@ -86,8 +86,7 @@ pub unsafe extern "C" fn set_info<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_win::<A>(caller, "MPI_Win_set_info", win, |call, win| {
-            win.set_info(info::given(call, hints)?);
-            Ok(())
+            win.set_info(info::hints(call, hints)?)
         })
     }
 }
@@ -104,7 +103,7 @@ pub unsafe extern "C" fn get_info<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_win::<A>(caller, "MPI_Win_get_info", win, |call, win| {
-            info::publish(call, win.info(), target)
+            info::publish(call, win.info()?, target)
         })
     }
 }

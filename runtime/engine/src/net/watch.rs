@@ -94,7 +94,7 @@ fn look_around(rank: &Rank, net: &Net) -> bool {
     let mut moved = turn(&mut rank.enter(), net, rank.id()).moved;
     for id in (0..node.size()).filter(|&id| id != rank.id()) {
         let other = node.rank(id);
-        if !rank.policy().may_steal() {
+        if !rank.means().steals() {
             moved |= other.expected().is_raised(TaskKind::Net) && other.wake();
         } else if let Some(mut claim) = other.try_steal() {
             moved |= turn(&mut claim, net, rank.id()).moved;

@@ -44,7 +44,7 @@ fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8], left: bool) -> Reques
     let mode = SendMode::Standard;
     // SAFETY: the tests keep the data.
     unsafe {
-        if left && let Some(mut poster) = Poster::of(rank, count) {
+        if left && let Some(mut poster) = Poster::of(rank, count, || rank.progress()) {
             let posted = poster.isend(start, count, &datatype, to, envelope, mode);
             if let Some(request) = posted {
                 return request;
@@ -61,7 +61,7 @@ fn receive(rank: &Rank, tag: Tag, buffer: &mut [u8], left: bool) -> RequestRef {
     let (start, count) = (buffer.as_mut_ptr(), buffer.len() as u64);
     // SAFETY: the tests keep the buffer.
     unsafe {
-        if left && let Some(mut poster) = Poster::of(rank, count) {
+        if left && let Some(mut poster) = Poster::of(rank, count, || rank.progress()) {
             let posted = poster.irecv(start, count, &datatype, Source::Any, 0, tag);
             if let Some(request) = posted {
                 return request;

@@ -159,7 +159,7 @@ impl Player {
             (dense, message.length as u64, byte())
         };
         let (start, to) = (data.as_ptr(), Peer::local(message.to));
-        let poster = Poster::of(self.rank, message.length as u64);
+        let poster = Poster::of(self.rank, message.length as u64, || self.rank.progress());
         // SAFETY: the data is kept until the request is complete.
         let request = unsafe {
             poster
@@ -192,7 +192,7 @@ impl Player {
         };
         let context = self.context();
         let start = memory.as_mut_ptr();
-        let poster = Poster::of(self.rank, LENGTH_MAX as u64);
+        let poster = Poster::of(self.rank, LENGTH_MAX as u64, || self.rank.progress());
         // SAFETY: the memory is kept until the request is complete.
         let request = unsafe {
             poster

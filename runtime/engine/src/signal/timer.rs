@@ -115,8 +115,13 @@ pub(super) fn install_handler(handler: Handler) -> Option<u32> {
     Some(number)
 }
 
-/// Sends our signal, for `rank`, to a thread of its process.
-pub(super) fn send(rank: &'static Rank, process: u32, thread: u32, signal: u32) {
+/// Whether `handler` is still what handles this signal in the calling process.
+pub(super) fn is_handled(signal: u32, handler: Handler) -> bool {
+    arch::signal_action(signal, None).is_some_and(|it| it.is_handled_by(handler as *const c_void))
+}
+
+/// Sends our signal, for `rank`, to a thread of its process. `false`: there is no such thread any more.
+pub(super) fn send(rank: &'static Rank, process: u32, thread: u32, signal: u32) -> bool {
     let information = Information {
         signal: signal as i32,
         error: 0,
@@ -127,7 +132,7 @@ pub(super) fn send(rank: &'static Rank, process: u32, thread: u32, signal: u32) 
         value: from_ref(rank).cast(),
         rest: [0; 12],
     };
-    arch::signal_thread(process, thread, signal, from_ref(&information).cast());
+    arch::signal_thread(process, thread, signal, from_ref(&information).cast())
 }
 
 /// One thread's timer.
