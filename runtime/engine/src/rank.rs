@@ -1,5 +1,6 @@
 //! One rank of the node.
 
+use crate::arch::{TICKS_PER_US, ticks};
 use crate::claim::{Claim, State};
 use crate::crew::CrewWorker;
 use crate::helper::Board;
@@ -17,6 +18,7 @@ use cohort_alloc::Heap;
 use cohort_base::boot::{CpuPlace, RankBoot};
 use cohort_base::settings::Progress;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use cohort_base::sync::pause;
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_steal::TaskKind;
 use cohort_steal::avail::Availability;
@@ -30,6 +32,9 @@ use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::fmt;
 use core::ptr::{NonNull, null_mut};
+
+/// How long a sender waits for the holder of a receiver's claim, which may be copying a message, before it calls for help.
+pub(crate) const CALL_US_MAX: u64 = 20;
 
 /// One rank. Any task of the node may hold a reference; what only one may touch at a time is
 /// behind its [`Claim`].
@@ -477,12 +482,36 @@ impl Rank {
         }
         // The rank raises its availability and then looks at its rings: one of us sees the other.
         fence(Ordering::SeqCst);
-        let needs_worker = wakes && self.expected.is_raised(TaskKind::Shm) && !self.is_claimed();
+        let needs_worker = wakes
+            && self.expected.is_raised(TaskKind::Shm)
+            && (!self.is_claimed() || means.has_ghost() && self.leaves(by, offer));
         if needs_worker && self.node.wake_worker(self.id) {
             by.counters.count_wake();
         } else if interrupts {
             self.parasite.interrupt(self, by, offer);
         }
+    }
+
+    /// Whether the offer of this number from `by` is out of the ring.
+    pub(crate) fn has_taken(&self, by: &Self, offer: u32) -> bool {
+        // Numbers wrap; half of their range is far more than can be under way.
+        self.accepted_from(by.id).wrapping_sub(offer) as i32 >= 0
+    }
+
+    /// Whether the holder of the rank's claim leaves an offer of `by` in its ring: a rank that waits takes it at once, one
+    /// that just sends something does not.
+    fn leaves(&self, by: &Self, offer: Option<u32>) -> bool {
+        let Some(offer) = offer.filter(|_| self.id != by.id) else {
+            return true;
+        };
+        let since = ticks();
+        while self.is_claimed() && ticks().wrapping_sub(since) < CALL_US_MAX * TICKS_PER_US {
+            if self.has_taken(by, offer) {
+                return false;
+            }
+            pause();
+        }
+        !self.has_taken(by, offer)
     }
 
     /// This rank as a worker. Made at its first wait, under its claim.

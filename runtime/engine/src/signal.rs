@@ -34,7 +34,7 @@ use crate::arch::{self, TICKS_PER_US, ticks};
 use crate::claim::Claim;
 use crate::partitioned::Opened;
 use crate::progress::{self, Work};
-use crate::rank::Rank;
+use crate::rank::{CALL_US_MAX, Rank};
 use cohort_base::settings::SignalSource;
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use cohort_base::sync::pause;
@@ -46,9 +46,6 @@ const CHUNKS_PER_TURN: u32 = 16;
 
 /// Longest time that a sender gives a rank to come back by itself.
 const GRACE_US_MAX: u64 = 8;
-
-/// The same for a rank that is in a call, or has a thief: it may be copying a message.
-const CALL_US_MAX: u64 = 20;
 
 /// A sender that posts is through within so many microseconds.
 const POST_US: u64 = 1;
@@ -190,9 +187,7 @@ impl Parasite {
         }
         let since = ticks();
         loop {
-            // Numbers wrap; half of their range is far more than can be under way.
-            let is_taken = rank.accepted_from(by.id()).wrapping_sub(offer) as i32 >= 0;
-            if is_taken || self.active.load(Ordering::Relaxed) == 0 {
+            if rank.has_taken(by, offer) || self.active.load(Ordering::Relaxed) == 0 {
                 return true;
             }
             let limit = match rank.is_claimed() {
