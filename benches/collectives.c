@@ -1,4 +1,5 @@
-// Collectives in one run: "table" prints the time of each blocking collective at four sizes,
+// Collectives in one run: "table" prints the time of each blocking collective at four sizes, and how long the
+// memory takes for the largest bcast and allreduce; "table NAME" only one of them;
 // "overlap sleep|work N" how much of a nonblocking one hides behind computation N times as long.
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -86,10 +87,51 @@ static double measure(int operation, size_t bytes)
     return best;
 }
 
-static void table(void)
+// What an operation of `size` bytes has to move, done with plain loads and stores by all ranks of the node, each a
+// share of the elements of all of them; nobody waits for anybody. Least mean of some batches.
+static double memory_bound(int operation, size_t bytes)
+{
+    MPI_Win window;
+    double *own, *blocks[64], best = 1e9;
+    size_t count = bytes / 8, first = count * rank / ranks, last = count * (rank + 1) / ranks;
+    MPI_Win_allocate_shared(2 * bytes, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &own, &window);
+    memset(own, 0, 2 * bytes);
+    for (int i = 0; i < ranks; i++) {
+        MPI_Aint size;
+        int unit;
+        MPI_Win_shared_query(window, i, &size, &unit, &blocks[i]);
+    }
+    for (int batch = 0; batch < BATCHES; batch++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        int repeats = 200 / ranks + 1;
+        double before = seconds();
+        for (int repeat = 0; repeat < repeats; repeat++)
+            for (size_t at = first; at < last; at += 2048) {
+                size_t end = at + 2048 < last ? at + 2048 : last, length = (end - at) * 8;
+                double sum[2048], *source = operation == BCAST ? blocks[0] + at : sum;
+                if (operation == ALLREDUCE) {
+                    memcpy(sum, blocks[0] + at, length);
+                    for (int i = 1; i < ranks; i++)
+                        for (size_t j = 0; j < end - at; j++)
+                            sum[j] += blocks[i][at + j];
+                }
+                for (int i = operation == BCAST; i < ranks; i++)
+                    memcpy(blocks[i] + count + at, source, length);
+            }
+        double mean = (seconds() - before) / repeats, slowest;
+        MPI_Allreduce(&mean, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        best = slowest < best ? slowest : best;
+    }
+    MPI_Win_free(&window);
+    return best;
+}
+
+static void table(const char *only)
 {
     for (int operation = 0; operation < OPERATIONS; operation++)
         for (int i = 0; i < 4; i++) {
+            if (only && strcmp(only, names[operation]) != 0)
+                continue;
             if (operation == BARRIER && i > 0)
                 break;
             if (has_blocks(operation) && sizes[i] * ranks > 2 << 20)
@@ -99,6 +141,11 @@ static void table(void)
                 printf("barrier %.3f\n", time * 1e6);
             else if (rank == 0)
                 printf("%s %zu B %.3f\n", names[operation], sizes[i], time * 1e6);
+            if ((operation == BCAST || operation == ALLREDUCE) && i == 3) {
+                double bound = memory_bound(operation, sizes[i]);
+                if (rank == 0)
+                    printf("%s %zu B bound %.3f\n", names[operation], sizes[i], bound * 1e6);
+            }
         }
 }
 
@@ -229,7 +276,7 @@ int main(int argc, char **argv)
     if (argc > 3 && strcmp(argv[1], "overlap") == 0)
         overlap(strcmp(argv[2], "sleep") == 0, atof(argv[3]));
     else
-        table();
+        table(argc > 2 ? argv[2] : NULL);
     MPI_Finalize();
     return 0;
 }

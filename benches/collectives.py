@@ -2,7 +2,8 @@
 
 Two tables. Blocking: each collective at four sizes (of a member's buffer; of a block for gather,
 scatter, allgather and alltoall) with 2 ranks and with more ranks than CPUs, in microseconds; in brackets ours
-over theirs (below 1 is better). Nonblocking: how much of an operation of two ranks hides behind
+over theirs (below 1 is better); and the largest bcast and allreduce over what the memory takes for the same moves,
+measured in the same run. Nonblocking: how much of an operation of two ranks hides behind
 computation as long as its pure latency while a third rank is idle; rank 0 sleeps or works, rank 1 sleeps.
 """
 
@@ -52,17 +53,28 @@ def hidden(samples, overlap, name):
     return f"{max(values):.0f} %" if values else "-"
 
 
-def blocking_table(everyone, samples, ranks):
+def blocking_table(everyone, samples, mode):
     ours, others = everyone[0], everyone[1:]
-    names = [key[2] for key in samples[ours.name] if key[:2] == (ranks, "table")]
+    names = [key[-1] for key in samples[ours.name] if key[:-1] == mode]
     rows = []
     for name in names:
-        key = (ranks, "table", name)
+        key = (*mode, name)
         mine = best(samples[ours.name], key)
         theirs = [cell(best(samples[peer.name], key), mine) for peer in others]
         rows.append([name, f"{mine:.3g}", *theirs])
-    print(f"\n{ranks} ranks, microseconds; in brackets ours over theirs.\n")
+    print(f"\n{mode[0]} ranks, microseconds; in brackets ours over theirs.\n")
     table(["", ours.name, *(peer.name for peer in others)], rows)
+    rows = []
+    for name in (name for name in names if name.endswith(" bound")):
+        key = (*mode, name)
+        bounds = [best(samples[peer.name], key) for peer in everyone]
+        bound = min(it for it in bounds if it)
+        key = (*mode, name.removesuffix(" bound"))
+        times = [best(samples[peer.name], key) for peer in everyone]
+        rows.append([key[-1], f"{bound:.3g}", *(f"{it / bound:.2f}" if it else "-" for it in times)])
+    if rows:
+        print("\nThe memory's time, and each over that.\n")
+        table(["", "memory", *(peer.name for peer in everyone)], rows)
 
 
 def overlap_table(everyone, samples):
@@ -82,12 +94,15 @@ def main():
     parser.add_argument("--built", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--only", choices=["table", "overlap"])
+    parser.add_argument("--ranks", type=int, nargs="+", default=RANKS, help="of the first table")
+    parser.add_argument("--operation", help="the only row of the first table: bcast, ...")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         everyone = peers(options.built, folder, HERE / "collectives.c")
         samples = {peer.name: {} for peer in everyone}
         given_up = {peer.name: set() for peer in everyone}
-        modes = [(ranks, ("table",)) for ranks in RANKS if options.only != "overlap"]
+        kind = ("table", options.operation) if options.operation else ("table",)
+        modes = [(ranks, kind) for ranks in options.ranks if options.only != "overlap"]
         if options.only != "table":
             modes += [(ranks, ("overlap", *kind)) for ranks, *kind in OVERLAPS]
         for _ in range(options.rounds):
@@ -95,8 +110,8 @@ def main():
                 for peer in everyone:
                     sample(peer, ranks, mode, samples[peer.name], given_up[peer.name])
     if options.only != "overlap":
-        for ranks in RANKS:
-            blocking_table(everyone, samples, ranks)
+        for ranks in options.ranks:
+            blocking_table(everyone, samples, (ranks, *kind))
     if options.only != "table":
         overlap_table(everyone, samples)
 
