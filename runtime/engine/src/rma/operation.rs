@@ -311,8 +311,10 @@ impl Resolved<'_> {
                 };
                 let fetched = result.map_or(null_mut(), |_| results.as_mut_ptr());
                 let target = self.target;
-                let each_run =
-                    |run: &mut dyn FnMut(*mut u8, usize)| datatype::visit(target, at, end, run);
+                let each_run = |run: &mut dyn FnMut(*mut u8, usize)| match target.contiguous() {
+                    Some(memory) => run(memory.add(at as usize), (end - at) as usize),
+                    None => datatype::visit(target, at, end, run),
+                };
                 combiner.apply(turns, each_run, input, fetched);
                 if let Some(result) = result {
                     datatype::unpack(result, at, fetched, end - at);
