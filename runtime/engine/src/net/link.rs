@@ -11,7 +11,6 @@
 //! a packet of its own. A sender whose window is used up offers its messages instead: then the
 //! data stays with the sender, blocking sends wait, and the receiver's memory is bounded.
 
-use super::burst::Burst;
 use super::wire::{Header, Kind};
 use super::{fail, send};
 use crate::claim::Claim;
@@ -48,8 +47,6 @@ pub(crate) struct Link {
     used: u64,
     /// Window of the peer that is to be given back.
     owed: u64,
-    /// The message of the peer whose data comes in this and the following packets.
-    pub(super) burst: Option<Burst>,
     /// The peer has said goodbye: it may leave at any time.
     pub(super) is_closed: bool,
     links: Links<Self>,
@@ -231,7 +228,6 @@ pub(super) fn link_to(claim: &mut Claim<'_>, peer: Peer) -> Result<NonNull<Link>
         in_flight: 0,
         used: 0,
         owed: 0,
-        burst: None,
         is_closed: false,
         links: Links::NONE,
     };

@@ -8,7 +8,6 @@
 //! | `wire` | what a packet says |
 //! | `link` | packets to one peer: their order, and how many messages may be on their way |
 //! | `send`, `receive` | the two ends of a message |
-//! | `burst` | messages whose data comes in several packets without being asked for |
 //! | `note` | packets of windows |
 //! | `watch` | who watches the network while all ranks sleep |
 //! | `close` | the end of a rank's use of the network |
@@ -18,7 +17,6 @@
 //! need nothing special. Events are handled in two steps, because a transport may not be called
 //! while it hands them out: [`turn`] polls and changes the state, then [`settle`] sends what has come of it.
 
-mod burst;
 mod close;
 mod fail;
 mod link;
@@ -47,14 +45,11 @@ use core::ptr::NonNull;
 use link::{IN_BUSY, Outgoing};
 use receive::{IN_READING, Inbound, PIECE};
 use send::{IN_SENDS, Outbound};
-use wire::{Header, Kind, MORE};
+use wire::{Header, Kind};
 
 /// How long a turn looks at the network if its rank waits: alone on its node, or not.
 const LOOKS_ALONE: u32 = 16;
 const LOOKS_AMONG_OTHERS: u32 = 4;
-
-/// Packets in which a message may travel with its data.
-const BURST: usize = 5;
 
 /// Events that one turn handles.
 const EVENTS_PER_TURN: u32 = 64;
@@ -69,8 +64,7 @@ const TURNS_PER_LOOK: u32 = 16;
 pub(crate) struct Net {
     transport: &'static dyn Transport,
     limits: Limits,
-    /// The longest message that travels with its data, in one packet and in several.
-    packet_max: u64,
+    /// The longest message that travels with its data.
     eager_max: u64,
     /// The rank that watches the network, plus one; 0 if none does.
     watcher: AtomicU32,
@@ -81,14 +75,10 @@ pub(crate) struct Net {
 impl Net {
     pub(crate) fn new(transport: &'static dyn Transport, eager_max: usize) -> Self {
         let limits = transport.limits();
-        let room = limits.packet - Header::BYTES;
-        // Who wants only short messages to be eager wants no packets behind them either.
-        let packets = if eager_max < room { 1 } else { BURST };
         Self {
             transport,
             limits,
-            packet_max: eager_max.min(room) as u64,
-            eager_max: (packets * eager_max.min(room)) as u64,
+            eager_max: eager_max.min(limits.packet - Header::BYTES) as u64,
             watcher: AtomicU32::new(0),
             fruitless: AtomicU32::new(0),
         }
@@ -321,10 +311,6 @@ fn packet(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8]) -> u64 {
             Some(Kind::Eager) if body.len() as u64 == header.bytes => {
                 return receive::arrive(claim, peer, &header, Some(body));
             }
-            Some(Kind::Eager) if header.flags & MORE != 0 => {
-                return burst::begin(claim, link, &header, body);
-            }
-            Some(Kind::More) => return burst::go_on(claim, link, &header, body),
             Some(Kind::Offer) => return receive::arrive(claim, peer, &header, None),
             Some(Kind::Data) => return receive::data(claim, &header, body),
             Some(Kind::Clear) => send::cleared(claim, &header),

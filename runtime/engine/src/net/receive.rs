@@ -111,41 +111,16 @@ pub(super) fn arrive(
         region: packet.region,
         data: data.map_or(null(), <[u8]>::as_ptr),
     };
-    take_or_store(claim, envelope, &mut arrival)
-}
-
-/// The same for a message whose data was put together in a block of the heap, which goes with it.
-pub(super) fn arrive_in_block(
-    claim: &mut Claim<'_>,
-    peer: Peer,
-    packet: &Header,
-    block: NonNull<u8>,
-) -> u64 {
-    let mut arrival = Arrival {
-        peer,
-        flags: packet.flags,
-        has_data: true,
-        is_stored: true,
-        bytes: packet.bytes,
-        id: packet.id,
-        region: packet.region,
-        data: block.as_ptr(),
-    };
-    take_or_store(claim, packet.envelope(), &mut arrival)
-}
-
-/// Delivers a message to the posted receive that takes it, or stores it.
-fn take_or_store(claim: &mut Claim<'_>, envelope: Envelope, arrival: &mut Arrival) -> u64 {
     let request = claim.state().posted.find(&envelope);
     if !request.is_null() {
         // SAFETY: a posted request is valid and pending, and ours once it is out of the queue.
         return unsafe {
             claim.unpost_receive(request);
-            protocol::deliver(claim, &Payload::Arrival(envelope, arrival), request)
+            protocol::deliver(claim, &Payload::Arrival(envelope, &arrival), request)
         };
     }
-    if store(claim, envelope, arrival).is_none() {
-        fail::no_memory(claim.rank(), arrival.peer);
+    if store(claim, envelope, &mut arrival).is_none() {
+        fail::no_memory(claim.rank(), peer);
     }
     0
 }
@@ -157,7 +132,7 @@ fn store(claim: &mut Claim<'_>, envelope: Envelope, arrival: &mut Arrival) -> Op
     } else {
         0
     };
-    if bytes > 0 && !arrival.is_stored {
+    if bytes > 0 {
         let block = claim.alloc(bytes)?;
         // SAFETY: the data is the packet's, of this length; the block is fresh.
         unsafe { block.as_ptr().copy_from_nonoverlapping(arrival.data, bytes) };

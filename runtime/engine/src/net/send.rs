@@ -14,7 +14,7 @@
 
 use super::link::{self, Link, Outgoing, line_up, link_to};
 use super::wire::{Header, Kind, MATCHED, READABLE, SYNCHRONOUS};
-use super::{Net, burst, kick};
+use super::{Net, kick};
 use crate::claim::Claim;
 use crate::datatype::{self, Layout};
 use crate::error::EngineError;
@@ -99,7 +99,7 @@ pub(crate) unsafe fn isend(
     // SAFETY: the caller's promise.
     unsafe {
         if fits && mode != SendMode::Synchronous {
-            send_eagerly(claim, net, link, layout, envelope, null_mut())?;
+            send_eagerly(claim, link, layout, envelope, null_mut())?;
             kick(claim);
             return Ok(claim.rank().sent());
         }
@@ -108,7 +108,7 @@ pub(crate) unsafe fn isend(
         let data = layout.contiguous().unwrap_or(null_mut());
         let outbound = Outbound::make(claim, request.as_ptr(), to, data, layout.bytes());
         let sent = match outbound {
-            Some(outbound) if fits => send_eagerly(claim, net, link, layout, envelope, outbound),
+            Some(outbound) if fits => send_eagerly(claim, link, layout, envelope, outbound),
             Some(outbound) => offer(claim, net, link, outbound, envelope),
             None => {
                 if fits {
@@ -165,7 +165,7 @@ unsafe fn send_block(
     let mut link = link_to(claim, to)?;
     // SAFETY: links belong to the claim's holder; the caller's promise for the block.
     unsafe {
-        if bytes <= net.packet_max && link.as_mut().take_window(bytes) {
+        if bytes <= net.eager_max && link.as_mut().take_window(bytes) {
             let header = Header::of_message(Kind::Eager, envelope, bytes, 0);
             let packet = Outgoing::referring(claim, header, block.as_ptr(), bytes as usize)
                 .inspect_err(|_| link.as_mut().give_window(link::cost(bytes)))?;
@@ -188,7 +188,6 @@ unsafe fn send_block(
 /// The layout's data is readable; link and `outbound` are the claimed rank's.
 unsafe fn send_eagerly(
     claim: &mut Claim<'_>,
-    net: &Net,
     mut link: NonNull<Link>,
     layout: Layout<'_>,
     envelope: Envelope,
@@ -200,10 +199,14 @@ unsafe fn send_eagerly(
     if !outbound.is_null() {
         header.flags = SYNCHRONOUS;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise; the packet has room for all bytes.
     unsafe {
-        match burst::send(claim, net, link, header, layout) {
-            Ok(()) => Ok(()),
+        match Outgoing::with_room(claim, header, bytes as usize) {
+            Ok((packet, room)) => {
+                datatype::pack(layout, 0, room, bytes);
+                line_up(claim, link, packet);
+                Ok(())
+            }
             Err(error) => {
                 link.as_mut().give_window(link::cost(bytes));
                 if let Some(outbound) = NonNull::new(outbound) {
@@ -232,7 +235,7 @@ unsafe fn offer(
         let (data, bytes) = ((*outbound).data, (*outbound).bytes);
         let id = outbound.expose_provenance() as u64;
         let mut header = Header::of_message(Kind::Offer, envelope, bytes, id);
-        if !data.is_null() && net.limits.transfer > 0 && bytes > net.packet_max {
+        if !data.is_null() && net.limits.transfer > 0 && bytes > net.eager_max {
             // Memory that cannot be exposed travels in packets.
             let exposed = net
                 .transport

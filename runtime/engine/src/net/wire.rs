@@ -11,8 +11,7 @@ use core::mem::{MaybeUninit, size_of};
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A message whose data follows; with [`MORE`] the packets behind it bring the rest. With [`SYNCHRONOUS`] the
-    /// sender waits for `Done`.
+    /// A message whose data follows. With [`SYNCHRONOUS`] the sender waits for `Done`.
     Eager = 1,
     /// A message whose data stays with the sender until it is wanted; with [`READABLE`] it lies in
     /// `region`.
@@ -33,14 +32,10 @@ pub(super) enum Kind {
     Goodbye,
     /// For a window (`rma/remote.rs`): its number is the context, `flags` says what it is.
     Window,
-    /// More data of the last `Eager`, from byte `bytes` of the message on.
-    More,
 }
 
 /// Flag of [`Kind::Eager`].
 pub(super) const SYNCHRONOUS: u8 = 1;
-/// Flag of [`Kind::Eager`].
-pub(super) const MORE: u8 = 8;
 /// Flag of [`Kind::Offer`].
 pub(super) const READABLE: u8 = 2;
 /// Flag of [`Kind::Retracted`].
@@ -108,11 +103,9 @@ impl Header {
 
     /// What the packet is for; `None` for a number that no build of this version sends.
     pub(super) fn kind(&self) -> Option<Kind> {
-        use Kind::{
-            Clear, Credit, Data, Done, Eager, Goodbye, More, Offer, Retract, Retracted, Window,
-        };
+        use Kind::{Clear, Credit, Data, Done, Eager, Goodbye, Offer, Retract, Retracted, Window};
         [
-            Eager, Offer, Clear, Data, Done, Retract, Retracted, Credit, Goodbye, Window, More,
+            Eager, Offer, Clear, Data, Done, Retract, Retracted, Credit, Goodbye, Window,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == self.kind)
