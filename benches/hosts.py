@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import time
 
 ADDRESSES = ("10.78.0.1", "10.78.0.2")
 
@@ -34,7 +35,18 @@ class Hosts:
             *(f"-n {name} address add {address}/24 dev eth0" for name, address in zip(self.names, ADDRESSES)),
             *(f"-n {name} link set {link} up" for name in self.names for link in ("lo", "eth0")),
         ]
-        return all(self._ip(line) for line in words)
+        return all(self._ip(line) for line in words) and all(self._is_up(name) for name in self.names)
+
+    @staticmethod
+    def _is_up(name):
+        """Whether the interface gets a carrier, which may come later than it is switched on."""
+        for _ in range(500):
+            shown = subprocess.run(["ip", "-n", name, "-o", "link", "show", "dev", "eth0"],
+                                   stdout=subprocess.PIPE, text=True, check=False)
+            if "state UP" in shown.stdout:
+                return True
+            time.sleep(0.01)
+        return False
 
     @staticmethod
     def _ip(words):

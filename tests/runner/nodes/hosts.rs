@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// First letters of the names of our namespaces; the runner's process id follows.
 const PREFIX: &str = "cohort";
@@ -81,7 +82,25 @@ impl Hosts {
             ip(&["-n", &own, "link", "set", "lo", "up"])?;
             ip(&["-n", &own, "link", "set", "eth0", "up"])?;
         }
-        Ok(())
+        (0..self.count).try_for_each(|host| self.wait_for_link(host))
+    }
+
+    /// Waits until a host's new interface has a carrier, which may come later than it is switched on:
+    /// before that, libfabric would choose the loopback interface.
+    fn wait_for_link(&self, host: u32) -> Result<(), String> {
+        let own = self.namespace(&host.to_string());
+        let end = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < end {
+            let shown = Command::new("ip")
+                .args(["-n", &own, "-o", "link", "show", "dev", "eth0"])
+                .output()
+                .map_err(|error| format!("ip: {error}"))?;
+            if String::from_utf8_lossy(&shown.stdout).contains("state UP") {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(format!("eth0 of {own} gets no carrier"))
     }
 
     /// What Hydra takes for `ssh`: enters the host's namespace.
