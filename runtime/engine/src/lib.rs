@@ -31,6 +31,7 @@ pub mod claim;
 pub mod coll;
 #[cfg(not(loom))]
 mod courtesy;
+#[cfg(not(loom))]
 mod crew;
 #[cfg(not(loom))]
 pub mod datatype;
@@ -72,6 +73,7 @@ pub mod partitioned;
 mod peers;
 #[cfg(not(loom))]
 mod policies;
+#[cfg(not(loom))]
 mod poller;
 #[cfg(not(loom))]
 pub mod probe;
