@@ -4,6 +4,7 @@
 //# ranks: 2
 //# abi: mpi5
 //# progress: none
+//# nodes: no
 #include "check.h"
 #include <unistd.h>
 enum { LENGTH = 200000, QUIET_US = 20000 };
