@@ -86,8 +86,16 @@ impl ClaimWord {
     /// Not reentrant: a task that holds the claim already would wait for itself.
     #[inline]
     pub fn claim_owner(&self) {
+        self.claim_patiently(|| false);
+    }
+
+    /// [`ClaimWord::claim_owner`] of one of several threads: before it sleeps it calls `give_way`, which lets another
+    /// thread run, and looks again, for as long as that says `true`. Each hand-over to a thread that sleeps costs a switch of
+    /// threads, in which the claim lies idle, and those who come meanwhile queue up behind it.
+    #[inline]
+    pub fn claim_patiently(&self, give_way: impl FnMut() -> bool) {
         if !self.take_unless_reserved() {
-            self.claim_contended();
+            self.claim_contended(give_way);
         }
     }
 
@@ -107,9 +115,14 @@ impl ClaimWord {
     }
 
     #[cold]
-    fn claim_contended(&self) {
+    fn claim_contended(&self, mut give_way: impl FnMut() -> bool) {
         for _ in 0..OWNER_SPINS {
             pause();
+            if self.try_claim() {
+                return;
+            }
+        }
+        while give_way() {
             if self.try_claim() {
                 return;
             }

@@ -96,6 +96,8 @@ mod signal;
 #[cfg(all(test, not(loom)))]
 mod testing;
 #[cfg(not(loom))]
+mod threads;
+#[cfg(not(loom))]
 pub mod wait;
 #[cfg(not(loom))]
 pub mod watch;

@@ -14,6 +14,7 @@ use crate::outbox::Outbox;
 use crate::policies::Policies;
 use crate::request::{Request, RequestRef};
 use crate::signal::Parasite;
+use crate::threads::Threads;
 use cohort_alloc::Heap;
 use cohort_base::boot::{CpuPlace, RankBoot};
 use cohort_base::settings::Progress;
@@ -44,7 +45,7 @@ pub struct Rank {
     park: ParkSlot,
     expected: Availability,
     id: LocalRank,
-    threads_multiple: AtomicBool,
+    threads: Threads,
     /// Null until a policy that leaves posts to dedicated workers.
     offload: AtomicPtr<Offload>,
     /// Whether the node counts this rank among those that need nobody any more.
@@ -122,7 +123,7 @@ impl Rank {
             park: ParkSlot::new(),
             expected: Availability::new(),
             id: parts.id,
-            threads_multiple: AtomicBool::new(false),
+            threads: Threads::new(),
             offload: AtomicPtr::new(null_mut()),
             is_done: AtomicBool::new(false),
             node: parts.node,
@@ -197,8 +198,15 @@ impl Rank {
     /// Not reentrant.
     #[inline]
     pub fn enter(&self) -> Claim<'_> {
-        self.word.claim_owner();
+        self.word
+            .claim_patiently(self.threads.manners(self.node.courtesy()));
         Claim::of_taken(self, true)
+    }
+
+    /// How the rank's threads share it.
+    #[inline]
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.threads
     }
 
     /// The claim of this rank, for other ranks' tasks: `None` if anybody holds it.
@@ -235,12 +243,12 @@ impl Rank {
     /// Whether several threads of the rank may call at once (`MPI_THREAD_MULTIPLE`): waits then
     /// give the claim back between turns.
     pub fn set_threads_multiple(&self, multiple: bool) {
-        self.threads_multiple.store(multiple, Ordering::Relaxed);
+        self.threads.set_multiple(multiple);
     }
 
     #[inline]
     pub(crate) fn threads_multiple(&self) -> bool {
-        self.threads_multiple.load(Ordering::Relaxed)
+        self.threads.are_multiple()
     }
 
     /// The state; to be dereferenced under the claim only.

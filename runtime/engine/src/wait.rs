@@ -23,6 +23,7 @@ use crate::net;
 use crate::node::Node;
 use crate::progress::{self, Thief};
 use crate::rank::Rank;
+use crate::threads::Threads;
 use cohort_base::settings::WaitMode;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
@@ -39,6 +40,9 @@ const CROWDED_TICKS: u64 = 1500;
 /// Times that a rank gives its CPU to somebody before it parks, when ranks outnumber CPUs: those it waits for
 /// are likely to be ready to run, and running them costs less than a sleep and a wake.
 const YIELDS: u32 = 3;
+
+/// The same for one of several threads of a rank, which wait in turns and for messages of each other's.
+const YIELDS_OF_THREADS: u32 = 64;
 
 /// A `sched_yield` that takes longer than this has let somebody run: a quick one takes half a microsecond.
 const YIELD_US: u64 = 2;
@@ -115,7 +119,9 @@ pub(crate) fn until_claimed<'rank>(
         }
         done(claim)
     };
+    rank.threads().begin_wait();
     let mut claim = take_turns(claim, observed);
+    rank.threads().end_wait();
     if let Some(since) = entered {
         rank.observer().leave(since);
     }
@@ -133,7 +139,7 @@ fn take_turns<'rank>(
 ) -> Claim<'rank> {
     let rank = claim.rank();
     let mut claim = Some(claim);
-    let mut patience = Patience::of(rank.node());
+    let mut patience = Patience::of_thread(rank);
     let mut watched = false;
     loop {
         let mut held = claim.take().unwrap_or_else(|| rank.enter());
@@ -197,8 +203,10 @@ fn steal(rank: &Rank, worker: &Worker<'_>) -> bool {
 }
 
 /// How long a rank goes on taking turns without movement.
-pub(crate) struct Patience {
+pub(crate) struct Patience<'rank> {
     limit: Option<u64>,
+    /// Those who wait beside each other, if they may yield.
+    threads: Option<&'rank Threads>,
     since: u64,
     turns: u32,
     /// Times that somebody else ran when the rank gave way.
@@ -206,7 +214,18 @@ pub(crate) struct Patience {
     may_yield: bool,
 }
 
-impl Patience {
+impl<'rank> Patience<'rank> {
+    /// That of a rank's thread, which may be one of several.
+    #[inline]
+    fn of_thread(rank: &'rank Rank) -> Self {
+        let is_auto = rank.node().settings().wait == WaitMode::Auto;
+        let threads = (is_auto && rank.threads_multiple()).then(|| rank.threads());
+        Self {
+            threads,
+            ..Self::of(rank.node())
+        }
+    }
+
     #[inline]
     pub(crate) fn of(node: &Node) -> Self {
         let limit = match node.settings().wait {
@@ -217,6 +236,7 @@ impl Patience {
         };
         Self {
             limit,
+            threads: None,
             since: 0,
             turns: 0,
             yields: 0,
@@ -233,7 +253,12 @@ impl Patience {
 
     /// Instead of parking, gives the CPU away once more. `false`: it is time to park.
     fn gives_way(&mut self, courtesy: &Courtesy) -> bool {
-        if !self.may_yield || self.yields == YIELDS {
+        let yields = if self.is_shared() {
+            YIELDS_OF_THREADS
+        } else {
+            YIELDS
+        };
+        if !(self.may_yield || self.is_shared()) || self.yields >= yields {
             return false;
         }
         if ticks().wrapping_sub(self.since) > ALONE_US * TICKS_PER_US {
@@ -250,11 +275,19 @@ impl Patience {
         true
     }
 
+    /// Whether several threads of the rank wait, which then wait as where ranks outnumber CPUs.
+    #[inline]
+    fn is_shared(&self) -> bool {
+        self.threads.is_some_and(Threads::share_a_wait)
+    }
+
     /// Nothing moved in one more turn: is it time to park?
     #[inline]
     pub(crate) fn is_over(&mut self) -> bool {
-        let Some(limit) = self.limit else {
-            return false;
+        let limit = match self.limit {
+            None => return false,
+            Some(limit) if self.is_shared() => limit.min(CROWDED_TICKS),
+            Some(limit) => limit,
         };
         if self.turns == 0 {
             self.since = ticks();
