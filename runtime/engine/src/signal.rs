@@ -310,7 +310,9 @@ enum Found {
 /// One bounded step of the rank's progress.
 fn step(rank: &Rank) -> Found {
     if rank.node().rests() {
-        return Found::Busy;
+        // A rank that waits has begun to steal, and does this turn's work. To come again later takes a timer, which costs
+        // more than most messages.
+        return Found::Nothing;
     }
     let Some(mut claim) = rank.try_steal() else {
         return Found::Busy;
