@@ -1,10 +1,11 @@
 """Collectives beside other MPIs, interleaved in one run.
 
-Two tables. Blocking: each collective at four sizes (of a member's buffer; of a block for gather,
+Three tables. Blocking: each collective at four sizes (of a member's buffer; of a block for gather,
 scatter, allgather and alltoall) with 2 ranks and with more ranks than CPUs, in microseconds; in brackets ours
 over theirs (below 1 is better); and the largest bcast and allreduce over what the memory takes for the same moves,
 measured in the same run. Nonblocking: how much of an operation of two ranks hides behind
 computation as long as its pure latency while a third rank is idle; rank 0 sleeps or works, rank 1 sleeps.
+Between nodes: the collectives of the first table on two nodes of two ranks, as in `network.py`.
 """
 
 import argparse
@@ -13,6 +14,8 @@ import statistics
 import tempfile
 
 from common import HERE, run, table
+from hosts import Hosts
+from network import on_two_nodes
 from peers import cell, peers
 
 RANKS = (2, 8, 16)
@@ -89,11 +92,28 @@ def overlap_table(everyone, samples):
     table(["", *(peer.name for peer in everyone)], rows)
 
 
+def between_nodes(built, folder, rounds, kind):
+    """The first table, on two nodes of two ranks."""
+    with Hosts() as hosts:
+        everyone = on_two_nodes(built, folder, hosts, HERE / "collectives.c", 2)
+        samples = {peer.name: {} for _, peer in everyone}
+        given_up = {peer.name: set() for _, peer in everyone}
+        for _ in range(rounds):
+            for ranks, peer in everyone:
+                mine = {}
+                sample(peer, ranks, kind, mine, given_up[peer.name])
+                for (_, *key), values in mine.items():
+                    kept = samples[peer.name].setdefault(("2 x 2", *key), {})
+                    for number, found in values.items():
+                        kept.setdefault(number, []).extend(found)
+    blocking_table([peer for _, peer in everyone], samples, ("2 x 2", *kind))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--built", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--only", choices=["table", "overlap"])
+    parser.add_argument("--only", choices=["table", "overlap", "nodes"])
     parser.add_argument("--ranks", type=int, nargs="+", default=RANKS, help="of the first table")
     parser.add_argument("--operation", help="the only row of the first table: bcast, ...")
     options = parser.parse_args()
@@ -102,18 +122,20 @@ def main():
         samples = {peer.name: {} for peer in everyone}
         given_up = {peer.name: set() for peer in everyone}
         kind = ("table", options.operation) if options.operation else ("table",)
-        modes = [(ranks, kind) for ranks in options.ranks if options.only != "overlap"]
-        if options.only != "table":
+        modes = [(ranks, kind) for ranks in options.ranks if options.only in (None, "table")]
+        if options.only in (None, "overlap"):
             modes += [(ranks, ("overlap", *kind)) for ranks, *kind in OVERLAPS]
         for _ in range(options.rounds):
             for ranks, mode in modes:
                 for peer in everyone:
                     sample(peer, ranks, mode, samples[peer.name], given_up[peer.name])
-    if options.only != "overlap":
-        for ranks in options.ranks:
-            blocking_table(everyone, samples, (ranks, *kind))
-    if options.only != "table":
-        overlap_table(everyone, samples)
+        if options.only in (None, "table"):
+            for ranks in options.ranks:
+                blocking_table(everyone, samples, (ranks, *kind))
+        if options.only in (None, "overlap"):
+            overlap_table(everyone, samples)
+        if options.only in (None, "nodes"):
+            between_nodes(options.built, folder, options.rounds, kind)
 
 
 if __name__ == "__main__":

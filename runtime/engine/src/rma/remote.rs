@@ -132,11 +132,14 @@ pub(super) fn tell(claim: &Claim<'_>, shared: &WinShared, member: u32, is_late: 
     ) else {
         return;
     };
+    let rank = node.rank(local);
     if is_late {
         // Relaxed: a count, for the owner's check.
         home.calls.fetch_add(1, Ordering::Relaxed);
+        rank.call(claim.rank());
+    } else {
+        rank.notify(claim.rank(), false);
     }
-    node.rank(local).notify(claim.rank(), is_late);
 }
 
 /// Tells all members of this node of arrivals at a fence.

@@ -1,0 +1,121 @@
+/* Epochs of windows (SmartInterrupts figs. 10 to 14): with 2 ranks fences and post-start-complete-wait, as the target sees
+   them; with 3 ranks exclusive locks, as the second origin sees them. First the duration of an epoch with one put. Then
+   the partner comes late, so that the origin computes before its put can go: for that delay, and then twice as long as the longest
+   epoch took. What is shown is the duration beyond that computation; with progress all lengths are alike. (The target of fences and
+   of post-start-complete-wait measures from when it comes, so that its values are below 0 by the delay.) */
+#define _GNU_SOURCE
+#include "pair.h"
+#include <sched.h>
+enum { ROUNDS = 60, LATE_US = 50, HOLD_US = 100, TARGET = 0, ORIGIN = 1, HOLDER = 2 };
+static MPI_Win win;
+static MPI_Group partner;
+static int length;
+static double work, late;
+
+static void put(void) {
+    MPI_Put(buffer, length, MPI_BYTE, TARGET, 0, length, MPI_BYTE, win);
+    compute_us(work);
+}
+
+/* Each returns the duration of one epoch at the rank that measures. */
+static double fence(void) {
+    if (rank == TARGET) compute_us(late);
+    double start = now_us();
+    MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
+    if (rank == ORIGIN) put();
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    return now_us() - start;
+}
+
+static double gats(void) {
+    if (rank == TARGET) compute_us(late);
+    double start = now_us();
+    if (rank == TARGET) {
+        MPI_Win_post(partner, 0, win);
+        MPI_Win_wait(win);
+    } else {
+        MPI_Win_start(partner, 0, win);
+        put();
+        MPI_Win_complete(win);
+    }
+    return now_us() - start;
+}
+
+/* The holder has the lock, which MPI may fetch late, when the origin asks for it, and gives it back while the origin computes. */
+static double hold(void) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, TARGET, 0, win);
+    MPI_Put(buffer, 1, MPI_BYTE, TARGET, 0, 1, MPI_BYTE, win);
+    MPI_Win_flush(TARGET, win);
+    MPI_Send(NULL, 0, MPI_BYTE, ORIGIN, 0, MPI_COMM_WORLD);
+    compute_us(late);
+    MPI_Win_unlock(TARGET, win);
+    return 0;
+}
+
+static double lock(void) {
+    if (rank == HOLDER && late > 0) return hold();
+    if (rank != ORIGIN) return 0;
+    if (late > 0) MPI_Recv(NULL, 0, MPI_BYTE, HOLDER, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    double start = now_us();
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, TARGET, 0, win);
+    put();
+    MPI_Win_unlock(TARGET, win);
+    return now_us() - start;
+}
+
+/* The origin has a CPU of its own: a partner that computes on it would come late itself. */
+static void pin(int core) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+static double median_of(double (*epoch)(void), int measurer) {
+    double times[ROUNDS], middle;
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        times[round] = epoch();
+    }
+    middle = median(times, ROUNDS);
+    MPI_Bcast(&middle, 1, MPI_DOUBLE, measurer, MPI_COMM_WORLD);
+    return middle;
+}
+
+static void measure(const char *name, double (*epoch)(void), int measurer, double delay) {
+    double longest = 0;
+    work = late = 0;
+    for (int i = 0; i < LENGTHS; i++) {
+        length = lengths[i];
+        longest = median_of(epoch, measurer);
+        if (rank == 0) printf("%s-duration %d %.2f\n", name, length >> 10, longest);
+    }
+    for (int i = 0; i < LENGTHS; i++) {
+        length = lengths[i];
+        work = delay + 2 * longest;
+        late = delay;
+        double took = median_of(epoch, measurer);
+        if (rank == 0) printf("%s-beyond-computation %d %.2f\n", name, length >> 10, took - work);
+    }
+}
+
+int main(int argc, char **argv) {
+    begin(&argc, &argv);
+    int size, other = 1 - rank;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Win_create(buffer, LONGEST, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    if (size == 2) {
+        MPI_Group all;
+        MPI_Comm_group(MPI_COMM_WORLD, &all);
+        MPI_Group_incl(all, 1, &other, &partner);
+        measure("fence", fence, TARGET, LATE_US);
+        measure("gats", gats, TARGET, LATE_US);
+        MPI_Group_free(&partner);
+        MPI_Group_free(&all);
+    } else {
+        pin(rank == ORIGIN ? 0 : 1);
+        measure("lock", lock, ORIGIN, HOLD_US);
+    }
+    MPI_Win_free(&win);
+    return MPI_Finalize();
+}
