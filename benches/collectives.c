@@ -1,5 +1,5 @@
 // Collectives in one run: "table" prints the time of each blocking collective at four sizes, and how long the
-// memory takes for the largest bcast and allreduce; "table NAME" only one of them;
+// memory takes for the largest bcast and allreduce; "table NAME" only one of them; "nodes" the same without the memory;
 // "overlap sleep|work N" how much of a nonblocking one hides behind computation N times as long.
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -126,7 +126,7 @@ static double memory_bound(int operation, size_t bytes)
     return best;
 }
 
-static void table(const char *only)
+static void table(const char *only, int is_one_node)
 {
     for (int operation = 0; operation < OPERATIONS; operation++)
         for (int i = 0; i < 4; i++) {
@@ -141,7 +141,7 @@ static void table(const char *only)
                 printf("barrier %.3f\n", time * 1e6);
             else if (rank == 0)
                 printf("%s %zu B %.3f\n", names[operation], sizes[i], time * 1e6);
-            if ((operation == BCAST || operation == ALLREDUCE) && i == 3) {
+            if (is_one_node && (operation == BCAST || operation == ALLREDUCE) && i == 3) {
                 double bound = memory_bound(operation, sizes[i]);
                 if (rank == 0)
                     printf("%s %zu B bound %.3f\n", names[operation], sizes[i], bound * 1e6);
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
     if (argc > 3 && strcmp(argv[1], "overlap") == 0)
         overlap(strcmp(argv[2], "sleep") == 0, atof(argv[3]));
     else
-        table(argc > 2 ? argv[2] : NULL);
+        table(argc > 2 ? argv[2] : NULL, argc < 2 || strcmp(argv[1], "nodes") != 0);
     MPI_Finalize();
     return 0;
 }

@@ -96,6 +96,7 @@ def between_nodes(built, folder, rounds, kind):
     """The first table, on two nodes of two ranks."""
     with Hosts() as hosts:
         everyone = on_two_nodes(built, folder, hosts, HERE / "collectives.c", 2)
+        kind = ("nodes", *kind[1:])
         samples = {peer.name: {} for _, peer in everyone}
         given_up = {peer.name: set() for _, peer in everyone}
         for _ in range(rounds):
