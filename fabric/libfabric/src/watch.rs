@@ -22,6 +22,9 @@ const CALLED: u32 = 2;
 /// How long to sleep where there is an endpoint without a descriptor to sleep on, nanoseconds.
 const BLIND_SLEEP: i64 = 200_000;
 
+/// How long to sleep while an endpoint is left alone, nanoseconds: what comes for it meanwhile ends no sleep.
+const PARTIAL_SLEEP: i64 = 1_000_000;
+
 const READ: u64 = 0;
 const WRITE: u64 = 1;
 const PPOLL: u64 = 271;
@@ -64,6 +67,8 @@ impl Bell {
 pub struct List {
     entries: Vec<libc::pollfd>,
     numbers: Vec<i32>,
+    /// Whether an endpoint is left alone.
+    is_partial: bool,
 }
 
 impl List {
@@ -72,9 +77,10 @@ impl List {
         self.set(0, hears);
     }
 
-    /// Whether an endpoint's queue is listened to.
+    /// Whether an endpoint's queue is listened to; while one is not, sleep is short.
     pub fn watch(&mut self, endpoint: usize, watched: bool) {
         self.set(endpoint + 1, watched);
+        self.is_partial |= !watched;
     }
 
     fn set(&mut self, index: usize, watched: bool) {
@@ -85,6 +91,14 @@ impl List {
     /// Whether something is not heard that should be.
     fn is_blind(&self) -> bool {
         self.entries[0].fd < 0 || self.numbers.iter().any(|&number| number < 0)
+    }
+
+    /// The longest sleep in nanoseconds, if there is one.
+    fn limit(&self) -> Option<i64> {
+        match self.is_blind() {
+            true => Some(BLIND_SLEEP),
+            false => self.is_partial.then_some(PARTIAL_SLEEP),
+        }
     }
 }
 
@@ -128,6 +142,7 @@ impl Watch {
             list: UnsafeCell::new(List {
                 entries: numbers.iter().map(entry).collect(),
                 numbers,
+                is_partial: false,
             }),
         })
     }
@@ -165,6 +180,7 @@ impl Watch {
         let entered = word.compare_exchange(AWAY, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
         // SAFETY: nobody else gets here before `occupied` is false again.
         let list = unsafe { &mut *self.list.get() };
+        list.is_partial = false;
         if entered.is_ok() && prepare(list) {
             self.poll(list, limit);
         }
@@ -183,10 +199,12 @@ impl Watch {
             tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(limit.subsec_nanos()),
         });
-        if list.is_blind() && (time.tv_sec > 0 || time.tv_nsec > BLIND_SLEEP) {
+        if let Some(limit) = list.limit()
+            && (time.tv_sec > 0 || time.tv_nsec > limit)
+        {
             time = libc::timespec {
                 tv_sec: 0,
-                tv_nsec: BLIND_SLEEP,
+                tv_nsec: limit,
             };
         }
         // SAFETY: a list of the length that is passed, and a place for the time that is left; NULL leaves the
@@ -250,5 +268,10 @@ mod tests {
         let start = Instant::now();
         blind.sleep(Some(Duration::from_secs(3600)), |_| true);
         assert!(start.elapsed() < Duration::from_secs(3600));
+        let deaf = Watch::open(&[Some(watch.descriptor())]).unwrap();
+        deaf.sleep(None, |list| {
+            list.watch(0, false);
+            true
+        });
     }
 }
