@@ -63,11 +63,16 @@ impl Ended {
     /// # Errors
     /// When neither stream contains `text`.
     pub fn expect_text(self, text: &str) -> Result<Self, String> {
-        if self.stdout.contains(text) || self.stderr.contains(text) {
+        if self.says(text) {
             Ok(self)
         } else {
             Err(self.failure(&format!("expected the output to contain {text:?}")))
         }
+    }
+
+    /// Whether the output contains `text`.
+    pub fn says(&self, text: &str) -> bool {
+        self.stdout.contains(text) || self.stderr.contains(text)
     }
 }
 
