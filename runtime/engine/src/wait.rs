@@ -294,15 +294,16 @@ impl<'rank> Patience<'rank> {
     /// Nothing moved in one more turn: is it time to park?
     #[inline]
     pub(crate) fn is_over(&mut self) -> bool {
+        if self.turns == 0 {
+            self.since = ticks();
+        }
+        // Counted also by those who never park: it tells when to steal. Who begins anew after all numbers loses a moment.
+        self.turns = self.turns.wrapping_add(1);
         let limit = match self.limit {
             None => return false,
             Some(limit) if self.is_shared() => limit.min(CROWDED_TICKS),
             Some(limit) => limit,
         };
-        if self.turns == 0 {
-            self.since = ticks();
-        }
-        self.turns += 1;
         limit == 0
             || self.turns.is_multiple_of(TURNS_PER_LOOK)
                 && ticks().wrapping_sub(self.since) >= limit
@@ -430,4 +431,27 @@ fn fruitless(rank: &Rank) {
 #[inline]
 pub fn wake(rank: &Rank) {
     rank.wake();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_that_never_parks_steals_after_its_own_turns() {
+        let mut patience = Patience {
+            limit: None,
+            threads: None,
+            since: 0,
+            turns: 0,
+            yields: 0,
+            may_yield: false,
+        };
+        for _ in 0..OWN_TURNS {
+            assert!(patience.is_fresh() && !patience.is_over());
+        }
+        assert!(!patience.is_fresh());
+        patience.renew();
+        assert!(patience.is_fresh());
+    }
 }
