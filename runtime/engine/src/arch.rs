@@ -17,6 +17,10 @@ const SYS_TIMER_DELETE: u64 = 226;
 const SYS_RT_TGSIGQUEUEINFO: u64 = 297;
 const SYS_EXIT_GROUP: u64 = 231;
 
+/// Lengths of the instruction `syscall`, and of [`call_ppoll`], which has one.
+const SYSCALL_BYTES: u64 = 2;
+const CALL_PPOLL_BYTES: u64 = 17;
+
 /// A clock that does not jump.
 const CLOCK_MONOTONIC: u64 = 1;
 
@@ -269,14 +273,35 @@ pub(crate) fn signal_thread(
 /// # Safety
 /// `descriptors` is the address of `count` records of `poll`; `time` is valid or null.
 pub(crate) unsafe fn poll<T>(descriptors: u64, count: u64, time: *mut T, blocked: u64) -> i64 {
-    let arguments = [
-        descriptors,
-        count,
-        time.addr() as u64,
-        (&raw const blocked).addr() as u64,
-    ];
-    // SAFETY: the caller's promise. The fifth argument, the size of the mask, is that of all calls.
-    unsafe { system_call(SYS_PPOLL, arguments) }
+    // SAFETY: the caller's promise; the mask lives during the call.
+    unsafe { call_ppoll(descriptors, count, time.cast(), &raw const blocked) }
+}
+
+/// The only system call of [`poll`], at a place of its own.
+#[unsafe(naked)]
+unsafe extern "C" fn call_ppoll(
+    descriptors: u64,
+    count: u64,
+    time: *mut c_void,
+    blocked: *const u64,
+) -> i64 {
+    core::arch::naked_asm!(
+        "mov r10, rcx",
+        "mov r8d, {mask_size}",
+        "mov eax, {number}",
+        "syscall",
+        "ret",
+        mask_size = const size_of::<u64>(),
+        number = const SYS_PPOLL
+    )
+}
+
+/// Where a thread has to go on, and with what in `rax`, to call the kernel again for the [`poll`] whose system call returns to
+/// `rip`; `None` if that is no such call's. All other registers are as the call wants them.
+pub(crate) fn poll_again(rip: u64) -> Option<(u64, u64)> {
+    let start = (call_ppoll as *const ()).addr() as u64;
+    let is_there = (start..start + CALL_PPOLL_BYTES).contains(&rip);
+    is_there.then_some((rip - SYSCALL_BYTES, SYS_PPOLL))
 }
 
 /// # Safety

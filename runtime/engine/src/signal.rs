@@ -364,7 +364,11 @@ unsafe extern "C" fn handle(_: i32, information: *const Information, context: *m
             return parasite.postpone(rank);
         }
         let next = parasite.turn(rank);
-        if let Some(wait) = resume::finish(context, next, || parasite.turn(rank)) {
+        let next = match resume::sleeps_on(context) {
+            true => next,
+            false => resume::finish(context, next, || parasite.turn(rank)),
+        };
+        if let Some(wait) = next {
             parasite.arm(wait);
         }
     }

@@ -17,7 +17,7 @@
 #include <unistd.h>
 enum { LENGTH = 300000, ROUNDS = 6 };
 extern char **environ;
-static unsigned char incoming[LENGTH], outgoing[LENGTH];
+static unsigned char incoming[LENGTH], late[LENGTH], outgoing[LENGTH];
 static sigjmp_buf back;
 static volatile sig_atomic_t alarms, jumps, may_jump;
 
@@ -89,13 +89,18 @@ static void blocked(void) {
 }
 
 static void round_of(int number) {
-    MPI_Request requests[2];
+    MPI_Request requests[4];
     int next = (rank + 1) % size, last = (rank + size - 1) % size;
     for (int i = 0; i < LENGTH; i++) outgoing[i] = (unsigned char)(i + number * 3 + rank);
     memset(incoming, 0, LENGTH);
+    memset(late, 0, LENGTH);
     MPI_Irecv(incoming, LENGTH, MPI_BYTE, last, number, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(late, LENGTH, MPI_BYTE, last, ROUNDS * 2 + number, MPI_COMM_WORLD, &requests[1]);
     if (rank % 2 == 0) usleep(500);
-    MPI_Isend(outgoing, LENGTH, MPI_BYTE, next, number, MPI_COMM_WORLD, &requests[1]);
+    MPI_Isend(outgoing, LENGTH, MPI_BYTE, next, number, MPI_COMM_WORLD, &requests[2]);
+    /* The second message comes in the sleep that the first one has interrupted. */
+    CHECK_EQ(usleep(2000), 0);
+    MPI_Isend(outgoing, LENGTH, MPI_BYTE, next, ROUNDS * 2 + number, MPI_COMM_WORLD, &requests[3]);
     switch (number % ROUNDS) {
     case 0: sleeps(); break;
     case 1: pauses(); break;
@@ -103,8 +108,9 @@ static void round_of(int number) {
     case 3: blocked(); break;
     default: storm(50); compute(20); storm(0);
     }
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
     for (int i = 0; i < LENGTH; i++) CHECK_EQ(incoming[i], (unsigned char)(i + number * 3 + last));
+    CHECK(memcmp(incoming, late, LENGTH) == 0);
 }
 
 int main(int argc, char **argv) {

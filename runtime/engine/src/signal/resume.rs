@@ -9,6 +9,10 @@
 //! The number of the call is not in the interrupted context. It is read from the instruction before
 //! the call, `mov eax, number`, as C libraries have it; any other call keeps its `EINTR`.
 //!
+//! Our own signal may come in such a sleep of the handler's, for another message: the handler within the handler takes its
+//! turn and has the sleep go on with what is left of it ([`sleeps_on`]). Until the kernel has it back all signals are
+//! blocked, so one of the application's that comes meanwhile ends it as it should.
+//!
 //! When the kernel does not say how much time was left (a sleep without a place for it, a poll) the
 //! sleep begins anew. Such calls may then take longer, by at most the interval between two turns.
 
@@ -16,7 +20,7 @@ use super::timer::Context;
 use crate::arch;
 use core::ptr::null_mut;
 
-const EINTR: i64 = -4;
+pub(super) const EINTR: i64 = -4;
 
 const SYS_POLL: u32 = 7;
 const SYS_PAUSE: u32 = 34;
@@ -96,6 +100,26 @@ pub(super) unsafe fn finish(
     }
 }
 
+/// If our signal has interrupted a sleep of [`finish`], has it begin again when the handler returns.
+///
+/// The context shows it only if no handler of the application's ran in between: that one's frame would lie there. (The kernel
+/// delivers signals in the order of their numbers, so one above ours that comes in the same moment is not seen.)
+///
+/// # Safety
+/// In a handler, with its context.
+pub(super) unsafe fn sleeps_on(context: *mut Context) -> bool {
+    // SAFETY: the kernel's record.
+    let context = unsafe { &mut *context };
+    if !context.was_cut_short() {
+        return false;
+    }
+    let Some((rip, rax)) = arch::poll_again(context.rip) else {
+        return false;
+    };
+    (context.rip, context.rax) = (rip, rax);
+    true
+}
+
 impl Interrupted {
     /// Goes on with the call for `limit` nanoseconds or what is left; the result is that of `ppoll`.
     ///
@@ -125,8 +149,7 @@ impl Interrupted {
 /// # Safety
 /// `context` is a handler's.
 unsafe fn interrupted(context: &Context) -> Option<Interrupted> {
-    let was_in_call = context.rax as i64 == EINTR && context.rcx == context.rip;
-    if !was_in_call || context.rip as usize % PAGE < CODE_LENGTH {
+    if !context.was_cut_short() || context.rip as usize % PAGE < CODE_LENGTH {
         return None;
     }
     // SAFETY: the thread returns to this page, so it is mapped and has been run.

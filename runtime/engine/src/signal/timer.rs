@@ -2,6 +2,7 @@
 //!
 //! System calls only: the rank's libc never hears of them.
 
+use super::resume::EINTR;
 use crate::arch::{self, SignalAction};
 use crate::rank::Rank;
 use cohort_base::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -98,6 +99,11 @@ const _: () = assert!(core::mem::offset_of!(Context, blocked) == 296);
 impl Context {
     pub(super) fn is_on_alternative_stack(&self) -> bool {
         self.stack_flags & SS_ONSTACK != 0
+    }
+
+    /// Whether the signal has ended a system call. The kernel leaves the address behind the call in `rcx`.
+    pub(super) fn was_cut_short(&self) -> bool {
+        self.rax as i64 == EINTR && self.rcx == self.rip
     }
 }
 
