@@ -1,5 +1,6 @@
 //! Runs a command with a time limit and looks for tasks that it left behind.
 
+use crate::place;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -84,13 +85,17 @@ pub struct Program {
 }
 
 impl Program {
-    /// A command of the program `path`, with a limit of 60 s and no `COHORT_*` variable.
+    /// A command of the program `path`, with a limit of 60 s and no `COHORT_*` variable but the policy that the whole run
+    /// is about, if there is one.
     pub fn new(path: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(path);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("COHORT_") {
                 command.env_remove(name);
             }
+        }
+        if let Some(progress) = place::progress() {
+            command.env("COHORT_PROGRESS", progress);
         }
         Self {
             command,

@@ -5,6 +5,7 @@
 //! | `ranks`        | counts to run with                                | `2 4`            |
 //! | `abi`          | `mpich`, `mpi5`, `mpi5-wheel` (see [`Abi`])       | `mpich mpi5`     |
 //! | `progress`     | values of `COHORT_PROGRESS`, or `all`             | `steal`          |
+//! | `policies`     | `listed`: under those of `progress` only, which needs a reason beside it | `any` |
 //! | `wait`         | values of `COHORT_WAIT`                           | `auto`           |
 //! | `args`         | arguments of the program                          | none             |
 //! | `exit`         | expected exit code                                | `0`              |
@@ -18,8 +19,9 @@
 //! | `libs`         | further arguments of the compiler                 | none             |
 //!
 //! Lists are separated by spaces or commas. The runs are the product of `ranks`, `abi`,
-//! `progress` and `wait`.
+//! `progress` and `wait`. With `TEST_COHORT_PROGRESS` the runs are those of that policy, which takes the place of `progress`.
 
+use crate::place;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -78,6 +80,8 @@ pub struct Directives {
     pub ranks: Vec<u32>,
     pub abis: Vec<Abi>,
     pub progress: Vec<String>,
+    /// Whether what it checks holds under other policies too.
+    any_policy: bool,
     pub wait: Vec<String>,
     pub args: Vec<String>,
     pub exit: i32,
@@ -97,6 +101,7 @@ impl Default for Directives {
             ranks: vec![2, 4],
             abis: vec![Abi::Mpich, Abi::Mpi5],
             progress: vec!["steal".into()],
+            any_policy: true,
             wait: vec!["auto".into()],
             args: Vec::new(),
             exit: 0,
@@ -119,7 +124,21 @@ impl Directives {
     /// When it cannot be read, or holds an unknown key or a value that the key does not take.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-        Self::parse(&text)
+        let mut directives = Self::parse(&text)?;
+        if let Some(progress) = place::progress() {
+            directives.run_under(progress)?;
+        }
+        Ok(directives)
+    }
+
+    /// Narrows the runs to those of one policy.
+    fn run_under(&mut self, progress: String) -> Result<(), String> {
+        let asked = one_of(vec![progress], &POLICIES)?;
+        match self.any_policy {
+            true => self.progress = asked,
+            false => self.progress.retain(|listed| asked.contains(listed)),
+        }
+        Ok(())
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -144,6 +163,7 @@ impl Directives {
             "abi" => self.abis = list(value)?,
             "progress" if value == "all" => self.progress = POLICIES.map(String::from).to_vec(),
             "progress" => self.progress = one_of(list(value)?, &POLICIES)?,
+            "policies" => self.any_policy = one_of(list(value)?, &["any", "listed"])? == ["any"],
             "wait" => self.wait = one_of(list(value)?, &["auto", "spin", "park"])?,
             "args" => self.args = value.split_whitespace().map(String::from).collect(),
             "exit" => self.exit = number(value)?,
@@ -185,6 +205,17 @@ pub fn check() -> Result<(), String> {
     let read = Directives::parse("//# ranks: 1, 2 8\n//# abi: mpi5\n//# exit: 3\nint x; //# no")?;
     if (&read.ranks[..], &read.abis[..], read.exit) != (&[1, 2, 8], &[Abi::Mpi5], 3) {
         return Err(format!("misread: {read:?}"));
+    }
+    for (text, left) in [
+        ("//# progress: none", &["ghost"][..]),
+        ("//# progress: none\n//# policies: listed", &[]),
+        ("//# progress: all\n//# policies: listed", &["ghost"]),
+    ] {
+        let mut read = Directives::parse(text)?;
+        read.run_under("ghost".into())?;
+        if read.progress != left {
+            return Err(format!("{text:?} under ghost: {:?}", read.progress));
+        }
     }
     for bad in [
         "//# rank: 1",

@@ -11,6 +11,13 @@ pub fn root() -> PathBuf {
         .to_path_buf()
 }
 
+/// The policy that the whole run is about (`TEST_COHORT_PROGRESS`), instead of each trial's own or the default.
+pub fn progress() -> Option<String> {
+    env::var("TEST_COHORT_PROGRESS")
+        .ok()
+        .filter(|name| !name.is_empty())
+}
+
 /// Folder of the built `pip-exec`, libraries and wrappers: `TEST_COHORT_LIBRARIES` or `target/release`.
 pub fn built() -> PathBuf {
     env::var_os("TEST_COHORT_LIBRARIES")

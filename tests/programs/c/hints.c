@@ -38,7 +38,7 @@ static void promises(void) {
     MPI_Comm_set_info(mine, info);
     CHECK_HINT(mine, "mpi_assert_no_any_tag", "true");
     CHECK_HINT(mine, "mpi_assert_no_any_source", "true");
-    CHECK_HINT(mine, "cohort_progress", "steal");
+    CHECK_HINT(mine, "cohort_progress", getenv("COHORT_PROGRESS") ? getenv("COHORT_PROGRESS") : "steal");
     MPI_Info_free(&info);
 
     MPI_Comm_set_errhandler(mine, MPI_ERRORS_RETURN);

@@ -1,8 +1,10 @@
 // A rank computes and calls nothing of MPI until short messages from another node have come: its neighbour, which
 // waits, takes them off the network and delivers them. Long messages of both directions follow, for which the
 // kernel is told late under COHORT_NET_NOTIFY=defer, so that they need calls of the owner as well.
+// Without thieves nobody takes short messages off the network for a rank that computes.
 //# ranks: 3
 //# abi: mpi5
+//# policies: listed
 //# notify: mirror defer
 //# timeout: 60
 #include "check.h"

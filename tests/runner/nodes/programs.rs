@@ -52,7 +52,10 @@ fn program_trials(source: &Path, directives: &Directives, ranks: &'static str) -
 /// The ranks of each of two nodes, by the numbers of ranks that a program runs with.
 fn layout(directives: &Directives) -> Option<&'static str> {
     let layouts = [(4, "2"), (3, "2,1"), (2, "1")];
-    let fitting = |(ranks, _): &(u32, &str)| directives.nodes && directives.ranks.contains(ranks);
+    if !directives.nodes || directives.progress.is_empty() {
+        return None;
+    }
+    let fitting = |(ranks, _): &(u32, &str)| directives.ranks.contains(ranks);
     layouts.into_iter().find(fitting).map(|(_, each)| each)
 }
 
