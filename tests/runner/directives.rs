@@ -81,7 +81,7 @@ pub struct Directives {
     pub abis: Vec<Abi>,
     pub progress: Vec<String>,
     /// Whether what it checks holds under other policies too.
-    any_policy: bool,
+    pub any_policy: bool,
     pub wait: Vec<String>,
     pub args: Vec<String>,
     pub exit: i32,

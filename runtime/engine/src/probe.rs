@@ -12,6 +12,7 @@ use crate::protocol::Payload;
 use crate::rank::Rank;
 use crate::request::{Buffer, Request, RequestRef};
 use crate::wait::{self, WaitKind};
+use cohort_steal::TaskKind;
 use core::ffi::c_void;
 use core::ptr::NonNull;
 
@@ -104,10 +105,28 @@ pub fn improbe(
     Some((MessageRef(stored), status_of(stored)))
 }
 
+/// Waits until `look` finds a message of `from`. Meanwhile the rank expects something from the network if the message may come from
+/// there, though it has posted nothing: so thieves look, and whoever sleeps for the network wakes it.
+fn until_found(rank: &Rank, from: Source, mut look: impl FnMut(&mut Claim<'_>) -> bool) {
+    let may_be_remote = Want::new(rank.node(), from, 0, Tag::Any).may_be_remote();
+    let mut expects = false;
+    wait::until_with(rank, WaitKind::Probe, |claim| {
+        let is_found = look(claim);
+        if may_be_remote && is_found == expects {
+            match is_found {
+                true => claim.expect_less(TaskKind::Net),
+                false => claim.expect_more(TaskKind::Net),
+            }
+            expects = !expects;
+        }
+        is_found
+    });
+}
+
 /// Waits for a message without receiving it (`MPI_Probe`).
 pub fn probe(rank: &Rank, from: Source, context: u32, tag: Tag) -> Status {
     let mut found = Status::EMPTY;
-    wait::until_with(rank, WaitKind::Probe, |claim| {
+    until_found(rank, from, |claim| {
         let status = iprobe(claim, from, context, tag);
         found = status.unwrap_or(found);
         status.is_some()
@@ -119,7 +138,7 @@ pub fn probe(rank: &Rank, from: Source, context: u32, tag: Tag) -> Status {
 pub fn mprobe(rank: &Rank, from: Source, context: u32, tag: Tag) -> (MessageRef, Status) {
     let mut found = None;
     loop {
-        wait::until_with(rank, WaitKind::Probe, |claim| {
+        until_found(rank, from, |claim| {
             found = found.or_else(|| improbe(claim, from, context, tag));
             found.is_some()
         });

@@ -2,7 +2,8 @@
 //# ranks: 2 4
 //# progress: all
 #include "check.h"
-enum { SIZES = 4 };
+#include <unistd.h>
+enum { SIZES = 4, PASSES = 5 };
 static const int lengths[SIZES] = {0, 10, 5000, 300000};
 static char data[300000], in[300000];
 
@@ -37,6 +38,20 @@ static void receive_probed(int length) {
     CHECK(memcmp(in, data, length) == 0);
 }
 
+/* A message goes from rank to rank. All sleep in their probe by the time that it comes, the last one first. */
+static void pass_on(int pass) {
+    int value = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    usleep(rank == 0 ? 30000 : 2000u * (unsigned)(size - rank));
+    if (rank > 0) {
+        MPI_Probe(rank - 1, pass, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(&value, 1, MPI_INT, rank - 1, pass, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    CHECK_EQ(value, rank);
+    value++;
+    if (rank < size - 1) MPI_Ssend(&value, 1, MPI_INT, rank + 1, pass, MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
     for (size_t i = 0; i < sizeof data; i++) data[i] = (char)(i * 31);
@@ -50,6 +65,7 @@ int main(int argc, char **argv) {
         if (rank != 0) receive_probed(lengths[i]);
         MPI_Barrier(MPI_COMM_WORLD);
     }
+    for (int pass = 0; pass < PASSES; pass++) pass_on(pass);
     MPI_Status status;
     MPI_Probe(MPI_PROC_NULL, 0, MPI_COMM_WORLD, &status);
     CHECK_EQ(status.MPI_SOURCE, MPI_PROC_NULL);

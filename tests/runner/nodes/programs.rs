@@ -39,14 +39,43 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// A program across nodes, once for each way in which it wants the kernel to be told.
+/// How a program runs across nodes.
+#[derive(Clone)]
+struct Way {
+    /// `COHORT_NET_NOTIFY`.
+    notify: String,
+    /// `COHORT_PROGRESS`, if not that of the whole run.
+    progress: Option<&'static str>,
+}
+
+/// A program across nodes, once for each way in which it wants the kernel to be told; and once without help of other ranks, who
+/// would hide that a rank is not woken.
 fn program_trials(source: &Path, directives: &Directives, ranks: &'static str) -> Vec<Trial> {
-    let run = |notify: &String| {
-        let (source, directives, notify) = (source.to_owned(), directives.clone(), notify.clone());
-        let name = format!("nodes/c/{}/{notify}", programs::stem(&source));
-        trial(name, move || program(&source, &directives, ranks, &notify))
+    let told = |notify: &String| Way {
+        notify: notify.clone(),
+        progress: None,
     };
-    directives.notify.iter().map(run).collect()
+    let mut ways: Vec<Way> = directives.notify.iter().map(told).collect();
+    if place::progress().is_none() && directives.any_policy {
+        let progress = Some("none");
+        ways.extend(ways.first().cloned().map(|way| Way { progress, ..way }));
+    }
+    let run = |way: Way| {
+        let (source, directives) = (source.to_owned(), directives.clone());
+        let name = way.name_of(&programs::stem(&source));
+        trial(format!("nodes/c/{name}"), move || {
+            program(&source, &directives, ranks, &way)
+        })
+    };
+    ways.into_iter().map(run).collect()
+}
+
+impl Way {
+    /// A program's name with what is special.
+    fn name_of(&self, program: &str) -> String {
+        let words = [Some(program), Some(&self.notify), self.progress];
+        words.into_iter().flatten().collect::<Vec<_>>().join("/")
+    }
 }
 
 /// The ranks of each of two nodes, by the numbers of ranks that a program runs with.
@@ -59,18 +88,21 @@ fn layout(directives: &Directives) -> Option<&'static str> {
     layouts.into_iter().find(fitting).map(|(_, each)| each)
 }
 
-fn compiled(source: &Path, directives: &Directives, notify: &str) -> Result<PathBuf, String> {
+fn compiled(source: &Path, directives: &Directives, way: &Way) -> Result<PathBuf, String> {
     let abi = directives.abis.first().copied().unwrap_or(Abi::Mpi5);
-    let name = format!("nodes-{}-{notify}", programs::stem(source));
-    programs::compile_as(&name, source, abi, &directives.libs)
+    let name = way.name_of(&programs::stem(source)).replace('/', "-");
+    programs::compile_as(&format!("nodes-{name}"), source, abi, &directives.libs)
 }
 
-fn program(source: &Path, directives: &Directives, ranks: &str, notify: &str) -> Outcome {
+fn program(source: &Path, directives: &Directives, ranks: &str, way: &Way) -> Outcome {
     let hosts = Hosts::new(2)?;
-    let ended = hosts
-        .pip_exec(ranks)?
-        .env("COHORT_NET_NOTIFY", notify)
-        .arg(compiled(source, directives, notify)?)
+    let mut job = hosts.pip_exec(ranks)?;
+    if let Some(progress) = way.progress {
+        job = job.env("COHORT_PROGRESS", progress);
+    }
+    let ended = job
+        .env("COHORT_NET_NOTIFY", &way.notify)
+        .arg(compiled(source, directives, way)?)
         .args(&directives.args)
         .seconds(directives.seconds * 2)
         .alone(directives.alone)
