@@ -5,7 +5,7 @@
 enum { ROUNDS = 60 };
 
 int main(int argc, char **argv) {
-    begin(&argc, &argv);
+    begin_pair(&argc, &argv);
     for (int length = 64 << 10; length <= LONGEST; length <<= 4) {
         double plain = late_messages(length, 0, ROUNDS);
         for (int factor = 4; factor <= 7; factor++) {
@@ -14,5 +14,5 @@ int main(int argc, char **argv) {
             if (rank == 0) printf("%d-KiB %.1f %.2f\n", length >> 10, factor / 2.0, left);
         }
     }
-    return MPI_Finalize();
+    return end_pair();
 }

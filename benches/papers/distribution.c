@@ -5,10 +5,10 @@ enum { ROUNDS = 200, LENGTH = 256 << 10 };
 
 int main(int argc, char **argv) {
     double hidden[ROUNDS];
-    begin(&argc, &argv);
+    begin_pair(&argc, &argv);
     double plain = late_messages(LENGTH, 0, 60), computation = 3 * plain + 50;
     for (int round = 0; round < ROUNDS; round++) {
-        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Barrier(pair);
         double left = late_message(LENGTH, computation) - computation;
         double part = 100 * (1 - left / plain);
         hidden[round] = part < 0 ? 0 : part > 100 ? 100 : part;
@@ -16,5 +16,5 @@ int main(int argc, char **argv) {
     qsort(hidden, ROUNDS, sizeof *hidden, compare);
     for (int percent = 10; percent <= 90; percent += 10)
         if (rank == 0) printf("overlap-%d-KiB %d %.1f\n", LENGTH >> 10, percent, hidden[ROUNDS * percent / 100]);
-    return MPI_Finalize();
+    return end_pair();
 }

@@ -5,7 +5,7 @@
 enum { ROUNDS = 40, STEPS = 10 };
 
 int main(int argc, char **argv) {
-    begin(&argc, &argv);
+    begin_pair(&argc, &argv);
     for (int i = 0; i < LENGTHS; i++) {
         double plain = late_messages(lengths[i], 0, ROUNDS), hidden = 0;
         for (int step = 1; step <= STEPS; step++) {
@@ -15,5 +15,5 @@ int main(int argc, char **argv) {
         }
         if (rank == 0) printf("overlap %d %.1f\n", lengths[i] >> 10, 100 * hidden / plain);
     }
-    return MPI_Finalize();
+    return end_pair();
 }

@@ -1,5 +1,5 @@
 /* What the programs share: a pair of ranks, of which the receiver measures, medians, and computation that
-   calls no MPI. Every line of output is "series x y". */
+   calls no MPI. Further ranks only wait, for the pair's end. Every line of output is "series x y". */
 #ifndef PAIR_H
 #define PAIR_H
 #include <mpi.h>
@@ -13,6 +13,7 @@ static const int lengths[] = {16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
 static int rank;
 static char *buffer;
+static MPI_Comm pair;
 
 static double now_us(void) {
     struct timespec time;
@@ -42,18 +43,36 @@ static void begin(int *argc, char ***argv) {
     memset(buffer, rank, LONGEST);
 }
 
+/* For programs of a pair: ranks from the third on do not return. */
+__attribute__((unused)) static void begin_pair(int *argc, char ***argv) {
+    begin(argc, argv);
+    MPI_Comm_split(MPI_COMM_WORLD, rank < 2, rank, &pair);
+    if (rank >= 2) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Comm_free(&pair);
+        MPI_Finalize();
+        exit(0);
+    }
+}
+
+__attribute__((unused)) static int end_pair(void) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_free(&pair);
+    return MPI_Finalize();
+}
+
 /* The receiver posts, lets the sender go, computes, and waits; returns its time from the posting to the
    end of the wait. The sender's data so always comes after the receive (scenario 3 of PEF). */
 __attribute__((unused)) static double late_message(int length, double computation) {
     MPI_Request request;
     double start = now_us();
     if (rank == 0) {
-        MPI_Irecv(buffer, length, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
-        MPI_Send(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+        MPI_Irecv(buffer, length, MPI_BYTE, 1, 0, pair, &request);
+        MPI_Send(NULL, 0, MPI_BYTE, 1, 1, pair);
         compute_us(computation);
     } else {
-        MPI_Recv(NULL, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        MPI_Isend(buffer, length, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request);
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, 1, pair, MPI_STATUS_IGNORE);
+        MPI_Isend(buffer, length, MPI_BYTE, 0, 0, pair, &request);
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     return now_us() - start;
@@ -63,11 +82,11 @@ __attribute__((unused)) static double late_message(int length, double computatio
 __attribute__((unused)) static double late_messages(int length, double computation, int rounds) {
     double times[ROUNDS_MAX], middle;
     for (int round = 0; round < rounds; round++) {
-        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Barrier(pair);
         times[round] = late_message(length, computation);
     }
     middle = median(times, rounds);
-    MPI_Bcast(&middle, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&middle, 1, MPI_DOUBLE, 0, pair);
     return middle;
 }
 #endif

