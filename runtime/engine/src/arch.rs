@@ -8,7 +8,9 @@ use core::ptr::null;
 const SYS_RT_SIGACTION: u64 = 13;
 const SYS_RT_SIGPROCMASK: u64 = 14;
 const SYS_RT_SIGRETURN: u64 = 15;
+const SYS_PSELECT6: u64 = 270;
 const SYS_PPOLL: u64 = 271;
+const SYS_EPOLL_WAIT: u64 = 232;
 const SYS_CLONE: u64 = 56;
 const SYS_EXIT: u64 = 60;
 const SYS_TIMER_CREATE: u64 = 222;
@@ -17,12 +19,15 @@ const SYS_TIMER_DELETE: u64 = 226;
 const SYS_RT_TGSIGQUEUEINFO: u64 = 297;
 const SYS_EXIT_GROUP: u64 = 231;
 
-/// Lengths of the instruction `syscall`, and of [`call_ppoll`], which has one.
-const SYSCALL_BYTES: u64 = 2;
-const CALL_PPOLL_BYTES: u64 = 17;
+/// Size of a mask of signals.
+const MASK_BYTES: u64 = size_of::<u64>() as u64;
+
+/// Lengths of [`waiting_call`], and of its last two instructions up to the system call.
+const WAITING_CALL_BYTES: u64 = 37;
+const REPEATED_BYTES: u64 = 5;
 
 /// A clock that does not jump.
-const CLOCK_MONOTONIC: u64 = 1;
+pub(crate) const CLOCK_MONOTONIC: u64 = 1;
 
 /// How `rt_sigprocmask` changes the mask.
 const SIG_SETMASK: u64 = 2;
@@ -267,41 +272,79 @@ pub(crate) fn signal_thread(
     unsafe { system_call(SYS_RT_TGSIGQUEUEINFO, arguments) == 0 }
 }
 
-/// Waits for descriptors with the signals of `blocked` blocked, at most for `time` (null: without end), where
+/// Waits for descriptors with the signals of `*blocked` blocked, at most for `time` (null: without end), where
 /// the kernel leaves what is left. Returns as `ppoll`, errors as negative numbers.
 ///
 /// # Safety
-/// `descriptors` is the address of `count` records of `poll`; `time` is valid or null.
-pub(crate) unsafe fn poll<T>(descriptors: u64, count: u64, time: *mut T, blocked: u64) -> i64 {
-    // SAFETY: the caller's promise; the mask lives during the call.
-    unsafe { call_ppoll(descriptors, count, time.cast(), &raw const blocked) }
-}
-
-/// The only system call of [`poll`], at a place of its own.
-#[unsafe(naked)]
-unsafe extern "C" fn call_ppoll(
+/// `descriptors` is the address of `count` records of `poll`; `time` is valid or null; `blocked` is valid.
+pub(crate) unsafe fn poll<T>(
     descriptors: u64,
     count: u64,
-    time: *mut c_void,
+    time: *mut T,
     blocked: *const u64,
 ) -> i64 {
+    let (time, blocked) = (time.addr() as u64, blocked.addr() as u64);
+    let arguments = [descriptors, count, time, blocked, MASK_BYTES, 0];
+    // SAFETY: the caller's promise.
+    unsafe { waiting_call(SYS_PPOLL, &arguments) }
+}
+
+/// The same for the descriptors below `count` in `sets` (addresses, or 0), as `select` takes and changes them.
+///
+/// # Safety
+/// As [`poll`]; the sets are as `select` wants them.
+pub(crate) unsafe fn select<T>(
+    count: u64,
+    sets: [u64; 3],
+    time: *mut T,
+    blocked: *const u64,
+) -> i64 {
+    let mask = [blocked.addr() as u64, MASK_BYTES];
+    let (time, mask) = (time.addr() as u64, (&raw const mask).addr() as u64);
+    // SAFETY: the caller's promise; the mask's record lives during the call.
+    unsafe {
+        waiting_call(
+            SYS_PSELECT6,
+            &[count, sets[0], sets[1], sets[2], time, mask],
+        )
+    }
+}
+
+/// The events of an epoll set that are there now, `room` at most. Returns their number, errors as negative numbers.
+///
+/// # Safety
+/// There is room for so many records at the address `events`.
+pub(crate) unsafe fn epoll_events(set: u64, events: u64, room: u64) -> i64 {
+    // SAFETY: the caller's promise; the last argument is the time to wait.
+    unsafe { system_call(SYS_EPOLL_WAIT, [set, events, room, 0]) }
+}
+
+/// The only system call of [`poll`] and [`select`], at a place of its own.
+#[unsafe(naked)]
+unsafe extern "C" fn waiting_call(number: u64, arguments: &[u64; 6]) -> i64 {
     core::arch::naked_asm!(
-        "mov r10, rcx",
-        "mov r8d, {mask_size}",
-        "mov eax, {number}",
+        "push rbx",
+        "mov rbx, rdi",
+        "mov rax, rsi",
+        "mov rdi, [rax]",
+        "mov rsi, [rax + 8]",
+        "mov rdx, [rax + 16]",
+        "mov r10, [rax + 24]",
+        "mov r8, [rax + 32]",
+        "mov r9, [rax + 40]",
+        "mov rax, rbx",
         "syscall",
-        "ret",
-        mask_size = const size_of::<u64>(),
-        number = const SYS_PPOLL
+        "pop rbx",
+        "ret"
     )
 }
 
-/// Where a thread has to go on, and with what in `rax`, to call the kernel again for the [`poll`] whose system call returns to
-/// `rip`; `None` if that is no such call's. All other registers are as the call wants them.
-pub(crate) fn poll_again(rip: u64) -> Option<(u64, u64)> {
-    let start = (call_ppoll as *const ()).addr() as u64;
-    let is_there = (start..start + CALL_PPOLL_BYTES).contains(&rip);
-    is_there.then_some((rip - SYSCALL_BYTES, SYS_PPOLL))
+/// Where a thread has to go on to make the system call of [`poll`] or [`select`] again that returns to `rip`; `None` if
+/// that is no such call's. All registers are as the call wants them.
+pub(crate) fn wait_again(rip: u64) -> Option<u64> {
+    let start = (waiting_call as *const ()).addr() as u64;
+    let is_there = (start..start + WAITING_CALL_BYTES).contains(&rip);
+    is_there.then_some(rip - REPEATED_BYTES)
 }
 
 /// # Safety
@@ -317,7 +360,7 @@ unsafe fn system_call(number: u64, arguments: [u64; 4]) -> i64 {
             in("rsi") arguments[1],
             in("rdx") arguments[2],
             in("r10") arguments[3],
-            in("r8") size_of::<u64>(),
+            in("r8") MASK_BYTES,
             lateout("rcx") _,
             lateout("r11") _,
             options(nostack)

@@ -1,39 +1,31 @@
 //! System calls that our signal cut short and the kernel does not begin again by itself.
 //!
-//! With `SA_RESTART` most calls go on after a handler, but sleeps and polls return `EINTR` whatever the
+//! With `SA_RESTART` most calls go on after a handler, but sleeps and waits for descriptors return `EINTR` whatever the
 //! handler's flags. An application that handles no signal must not see that. So the handler ends
 //! such a call itself: it sleeps for what is left of the time, with the application's own mask of
 //! signals, and gives the call's result to the interrupted thread. A signal of the
 //! application ends the sleep, and then `EINTR` is the right answer.
 //!
-//! The number of the call is not in the interrupted context. It is read from the instruction before
-//! the call, `mov eax, number`, as C libraries have it; any other call keeps its `EINTR`.
-//!
 //! Our own signal may come in such a sleep of the handler's, for another message: the handler within the handler takes its
 //! turn and has the sleep go on with what is left of it ([`sleeps_on`]). Until the kernel has it back all signals are
 //! blocked, so one of the application's that comes meanwhile ends it as it should.
 //!
-//! When the kernel does not say how much time was left (a sleep without a place for it, a poll) the
+//! When the kernel does not say how much time was left (a sleep without a place for it, `poll`, `epoll_wait`) the
 //! sleep begins anew. Such calls may then take longer, by at most the interval between two turns.
+
+mod call;
 
 use super::timer::Context;
 use crate::arch;
+use call::{Awaited, Interrupted, Report};
 use core::ptr::null_mut;
 
 pub(super) const EINTR: i64 = -4;
 
-const SYS_POLL: u32 = 7;
-const SYS_PAUSE: u32 = 34;
-const SYS_NANOSLEEP: u32 = 35;
-const SYS_CLOCK_NANOSLEEP: u32 = 230;
-
-const TIMER_ABSTIME: u64 = 1;
 const NS_PER_SECOND: u64 = 1_000_000_000;
-const NS_PER_MS: u64 = 1_000_000;
 
-/// `mov eax, imm32; syscall`.
-const CODE_LENGTH: usize = 7;
-const PAGE: usize = 4096;
+/// Something can be read (`poll`).
+const POLLIN: i16 = 1;
 
 /// The kernel's `timespec`.
 #[repr(C)]
@@ -58,14 +50,12 @@ impl Time {
     }
 }
 
-/// An interrupted call, as a poll of descriptors for some time.
-struct Interrupted {
-    descriptors: u64,
-    count: u64,
-    /// What is left of the time; `None` is without end.
-    left_ns: Option<u64>,
-    /// Where the application wants to know what is left, or null.
-    report: *mut Time,
+/// The kernel's `pollfd`.
+#[repr(C)]
+struct PollDescriptor {
+    descriptor: i32,
+    events: i16,
+    found: i16,
 }
 
 /// If the interrupted thread was in a call that ends with our signal, ends the call in its place.
@@ -80,18 +70,16 @@ pub(super) unsafe fn finish(
     mut turn: impl FnMut() -> Option<u64>,
 ) -> Option<u64> {
     // SAFETY: the kernel's record.
-    let Some(mut call) = (unsafe { interrupted(&*context) }) else {
+    let Some(mut call) = (unsafe { Interrupted::of(&*context) }) else {
         return next;
     };
     loop {
         // SAFETY: the call's arguments are the application's own.
-        let found = unsafe { call.sleep(next, (*context).blocked) };
+        let found = unsafe { call.sleep(next) };
         if found != 0 || call.left_ns == Some(0) {
             // SAFETY: as above; the interrupted thread sees the result of its call.
             unsafe {
-                if found == EINTR && !call.report.is_null() {
-                    call.report.write(Time::of(call.left_ns.unwrap_or(0)));
-                }
+                call.tell_what_is_left(found);
                 (*context).rax = found as u64;
             }
             return next;
@@ -110,89 +98,81 @@ pub(super) unsafe fn finish(
 pub(super) unsafe fn sleeps_on(context: *mut Context) -> bool {
     // SAFETY: the kernel's record.
     let context = unsafe { &mut *context };
-    if !context.was_cut_short() {
-        return false;
+    match arch::wait_again(context.rip) {
+        Some(again) if context.was_cut_short() => {
+            context.rip = again;
+            true
+        }
+        _ => false,
     }
-    let Some((rip, rax)) = arch::poll_again(context.rip) else {
-        return false;
-    };
-    (context.rip, context.rax) = (rip, rax);
-    true
 }
 
 impl Interrupted {
-    /// Goes on with the call for `limit` nanoseconds or what is left; the result is that of `ppoll`.
+    /// Goes on with the call for `limit` nanoseconds or what is left. The result is that of the call; 0 is the end of the time.
     ///
     /// # Safety
-    /// The descriptors are as the application promised its call.
-    unsafe fn sleep(&mut self, limit: Option<u64>, blocked: u64) -> i64 {
+    /// The call's arguments are as the application promised.
+    unsafe fn sleep(&mut self, limit: Option<u64>) -> i64 {
         let slice = match (limit, self.left_ns) {
             (Some(limit), Some(left)) => Some(limit.min(left)),
             (limit, left) => limit.or(left),
         };
         let mut time = slice.map(Time::of);
+        let place = time.as_mut().map_or(null_mut(), |it| &raw mut *it);
         // SAFETY: the caller's promise.
-        let found = unsafe {
-            let time = time.as_mut().map_or(null_mut(), |it| &raw mut *it);
-            arch::poll(self.descriptors, self.count, time, blocked)
-        };
+        let found = unsafe { self.await_for(place) };
         if let (Some(left), Some(slice)) = (&mut self.left_ns, slice) {
             let unslept = time.map_or(0, Time::as_nanoseconds);
             *left -= slice.saturating_sub(unslept).min(*left);
         }
         found
     }
-}
 
-/// The call that the thread was in, if it is one of ours.
-///
-/// # Safety
-/// `context` is a handler's.
-unsafe fn interrupted(context: &Context) -> Option<Interrupted> {
-    if !context.was_cut_short() || context.rip as usize % PAGE < CODE_LENGTH {
-        return None;
+    /// Waits for at most `time`, where the kernel leaves what is left.
+    ///
+    /// # Safety
+    /// As [`Interrupted::sleep`].
+    unsafe fn await_for(&mut self, time: *mut Time) -> i64 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match &self.awaited {
+                Awaited::Descriptors { base, count } => {
+                    arch::poll(*base, *count, time, self.blocked)
+                }
+                Awaited::Events { set, events, room } => {
+                    let descriptor = PollDescriptor {
+                        descriptor: *set as i32,
+                        events: POLLIN,
+                        found: 0,
+                    };
+                    let record = (&raw const descriptor).expose_provenance() as u64;
+                    let found = arch::poll(record, 1, time, self.blocked);
+                    match found > 0 {
+                        true => arch::epoll_events(*set, *events, *room),
+                        false => found,
+                    }
+                }
+                Awaited::Sets(sets) => {
+                    sets.restore();
+                    arch::select(sets.count, sets.places, time, self.blocked)
+                }
+            }
+        }
     }
-    // SAFETY: the thread returns to this page, so it is mapped and has been run.
-    let code = unsafe {
-        let end = core::ptr::with_exposed_provenance::<u8>(context.rip as usize);
-        end.sub(CODE_LENGTH)
-            .cast::<[u8; CODE_LENGTH]>()
-            .read_unaligned()
-    };
-    let [0xb8, a, b, c, d, 0x0f, 0x05] = code else {
-        return None;
-    };
-    let sleep = |request: u64, report: u64| {
-        let report = core::ptr::with_exposed_provenance_mut::<Time>(report as usize);
-        let request = core::ptr::with_exposed_provenance::<Time>(request as usize);
-        // SAFETY: the kernel has read the request, and written what is left if it was asked to.
-        let left = unsafe { if report.is_null() { *request } else { *report } };
-        Interrupted {
-            descriptors: 0,
-            count: 0,
-            left_ns: Some(left.as_nanoseconds()),
-            report,
+
+    /// Tells the application how much of the time is left, where it wants to know.
+    ///
+    /// # Safety
+    /// As [`Interrupted::sleep`].
+    unsafe fn tell_what_is_left(&self, found: i64) {
+        let place = match self.report {
+            Report::Always(place) => place,
+            Report::WhenCutShort(place) if found == EINTR => place,
+            _ => return,
+        };
+        if !place.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { place.write(Time::of(self.left_ns.unwrap_or(0))) };
         }
-    };
-    match u32::from_le_bytes([a, b, c, d]) {
-        SYS_NANOSLEEP => Some(sleep(context.rdi, context.rsi)),
-        SYS_CLOCK_NANOSLEEP if context.rsi & TIMER_ABSTIME == 0 => {
-            Some(sleep(context.rdx, context.r10))
-        }
-        SYS_PAUSE => Some(Interrupted {
-            descriptors: 0,
-            count: 0,
-            left_ns: None,
-            report: null_mut(),
-        }),
-        SYS_POLL => Some(Interrupted {
-            descriptors: context.rdi,
-            count: context.rsi,
-            left_ns: u64::try_from(context.rdx as i32)
-                .ok()
-                .map(|ms| ms * NS_PER_MS),
-            report: null_mut(),
-        }),
-        _ => None,
     }
 }
