@@ -1,14 +1,14 @@
 //! The addresses that nodes exchange, and their checks.
 //!
 //! One node's addresses: magic (4 bytes), version (2), format (2), node (4), count (4), length of each (4), a hash of
-//! the provider's name (4), then `count` addresses, as libfabric's `fi_getname` gave them. Little-endian.
+//! the provider's name (4), one of the host (4), then `count` addresses, as libfabric's `fi_getname` gave them. Little-endian.
 
 use crate::sys;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const MAGIC: [u8; 4] = *b"CNet";
-const VERSION: u16 = 1;
-const HEADER: usize = 24;
+const VERSION: u16 = 2;
+const HEADER: usize = 28;
 
 /// Longest address of any provider.
 pub const LENGTH_MAX: usize = 256;
@@ -20,6 +20,8 @@ pub struct NodeAddresses {
     pub format: u32,
     /// The provider's name.
     pub provider: String,
+    /// What tells hosts apart, see [`host`].
+    pub host: u32,
     /// One for each local rank, all of the same length.
     pub each: Vec<Vec<u8>>,
 }
@@ -37,6 +39,7 @@ impl NodeAddresses {
         bytes.extend((self.each.len() as u32).to_le_bytes());
         bytes.extend((length as u32).to_le_bytes());
         bytes.extend(hash(&self.provider).to_le_bytes());
+        bytes.extend(self.host.to_le_bytes());
         self.each.iter().for_each(|address| bytes.extend(address));
         bytes
     }
@@ -78,6 +81,18 @@ impl NodeAddresses {
                 return wrong(&format!("hold {problem}"));
             }
         }
+        if word(24) != self.host {
+            let mut loops = each.iter().chain(&self.each).filter_map(|address| {
+                let socket = is_socket(self.format).then(|| socket(address))??;
+                socket.ip().is_loopback().then_some(socket.ip())
+            });
+            if let Some(ip) = loops.next() {
+                return wrong(&format!(
+                    "and those of this node lead nowhere: {ip} is of the loopback interface, and the nodes are on \
+                     different hosts; switch another interface on, or name one with COHORT_NET_INTERFACE"
+                ));
+            }
+        }
         Ok(each)
     }
 }
@@ -95,6 +110,15 @@ fn check(format: u32, address: &[u8]) -> Result<(), String> {
         )),
         Some(_) => Ok(()),
     }
+}
+
+/// What tells this host from others, as far as the loopback interface reaches: the running system and its
+/// network namespace.
+#[must_use]
+pub fn host() -> u32 {
+    let system = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    hash(&format!("{}{}", system.trim(), space.display()))
 }
 
 /// Whether addresses of a format are socket addresses.
@@ -126,6 +150,23 @@ pub fn socket(bytes: &[u8]) -> Option<SocketAddr> {
     }
 }
 
+/// The bytes of a socket address in the kernel's layout.
+#[must_use]
+pub fn bytes(address: SocketAddr) -> Vec<u8> {
+    let (family, length) = match address {
+        SocketAddr::V4(_) => (libc::AF_INET, size_of::<libc::sockaddr_in>()),
+        SocketAddr::V6(_) => (libc::AF_INET6, size_of::<libc::sockaddr_in6>()),
+    };
+    let mut bytes = vec![0; length];
+    bytes[..2].copy_from_slice(&(family as u16).to_ne_bytes());
+    bytes[2..4].copy_from_slice(&address.port().to_be_bytes());
+    match address.ip() {
+        IpAddr::V4(ip) => bytes[4..8].copy_from_slice(&ip.octets()),
+        IpAddr::V6(ip) => bytes[8..24].copy_from_slice(&ip.octets()),
+    }
+    bytes
+}
+
 /// FNV-1a.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| {
@@ -149,6 +190,7 @@ mod tests {
         NodeAddresses {
             format: sys::FORMAT_SOCKADDR_IN,
             provider: "tcp;ofi_rxm".into(),
+            host: 1,
             each,
         }
     }
@@ -187,5 +229,25 @@ mod tests {
         let mut foreign = bytes.clone();
         foreign[0] ^= 1;
         refusal(&foreign, "version");
+    }
+
+    #[test]
+    fn the_loopback_interface_leads_to_the_same_host_only() {
+        let here = node(vec![address(5, [127, 0, 0, 1])]);
+        let elsewhere = |ip| NodeAddresses {
+            host: 2,
+            ..node(vec![address(6, ip)])
+        };
+        let problem = here.read(&elsewhere([127, 0, 0, 2]).bytes(1), 1, 1);
+        let problem = problem.unwrap_err();
+        assert!(problem.contains("node 1") && problem.contains("127.0.0.2"));
+        let problem = here.read(&elsewhere([192, 0, 2, 1]).bytes(1), 1, 1);
+        assert!(problem.unwrap_err().contains("127.0.0.1"));
+        let outside = node(vec![address(5, [192, 0, 2, 9])]);
+        assert!(
+            outside
+                .read(&elsewhere([192, 0, 2, 1]).bytes(1), 1, 1)
+                .is_ok()
+        );
     }
 }

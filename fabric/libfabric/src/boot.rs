@@ -4,17 +4,14 @@ use crate::address::{self, LENGTH_MAX, NodeAddresses};
 use crate::descriptors::Descriptors;
 use crate::descriptors::hooks::{self, listen};
 use crate::descriptors::shelf::Shelf;
-use crate::endpoint::Endpoint;
 use crate::job::Job;
-use crate::library::Library;
 use crate::network::{Inner, Network};
-use crate::packet::PREFIX;
-use crate::provider::Provider;
 use crate::seat::Seats;
+use crate::source::Source;
 use crate::watch::Watch;
 use cohort_base::boot::Home;
 use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSION};
-use cohort_fabric::{Limits, WorldRank, record};
+use cohort_fabric::{WorldRank, record};
 use libc::{c_char, c_void};
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
@@ -94,22 +91,20 @@ unsafe fn open(request: &Request) -> Result<Open, String> {
         // SAFETY: the loader calls this while it has one thread.
         unsafe { std::env::set_var(MANY_ENDPOINTS, "1") };
     }
-    let library = Library::load()?;
-    let provider = Provider::choose(&library, wanted.as_deref(), interface.as_deref())?;
+    let source = Source::choose(wanted.as_deref(), interface.as_deref())?;
     let job = Arc::new(Job::new(request.node, request.job, homes));
     let shared = request.shared_address_space != 0;
     let descriptors = shared.then(|| share(request)).transpose()?;
     let system = |error| format!("the network cannot be opened: {error}");
     let mut inner = Vec::with_capacity(own_ranks.len());
     for rank in own_ranks {
-        let opened = with_shelf(descriptors.as_ref(), || {
-            Endpoint::open(&library, &provider, Arc::clone(&job), rank)
-        });
+        let opened = with_shelf(descriptors.as_ref(), || source.open(&job, rank));
         let (endpoint, mut shelf) = opened.map_err(|problem| {
             format!(
                 "the network {} on {} is not usable: {problem}; COHORT_NET_PROVIDER and \
                  COHORT_NET_INTERFACE choose another",
-                provider.name, provider.interface
+                source.name(),
+                source.interface()
             )
         })?;
         if let Some(descriptors) = &descriptors {
@@ -118,11 +113,11 @@ unsafe fn open(request: &Request) -> Result<Open, String> {
         }
         inner.push(Inner { endpoint, shelf });
     }
-    let format = provider.information.get().addr_format;
     let name = |inner: &Inner| inner.endpoint.name().to_vec();
     let own = NodeAddresses {
-        format,
-        provider: provider.name.clone(),
+        format: source.format(),
+        provider: source.name().to_owned(),
+        host: address::host(),
         each: inner.iter().map(name).collect(),
     };
     let queue = |inner: &Inner| inner.endpoint.wait_descriptor();
@@ -137,22 +132,19 @@ unsafe fn open(request: &Request) -> Result<Open, String> {
         0
     };
     let seats = Seats::park(seats as usize, hooks::settle).map_err(system)?;
-    let limits = Limits {
-        packet: provider.packet - PREFIX,
-        transfer: provider.transfer,
-    };
-    let (major, minor) = library.version();
-    let description = format!(
-        "{} on {} (libfabric {major}.{minor})",
-        provider.name, provider.interface
+    let network = Network::new(
+        (source.limits(), source.pins()),
+        inner,
+        watch,
+        descriptors,
+        seats,
     );
-    let network = Network::new((limits, provider.pins), inner, watch, descriptors, seats);
     Ok(Open {
         bytes: own.bytes(request.node),
         own,
         job,
-        description: CString::new(description).unwrap_or_default(),
-        listens: address::is_socket(format) && provider.listens(),
+        description: CString::new(source.description()).unwrap_or_default(),
+        listens: address::is_socket(source.format()) && source.listens(),
         record: None,
         network: Box::new(network),
     })

@@ -10,9 +10,10 @@ mod open;
 use crate::job::Job;
 use crate::operations::{Kind, Operation, Pieces, Pool};
 use crate::packet::{PREFIX, Prefix};
+use crate::port::{Found, Port, Strangers, Transfer};
 use crate::regions::{Regions, Registered};
 use crate::sys;
-use cohort_fabric::{Packet, Refused, Region, Sent, Token, WorldRank};
+use cohort_fabric::{Budget, Event, Packet, Refused, Region, Sent, Token, WorldRank};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -38,13 +39,6 @@ struct Peer {
     lost: Option<i32>,
 }
 
-/// An event that was found outside of `poll`.
-#[derive(Clone, Copy, Debug)]
-enum Found {
-    Failed { token: Token, code: i32 },
-    Lost { rank: WorldRank, code: i32 },
-}
-
 /// One rank's end of the network. Used by one call at a time.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -63,8 +57,7 @@ pub struct Endpoint {
     found: VecDeque<Found>,
     /// How many deaths were reported to this endpoint.
     deaths_seen: u32,
-    /// Packets of strangers so far.
-    strangers: u64,
+    strangers: Strangers,
     inject: usize,
     local_registration: bool,
     wait_descriptor: Option<i32>,
@@ -75,20 +68,86 @@ pub struct Endpoint {
 unsafe impl Send for Endpoint {}
 
 impl Endpoint {
-    /// Its address, for other nodes.
-    #[must_use]
-    pub fn name(&self) -> &[u8] {
+    /// Number of a rank in the address vector, where it is entered at its first use.
+    fn address(&mut self, rank: WorldRank) -> Result<u64, Refused> {
+        let peer = self.peers[rank as usize];
+        if let Some(code) = peer.lost {
+            return Err(Refused::Lost(code));
+        }
+        if peer.address != sys::ADDRESS_NONE {
+            return Ok(peer.address);
+        }
+        let job = Arc::clone(&self.job);
+        let name = job.address(rank).ok_or(Refused::Lost(libc::EDESTADDRREQ))?;
+        let mut address = sys::ADDRESS_NONE;
+        let vector = self.objects.addresses;
+        // SAFETY: an open vector and an address of the provider's own format.
+        let inserted = unsafe {
+            ((*(*vector).ops).insert)(
+                vector,
+                name.as_ptr().cast(),
+                1,
+                &raw mut address,
+                0,
+                std::ptr::null_mut(),
+            )
+        };
+        if inserted != 1 {
+            return Err(self.lose(rank, libc::EADDRNOTAVAIL));
+        }
+        job.contacted(rank);
+        self.peers[rank as usize].address = address;
+        Ok(address)
+    }
+
+    /// What libfabric said when an operation was to start.
+    fn started(&mut self, peer: WorldRank, result: isize) -> Result<(), Refused> {
+        match i32::try_from(-result).unwrap_or(i32::MAX) {
+            0 => Ok(()),
+            sys::EAGAIN | libc::EINTR => Err(Refused::Busy),
+            libc::ENOMEM => Err(Refused::OutOfMemory),
+            code => Err(self.lose(peer, code)),
+        }
+    }
+
+    /// Notes that a rank cannot be reached any more.
+    fn lose(&mut self, rank: WorldRank, code: i32) -> Refused {
+        let peer = &mut self.peers[rank as usize];
+        if peer.lost.is_none() {
+            peer.lost = Some(code);
+            self.found.push_back(Found::Lost { rank, code });
+        }
+        Refused::Lost(peer.lost.unwrap_or(code))
+    }
+}
+
+impl Port for Endpoint {
+    fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// Sends a packet.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    ///
-    /// # Safety
-    /// After [`Sent::Pending`] the packet's memory stays valid until the completion.
-    pub unsafe fn send(
+    fn wait_descriptor(&self) -> Option<i32> {
+        self.wait_descriptor
+    }
+
+    fn may_sleep(&mut self) -> bool {
+        if !self.found.is_empty() || !self.unposted.is_empty() {
+            return false;
+        }
+        if self.wait_descriptor.is_none() {
+            // There is nothing to ask: sleep is short.
+            return true;
+        }
+        let fabric = self.objects.fabric;
+        let completions = self.objects.completions;
+        // SAFETY: open objects; libfabric reads a list of one.
+        unsafe {
+            let mut list = [&raw mut (*completions).fid];
+            ((*(*fabric).ops).trywait)(fabric, list.as_mut_ptr(), 1) == 0
+        }
+    }
+
+    unsafe fn send(
         &mut self,
         to: WorldRank,
         packet: Packet<'_>,
@@ -141,66 +200,7 @@ impl Endpoint {
         Ok(if copied { Sent::Done } else { Sent::Pending })
     }
 
-    /// Number of a rank in the address vector, where it is entered at its first use.
-    fn address(&mut self, rank: WorldRank) -> Result<u64, Refused> {
-        let peer = self.peers[rank as usize];
-        if let Some(code) = peer.lost {
-            return Err(Refused::Lost(code));
-        }
-        if peer.address != sys::ADDRESS_NONE {
-            return Ok(peer.address);
-        }
-        let job = Arc::clone(&self.job);
-        let name = job.address(rank).ok_or(Refused::Lost(libc::EDESTADDRREQ))?;
-        let mut address = sys::ADDRESS_NONE;
-        let vector = self.objects.addresses;
-        // SAFETY: an open vector and an address of the provider's own format.
-        let inserted = unsafe {
-            ((*(*vector).ops).insert)(
-                vector,
-                name.as_ptr().cast(),
-                1,
-                &raw mut address,
-                0,
-                std::ptr::null_mut(),
-            )
-        };
-        if inserted != 1 {
-            return Err(self.lose(rank, libc::EADDRNOTAVAIL));
-        }
-        job.contacted(rank);
-        self.peers[rank as usize].address = address;
-        Ok(address)
-    }
-
-    /// What libfabric said when an operation was to start.
-    fn started(&mut self, peer: WorldRank, result: isize) -> Result<(), Refused> {
-        match i32::try_from(-result).unwrap_or(i32::MAX) {
-            0 => Ok(()),
-            sys::EAGAIN | libc::EINTR => Err(Refused::Busy),
-            libc::ENOMEM => Err(Refused::OutOfMemory),
-            code => Err(self.lose(peer, code)),
-        }
-    }
-
-    /// Notes that a rank cannot be reached any more.
-    fn lose(&mut self, rank: WorldRank, code: i32) -> Refused {
-        let peer = &mut self.peers[rank as usize];
-        if peer.lost.is_none() {
-            peer.lost = Some(code);
-            self.found.push_back(Found::Lost { rank, code });
-        }
-        Refused::Lost(peer.lost.unwrap_or(code))
-    }
-
-    /// Registers memory for other ranks.
-    ///
-    /// # Errors
-    /// [`Refused::OutOfMemory`].
-    ///
-    /// # Safety
-    /// The memory stays mapped until it is withdrawn.
-    pub unsafe fn expose(&mut self, start: *mut u8, length: usize) -> Result<Region, Refused> {
+    unsafe fn expose(&mut self, start: *mut u8, length: usize) -> Result<Region, Refused> {
         // SAFETY: the caller's promise.
         let registered = unsafe { self.regions.register(start, length) };
         registered
@@ -211,19 +211,11 @@ impl Endpoint {
             .map_err(|_code| Refused::OutOfMemory)
     }
 
-    /// Ends the use of a region.
-    pub fn withdraw(&mut self, region: Region) {
+    fn withdraw(&mut self, region: Region) {
         self.regions.release(region.key);
     }
 
-    /// Starts a read, or a write.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    ///
-    /// # Safety
-    /// The memory stays valid until the completion, and writable for a read.
-    pub unsafe fn transfer(&mut self, transfer: Transfer) -> Result<(), Refused> {
+    unsafe fn transfer(&mut self, transfer: Transfer) -> Result<(), Refused> {
         let address = self.address(transfer.peer)?;
         let kind = Kind::Token(transfer.token);
         let operation: *mut Operation =
@@ -242,7 +234,7 @@ impl Endpoint {
         // SAFETY: the operation was taken for this call; an open endpoint; the memory is the caller's promise.
         let result = unsafe {
             (*operation).local = local.map(|registered| registered.key);
-            transfer.start(self.objects.endpoint, address, local, operation)
+            start(&transfer, self.objects.endpoint, address, local, operation)
         };
         let started = self.started(transfer.peer, result);
         if started.is_err() {
@@ -253,79 +245,64 @@ impl Endpoint {
         }
         started
     }
-}
 
-/// A read or a write.
-#[derive(Clone, Copy, Debug)]
-pub struct Transfer {
-    /// Whether it writes.
-    pub writes: bool,
-    /// The other rank.
-    pub peer: WorldRank,
-    /// Its memory.
-    pub region: Region,
-    /// Where in it.
-    pub offset: u64,
-    /// The own memory.
-    pub memory: *mut u8,
-    /// How much.
-    pub length: usize,
-    /// What its completion says.
-    pub token: Token,
-}
-
-impl Transfer {
-    /// # Safety
-    /// An open endpoint, an operation that was taken for this, and memory as for [`Endpoint::transfer`].
-    unsafe fn start(
-        &self,
-        endpoint: *mut sys::Ep,
-        address: u64,
-        local: Option<Registered>,
-        operation: *mut Operation,
-    ) -> isize {
-        let mut descriptor = local.map_or(std::ptr::null_mut(), |registered| registered.descriptor);
-        let remote = self.region.address + self.offset;
-        if !self.writes {
-            // SAFETY: the caller's promise.
-            return unsafe {
-                ((*(*endpoint).rma).read)(
-                    endpoint,
-                    self.memory.cast(),
-                    self.length,
-                    descriptor,
-                    address,
-                    remote,
-                    self.region.key,
-                    operation.cast(),
-                )
-            };
-        }
-        let piece = libc::iovec {
-            iov_base: self.memory.cast(),
-            iov_len: self.length,
-        };
-        let target = sys::RmaIov {
-            addr: remote,
-            len: self.length,
-            key: self.region.key,
-        };
-        let message = sys::MsgRma {
-            iov: &raw const piece,
-            desc: &raw mut descriptor,
-            iov_count: 1,
-            addr: address,
-            rma_iov: &raw const target,
-            rma_iov_count: 1,
-            context: operation.cast(),
-            data: 0,
-        };
-        // Complete only when the bytes are in the other rank's memory: its engine is told by a packet, which
-        // might overtake them.
-        let flags = sys::COMPLETION | sys::DELIVERY_COMPLETE;
-        // SAFETY: the caller's promise; the record is read during the call.
-        unsafe { ((*(*endpoint).rma).writemsg)(endpoint, &raw const message, flags) }
+    fn poll(&mut self, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
+        self.take_events(budget, sink)
     }
+}
+
+/// Starts a read, or a write.
+///
+/// # Safety
+/// An open endpoint, an operation that was taken for this, and memory as for [`Endpoint::transfer`].
+unsafe fn start(
+    transfer: &Transfer,
+    endpoint: *mut sys::Ep,
+    address: u64,
+    local: Option<Registered>,
+    operation: *mut Operation,
+) -> isize {
+    let mut descriptor = local.map_or(std::ptr::null_mut(), |registered| registered.descriptor);
+    let remote = transfer.region.address + transfer.offset;
+    if !transfer.writes {
+        // SAFETY: the caller's promise.
+        return unsafe {
+            ((*(*endpoint).rma).read)(
+                endpoint,
+                transfer.memory.cast(),
+                transfer.length,
+                descriptor,
+                address,
+                remote,
+                transfer.region.key,
+                operation.cast(),
+            )
+        };
+    }
+    let piece = libc::iovec {
+        iov_base: transfer.memory.cast(),
+        iov_len: transfer.length,
+    };
+    let target = sys::RmaIov {
+        addr: remote,
+        len: transfer.length,
+        key: transfer.region.key,
+    };
+    let message = sys::MsgRma {
+        iov: &raw const piece,
+        desc: &raw mut descriptor,
+        iov_count: 1,
+        addr: address,
+        rma_iov: &raw const target,
+        rma_iov_count: 1,
+        context: operation.cast(),
+        data: 0,
+    };
+    // Complete only when the bytes are in the other rank's memory: its engine is told by a packet, which
+    // might overtake them.
+    let flags = sys::COMPLETION | sys::DELIVERY_COMPLETE;
+    // SAFETY: the caller's promise; the record is read during the call.
+    unsafe { ((*(*endpoint).rma).writemsg)(endpoint, &raw const message, flags) }
 }
 
 /// Copies pieces one behind the other; the caller has made sure that they fit.

@@ -9,7 +9,10 @@
 //! | `boot` | the exported function |
 //! | `library`, `sys` | libfabric's functions and records |
 //! | `provider` | which provider and interface, and what they offer |
-//! | `endpoint`, `operations`, `regions` | one rank's end of the network |
+//! | `source` | libfabric, or TCP without it |
+//! | `port` | what the transport asks of one rank's end of the network |
+//! | `endpoint`, `operations`, `regions` | that end with libfabric |
+//! | `sockets` | that end over TCP without it |
 //! | `packet`, `address` | what travels, and its checks |
 //! | `seat` | how a task with another C library calls this one |
 //! | `descriptors` | descriptors that tasks with tables of their own share |
@@ -27,8 +30,11 @@ mod library;
 mod network;
 mod operations;
 mod packet;
+mod port;
 mod provider;
 mod regions;
 mod seat;
+mod sockets;
+mod source;
 mod sys;
 mod watch;

@@ -3,9 +3,9 @@
 use crate::descriptors::Descriptors;
 use crate::descriptors::hooks::listen;
 use crate::descriptors::shelf::Shelf;
-use crate::endpoint::{Endpoint, Transfer};
 use crate::guard::Guard;
 use crate::job::Job;
+use crate::port::{Port, Transfer};
 use crate::seat::Seats;
 use crate::watch::Watch;
 use cohort_fabric::{
@@ -30,7 +30,7 @@ struct End {
 #[derive(Debug)]
 pub struct Inner {
     /// The endpoint.
-    pub endpoint: Endpoint,
+    pub endpoint: Box<dyn Port>,
     /// Its descriptors, if ranks are tasks with tables of their own.
     pub shelf: Shelf,
 }
@@ -136,7 +136,7 @@ impl Network {
         endpoint: LocalRank,
         caller: LocalRank,
         denied: R,
-        call: impl FnOnce(&mut Endpoint) -> R,
+        call: impl FnOnce(&mut dyn Port) -> R,
     ) -> R {
         let _seat = self.seats.borrow(caller as usize);
         // Now, as an event of this call may make the engine interrupt the watch; see there.
@@ -145,7 +145,7 @@ impl Network {
         let mut locked = end.lock();
         let inner = locked.get();
         let Some(descriptors) = &self.descriptors else {
-            return call(&mut inner.endpoint);
+            return call(&mut *inner.endpoint);
         };
         let (endpoint, process) = (endpoint as usize, caller as usize);
         let may_call = descriptors.may_call(endpoint, process);
@@ -154,7 +154,7 @@ impl Network {
         }
         let defers = descriptors.defers(endpoint, process);
         let result = listen(descriptors, &mut inner.shelf, process, defers, || {
-            call(&mut inner.endpoint)
+            call(&mut *inner.endpoint)
         });
         if inner.shelf.take_withheld() {
             // Release pairs with the Acquire of `owes`.

@@ -252,8 +252,6 @@ fn available(library: &Library) -> String {
             }
         }
     }
-    if seen.is_empty() {
-        return "none".into();
-    }
+    seen.push(crate::source::DIRECT.into());
     seen.join(", ")
 }

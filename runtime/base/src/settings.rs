@@ -255,9 +255,9 @@ pub static TABLE: &[Row] = &[
     },
     Row {
         name: "COHORT_NET_PROVIDER",
-        values: "auto, or a provider of libfabric: tcp, verbs, psm2, opx, efa, cxi, ...",
+        values: "auto, direct, or a provider of libfabric: tcp, verbs, psm2, opx, efa, cxi, ...",
         default: "auto",
-        help: "libfabric provider of a job of more than one node",
+        help: "network of a job of more than one node: direct is TCP without libfabric",
         set: |_, v| is_name(v).then_some(()),
     },
     Row {

@@ -158,7 +158,7 @@ fn is_device(descriptor: c_int) -> bool {
 }
 
 /// Lets the system end a connection whose other end does not answer any more. Sockets that are not of TCP refuse that.
-fn limit_silence(socket: c_int) {
+pub fn limit_silence(socket: c_int) {
     let set = |level: c_int, name: c_int, value: c_int| {
         // SAFETY: an int of the size that is passed.
         unsafe {

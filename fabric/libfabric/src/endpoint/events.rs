@@ -1,8 +1,9 @@
 //! Takes completions and turns them into events.
 
-use super::{Endpoint, Found};
+use super::Endpoint;
 use crate::operations::{Kind, Operation};
 use crate::packet::Prefix;
+use crate::port::Found;
 use crate::sys;
 use cohort_fabric::{Budget, Event, WorldRank};
 
@@ -17,7 +18,7 @@ const NO_ENTRY: sys::CqEntry = sys::CqEntry {
 
 impl Endpoint {
     /// Takes events as far as `budget` goes; returns how many.
-    pub fn poll(&mut self, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
+    pub(super) fn take_events(&mut self, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
         self.notice_deaths();
         let mut given = 0;
         for _ in 0..budget.looks {
@@ -35,10 +36,7 @@ impl Endpoint {
         let mut given = 0;
         while given < most {
             if let Some(found) = self.found.pop_front() {
-                sink(match found {
-                    Found::Failed { token, code } => Event::Failed { token, code },
-                    Found::Lost { rank, code } => Event::Lost { rank, code },
-                });
+                sink(found.event());
                 given += 1;
                 continue;
             }
@@ -112,21 +110,9 @@ impl Endpoint {
                 true
             }
             None => {
-                self.refuse(length);
+                self.strangers.refuse(self.own, length);
                 false
             }
-        }
-    }
-
-    /// Reports a packet that is not of this job, the first and then ever more rarely.
-    fn refuse(&mut self, length: usize) {
-        self.strangers += 1;
-        if self.strangers.is_power_of_two() {
-            eprintln!(
-                "cohort: rank {}: refused a packet of {length} bytes that is not of this job ({} so \
-                 far); another job's address is stale, or somebody scans ports",
-                self.own, self.strangers
-            );
         }
     }
 

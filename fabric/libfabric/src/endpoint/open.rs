@@ -5,6 +5,7 @@ use crate::address::LENGTH_MAX;
 use crate::job::Job;
 use crate::library::{Information, Library};
 use crate::operations::{Kind, Pool};
+use crate::port::Strangers;
 use crate::provider::Provider;
 use crate::regions::{Regions, Registrar};
 use crate::sys;
@@ -243,7 +244,7 @@ impl Endpoint {
             peers: vec![peer; world],
             found: VecDeque::new(),
             deaths_seen: 0,
-            strangers: 0,
+            strangers: Strangers::default(),
             inject: provider.inject,
             local_registration: provider.local_registration,
             wait_descriptor: objects.wait_descriptor(),
@@ -269,29 +270,5 @@ impl Endpoint {
         }
         this.post();
         Ok(this)
-    }
-
-    /// The descriptor to sleep on, if the provider has one.
-    #[must_use]
-    pub fn wait_descriptor(&self) -> Option<i32> {
-        self.wait_descriptor
-    }
-
-    /// Whether one may sleep on the descriptor now: false if there are completions.
-    pub fn may_sleep(&mut self) -> bool {
-        if !self.found.is_empty() || !self.unposted.is_empty() {
-            return false;
-        }
-        if self.wait_descriptor.is_none() {
-            // There is nothing to ask: sleep is short.
-            return true;
-        }
-        let fabric = self.objects.fabric;
-        let completions = self.objects.completions;
-        // SAFETY: open objects; libfabric reads a list of one.
-        unsafe {
-            let mut list = [&raw mut (*completions).fid];
-            ((*(*fabric).ops).trywait)(fabric, list.as_mut_ptr(), 1) == 0
-        }
     }
 }

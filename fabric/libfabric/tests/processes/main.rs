@@ -1,4 +1,4 @@
-//! Several processes, each a node, through libfabric's `tcp` provider on this machine.
+//! Several processes, each a node, on this machine: over TCP without libfabric, and through its `tcp` provider.
 //!
 //! A test starts this program again for each node, as a role of [`roles`]; the starter passes the
 //! addresses around. Nothing here depends on time but the limit after which a test has hung.
@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// A test that takes longer has hung.
 const LIMIT: Duration = Duration::from_secs(240);
 
+/// The networks that are tested.
+const PROVIDERS: [&str; 2] = ["direct", "tcp"];
+
 /// A started node.
 struct Started {
     child: Child,
@@ -30,12 +33,13 @@ impl Drop for Started {
 }
 
 /// Starts `role` on `nodes` nodes with `ranks` ranks each, and passes their addresses around.
-fn start(role: &str, nodes: usize, ranks: usize) -> Vec<Started> {
+fn start(provider: &str, role: &str, nodes: usize, ranks: usize) -> Vec<Started> {
     let program = std::env::current_exe().unwrap();
     let begin = |node: usize| {
         let mut child = Command::new(&program)
             .args(["--exact", "one_node", "--ignored", "--nocapture"])
             .env("TEST_ROLE", role)
+            .env("TEST_PROVIDER", provider)
             .env("TEST_PLACE", format!("{node} {nodes} {ranks}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -99,6 +103,13 @@ fn finish_all(nodes: Vec<Started>) {
     }
 }
 
+/// Plays a role over each network.
+fn play(role: &str, nodes: usize, ranks: usize) {
+    for provider in PROVIDERS {
+        finish_all(start(provider, role, nodes, ranks));
+    }
+}
+
 /// Not a test: one node of one.
 #[test]
 #[ignore = "started by the other tests"]
@@ -109,68 +120,72 @@ fn one_node() {
 
 #[test]
 fn packets_of_all_lengths_arrive_whole_and_in_order() {
-    finish_all(start("exchange", 2, 1));
+    play("exchange", 2, 1);
 }
 
 #[test]
 fn three_nodes_of_two_ranks_all_talk_with_all() {
-    finish_all(start("everybody", 3, 2));
+    play("everybody", 3, 2);
 }
 
 #[test]
 fn regions_are_read_and_written() {
-    finish_all(start("regions", 2, 1));
+    play("regions", 2, 1);
 }
 
 #[test]
 fn a_receiver_that_does_not_poll_makes_its_sender_wait() {
-    finish_all(start("busy", 2, 1));
+    play("busy", 2, 1);
 }
 
 #[test]
 fn a_sleeping_node_wakes_for_packets_and_calls() {
-    finish_all(start("sleep", 2, 1));
+    play("sleep", 2, 1);
 }
 
 #[test]
 fn a_thief_runs_the_network_of_a_rank_that_computes() {
-    finish_all(start("thief", 2, 2));
+    play("thief", 2, 2);
 }
 
 #[test]
 fn owners_go_on_where_descriptors_cannot_be_taken() {
-    finish_all(start("forbidden", 2, 2));
+    play("forbidden", 2, 2);
 }
 
 #[test]
 fn every_task_runs_every_endpoint() {
-    finish_all(start("mixed", 2, 3));
+    play("mixed", 2, 3);
 }
 
 #[test]
 fn what_a_thief_withholds_the_owner_sends() {
-    finish_all(start("deferred", 2, 2));
+    play("deferred", 2, 2);
 }
 
 #[test]
 fn signal_handlers_never_see_a_seat() {
-    finish_all(start("storm", 2, 1));
+    play("storm", 2, 1);
 }
 
 #[test]
 fn a_killed_node_is_reported_by_the_others() {
-    let mut nodes = start("killed", 3, 1);
-    for node in &mut nodes {
-        line_of(node, "TALKED");
+    for provider in PROVIDERS {
+        let mut nodes = start(provider, "killed", 3, 1);
+        for node in &mut nodes {
+            line_of(node, "TALKED");
+        }
+        let mut victim = nodes.remove(1);
+        victim.child.kill().unwrap();
+        finish_all(nodes);
     }
-    let mut victim = nodes.remove(1);
-    victim.child.kill().unwrap();
-    finish_all(nodes);
 }
 
 #[test]
 fn a_stranger_is_refused_and_reported_and_the_job_goes_on() {
-    let nodes = start("stranger", 3, 1);
-    let errors: Vec<String> = nodes.into_iter().map(finish).collect();
-    assert!(errors[0].contains("not of this job"), "{errors:?}");
+    for provider in PROVIDERS {
+        let nodes = start(provider, "stranger", 3, 1);
+        let errors: Vec<String> = nodes.into_iter().map(finish).collect();
+        assert!(errors[0].contains("not of this job"), "{errors:?}");
+    }
 }

@@ -5,7 +5,7 @@ use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSI
 use cohort_fabric::record::Linked;
 use cohort_fabric::{Budget, Event, Packet, Refused, Sent, Transport};
 use cohort_libfabric::boot::cohort_fabric_open;
-use std::ffi::c_void;
+use std::ffi::{CString, c_void};
 use std::io::BufRead;
 
 /// What the network has brought.
@@ -62,6 +62,8 @@ impl Node {
                 local_rank: rank % ranks,
             })
             .collect();
+        let provider = std::env::var("TEST_PROVIDER").unwrap();
+        let provider = CString::new(provider).unwrap();
         let request = Request {
             magic: MAGIC,
             version: VERSION,
@@ -74,7 +76,7 @@ impl Node {
             reserved: 0,
             job: settings.job,
             homes: homes.as_ptr(),
-            provider: c"tcp".as_ptr(),
+            provider: provider.as_ptr(),
             interface: c"127.0.0.1".as_ptr(),
         };
         let mut handle = std::ptr::null_mut();
