@@ -78,7 +78,7 @@ unsafe fn exchange(
     }
     let round = Round::begin(group);
     // SAFETY: the caller's buffers; they stay until `finish`.
-    let exposed = unsafe { post_blocks(&round, &send, size) };
+    let exposed = unsafe { post_blocks(&round, &send, size, false) };
     round.exchange();
     for member in (me + 1..size).chain(0..me) {
         let destination = receive.block(member);

@@ -1,6 +1,6 @@
 //! Broadcast: the root posts, everyone reads.
 //!
-//! Small data travels in the root's entry, and the root runs ahead. Of larger data the root
+//! Small data travels in the root's entry or in a parcel, and the root runs ahead. Of larger data the root
 //! posts the address; all members copy straight out of its buffer at the same time, and the
 //! root waits for the last of them.
 
@@ -35,7 +35,7 @@ pub unsafe fn bcast(group: &Group<'_>, buffer: Layout<'_>, root: u32) -> Result<
         round.is_scheduled_instead_of(root_place)
     } else if at_root {
         // SAFETY: the caller's buffer; it stays until `finish`.
-        match unsafe { round.post_layout_unless_scheduled(&buffer) } {
+        match unsafe { round.leave_layout_unless_scheduled(&buffer) } {
             None => true,
             Some(exposed) => {
                 round.announce();

@@ -1,7 +1,7 @@
 //! The per-member blocks of a buffer, in the forms that collectives have for them.
 
 use super::round::{Posted, Round};
-use super::shared::{Entry, INLINE};
+use super::shared::{Entry, INLINE, PARCEL};
 use crate::EngineError;
 use crate::datatype::{Layout, Type, TypeRef, copy, pack, unpack};
 
@@ -146,14 +146,42 @@ impl Round<'_> {
         exposed
     }
 
-    /// [`Round::post_layout`] of a root; `None`: another member has chosen a schedule instead.
+    /// [`Round::post_layout`] of a member that need not wait for others: data of up to a [`PARCEL`] is copied, so that it can leave.
     ///
     /// # Safety
     /// As [`Round::post_layout`].
-    pub(super) unsafe fn post_layout_unless_scheduled(&self, layout: &Layout<'_>) -> Option<bool> {
+    pub(super) unsafe fn leave_layout(&self, layout: &Layout<'_>) -> bool {
         // SAFETY: the caller's promise.
-        let (entry, exposed) = unsafe { self.entry_with(layout) };
+        let (entry, exposed) = unsafe { self.entry_to_leave(layout) };
+        self.publish(entry);
+        exposed
+    }
+
+    /// [`Round::leave_layout`] of a root; `None`: another member has chosen a schedule instead.
+    ///
+    /// # Safety
+    /// As [`Round::post_layout`].
+    pub(super) unsafe fn leave_layout_unless_scheduled(&self, layout: &Layout<'_>) -> Option<bool> {
+        // SAFETY: the caller's promise.
+        let (entry, exposed) = unsafe { self.entry_to_leave(layout) };
         self.publish_as_choice(entry).then_some(exposed)
+    }
+
+    /// # Safety
+    /// As [`Round::post_layout`].
+    unsafe fn entry_to_leave(&self, layout: &Layout<'_>) -> (&Entry, bool) {
+        let bytes = layout.bytes();
+        let fill = |out| {
+            // SAFETY: the caller's promise; the parcel has room.
+            unsafe { pack(*layout, 0, out, bytes) };
+        };
+        let parcel = || self.parcel(bytes, fill);
+        let is_parcel = (INLINE + 1..=PARCEL).contains(&(bytes as usize));
+        match is_parcel.then(parcel).flatten() {
+            Some(entry) => (entry, false),
+            // SAFETY: the caller's promise.
+            None => unsafe { self.entry_with(layout) },
+        }
     }
 
     /// # Safety

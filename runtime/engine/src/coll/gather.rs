@@ -1,15 +1,15 @@
 //! Gather and scatter, with equal or varying blocks.
 //!
-//! Gather: every member posts its block (small: in the entry), the root copies each to its
+//! Gather: every member posts its block (small: in the entry or a parcel), the root copies each to its
 //! place, and members whose memory it reads wait for it.
 //!
-//! Scatter: the root posts all blocks (small and equal: packed in the entry, large: the address
+//! Scatter: the root posts all blocks (small and equal: packed in the entry or a parcel, large: the address
 //! of their description), and every member copies its own.
 
 use super::blocks::{copy_whole, unpack_inline};
 use super::choice::scheduled;
 use super::round::{Finish, Posted, Round};
-use super::shared::INLINE;
+use super::shared::{INLINE, PARCEL};
 use super::wide;
 use super::{Blocks, Call, Group};
 use crate::EngineError;
@@ -48,7 +48,7 @@ pub unsafe fn gather(
         let Some(send) = send else { return Ok(()) };
         let round = Round::begin(group);
         // SAFETY: the caller's buffer; it stays until `finish`.
-        let exposed = unsafe { round.post_layout(&send) };
+        let exposed = unsafe { round.leave_layout(&send) };
         round.announce_to(root);
         round.finish(if exposed {
             Finish::Member(root)
@@ -129,7 +129,7 @@ pub unsafe fn scatter(
     if group.size() > 1 {
         let round = Round::begin(group);
         // SAFETY: the caller's buffers; they stay until `finish`.
-        let exposed = unsafe { post_blocks(&round, &send, group.size()) };
+        let exposed = unsafe { post_blocks(&round, &send, group.size(), true) };
         round.announce();
         if let Some(receive) = receive {
             // SAFETY: the caller's buffers.
@@ -147,33 +147,31 @@ pub unsafe fn scatter(
     result
 }
 
-/// Posts the blocks for all members: their data if equal and small, else their address.
-/// Returns whether others will read the caller's memory.
+/// Posts the blocks for all members: their data if equal and short, else their address. `may_leave`: the caller need not wait for the
+/// others, so that up to a [`PARCEL`] is short. Returns whether others will read the caller's memory.
 ///
 /// # Safety
 /// The blocks are live, readable buffers.
-pub(super) unsafe fn post_blocks(round: &Round<'_>, blocks: &Blocks<'_>, size: usize) -> bool {
-    match blocks.equal_bytes(size) {
-        Some(total) if total as usize <= INLINE => {
-            round.post_inline(total, |out| {
-                let block = total / size as u64;
-                for member in 0..size {
-                    // SAFETY: the entry has room for the total.
-                    unsafe {
-                        pack(
-                            blocks.block(member),
-                            0,
-                            out.add(member * block as usize),
-                            block,
-                        );
-                    }
-                }
-            });
-            false
+pub(super) unsafe fn post_blocks(
+    round: &Round<'_>,
+    blocks: &Blocks<'_>,
+    size: usize,
+    may_leave: bool,
+) -> bool {
+    let total = blocks.equal_bytes(size).unwrap_or(u64::MAX);
+    let fill = |out: *mut u8| {
+        let block = total / size as u64;
+        for member in 0..size {
+            let place = out.wrapping_add(member * block as usize);
+            // SAFETY: there is room for the total.
+            unsafe { pack(blocks.block(member), 0, place, block) };
         }
-        _ => {
-            round.post_address(blocks);
-            true
-        }
-    }
+    };
+    let entry = match total as usize {
+        0..=INLINE => Some(round.inline(total, fill)),
+        0..=PARCEL if may_leave => round.parcel(total, fill),
+        _ => None,
+    };
+    round.publish(entry.unwrap_or_else(|| round.address(blocks)));
+    entry.is_none()
 }

@@ -12,7 +12,7 @@
 //! barrier of its park slot before it sleeps, so an announcement is never missed.
 
 use super::Group;
-use super::shared::{Awaits, CommShared, Entry, INLINE, RING, SCHEDULED, Slot};
+use super::shared::{Awaits, CommShared, Entry, INLINE, PARCEL, PARCELS, RING, SCHEDULED, Slot};
 use crate::wait::{self, WaitKind};
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
 use cohort_base::sync::pause;
@@ -35,7 +35,7 @@ const YIELDS: u32 = 3;
 
 /// What a member posted.
 pub(super) enum Posted {
-    /// Data in the entry itself.
+    /// Data in the entry itself, or in a parcel of the member's.
     Inline { data: *const u8, bytes: u64 },
     /// The address of a record that lives until every member has completed the round.
     Address(*const u8),
@@ -100,11 +100,6 @@ impl<'a> Round<'a> {
         );
     }
 
-    /// Posts at most [`INLINE`] bytes, which `fill` writes.
-    pub(super) fn post_inline(&self, bytes: u64, fill: impl FnOnce(*mut u8)) {
-        self.publish(self.inline(bytes, fill));
-    }
-
     /// Posts nothing but the fact that this member is here.
     pub(super) fn post_presence(&self) {
         self.publish(self.inline(0, |_| {}));
@@ -116,7 +111,7 @@ impl<'a> Round<'a> {
         self.publish(self.address(record));
     }
 
-    /// The caller's entry with data in it, to be published.
+    /// The caller's entry with data in it, at most [`INLINE`] bytes that `fill` writes, to be published.
     pub(super) fn inline(&self, bytes: u64, fill: impl FnOnce(*mut u8)) -> &'a Entry {
         debug_assert!(bytes as usize <= INLINE);
         let entry = self.free_entry();
@@ -124,6 +119,26 @@ impl<'a> Round<'a> {
         // SAFETY: `free_entry` made sure that nobody reads the entry.
         unsafe { entry.form.get().write(bytes) };
         entry
+    }
+
+    /// The caller's entry with data beside it, at most [`PARCEL`] bytes, to be published. `None` when memory is short.
+    pub(super) fn parcel(&self, bytes: u64, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
+        debug_assert!(bytes as usize > INLINE && bytes as usize <= PARCEL);
+        let parcel = &self.mine().own.parcels[self.round as usize % PARCELS];
+        let room = parcel.room();
+        if room.is_null() {
+            return None;
+        }
+        self.await_readers(parcel.round.load(Ordering::Relaxed));
+        parcel.round.store(self.round, Ordering::Relaxed);
+        fill(room);
+        let entry = self.free_entry();
+        // SAFETY: `free_entry` made sure that nobody reads the entry.
+        unsafe {
+            entry.data.get().cast::<*const u8>().write(room);
+            entry.form.get().write(bytes);
+        }
+        Some(entry)
     }
 
     /// The caller's entry with an address in it, to be published.
@@ -341,6 +356,10 @@ impl<'a> Round<'a> {
         unsafe {
             match *entry.form.get() {
                 ADDRESS => Posted::Address(*entry.data.get().cast::<*const u8>()),
+                bytes if bytes as usize > INLINE => Posted::Inline {
+                    data: *entry.data.get().cast::<*const u8>(),
+                    bytes,
+                },
                 bytes => Posted::Inline {
                     data: entry.data.get().cast(),
                     bytes,

@@ -9,7 +9,7 @@
 //! Invariants:
 //! * Only its owner writes a slot, but for marks in `round` (below). `entries[n % RING]` holds what was posted
 //!   in round *n* from the store of `round = n` on until the owner overwrites it.
-//! * An owner overwrites the entry of round *m* only when every member has completed *m*.
+//! * An owner overwrites the entry of round *m*, and the parcel that it refers to, only when every member has completed *m*.
 //! * `completed` and the number in each entry's `round` only grow.
 //!
 //! # Choices
@@ -27,7 +27,7 @@ use super::wide::Spread;
 use crate::guarded::Guarded;
 use crate::meeting::Link;
 use crate::node::Node;
-use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
+use alloc::alloc::{alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_base::Peer;
@@ -46,6 +46,11 @@ pub(super) const SCHEDULED: u64 = 1 << 63;
 
 /// Bytes that an entry carries itself.
 pub(super) const INLINE: usize = 240;
+
+/// Bytes of a parcel, and parcels of a member: rooms for data that an entry refers to. Up to this length a copy takes less time than
+/// the wait for its last reader.
+pub(super) const PARCEL: usize = 16 << 10;
+pub(super) const PARCELS: usize = 4;
 
 /// What one member posts in one round. The first 48 bytes of data share the line of `round`.
 #[repr(C, align(64))]
@@ -81,6 +86,43 @@ pub(super) struct Own {
     pub(super) floor: AtomicU64,
     /// The nonblocking collective that this member began last, or null.
     pub(super) cursor: AtomicPtr<Schedule>,
+    pub(super) parcels: [Parcel; PARCELS],
+}
+
+/// Room for data of one round that does not fit in an entry, of which readers learn by the entry. Only the owner uses these fields.
+pub(super) struct Parcel {
+    /// Null until it is needed.
+    pub(super) base: AtomicPtr<u8>,
+    /// The round whose data it holds.
+    pub(super) round: AtomicU64,
+}
+
+impl Parcel {
+    /// Room of [`PARCEL`] bytes; null when memory is short.
+    pub(super) fn room(&self) -> *mut u8 {
+        let base = self.base.load(Ordering::Relaxed);
+        if !base.is_null() {
+            return base;
+        }
+        // SAFETY: the layout is not empty.
+        let base = unsafe { alloc(Self::LAYOUT) };
+        self.base.store(base, Ordering::Relaxed);
+        base
+    }
+
+    const LAYOUT: Layout = match Layout::from_size_align(PARCEL, 64) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a power of two"),
+    };
+
+    /// Frees the room, which nobody uses any more.
+    fn free(&self) {
+        let base = self.base.load(Ordering::Relaxed);
+        if !base.is_null() {
+            // SAFETY: allocated in `room` with the same layout.
+            unsafe { dealloc(base, Self::LAYOUT) };
+        }
+    }
 }
 
 /// What the members of a communicator share. See the module page.
@@ -196,6 +238,7 @@ impl Drop for CommShared {
     fn drop(&mut self) {
         for slot in self.slots() {
             release_cursor(&slot.own.cursor);
+            slot.own.parcels.iter().for_each(Parcel::free);
         }
         // SAFETY: allocated in `new` with the same layout.
         unsafe { dealloc(self.slots.as_ptr().cast(), Self::layout(self.size)) };

@@ -16,9 +16,9 @@ fn message(from: usize, to: usize, length: usize, round: usize) -> Vec<i32> {
         .collect()
 }
 
-/// Numbers of elements that make entries, and ones that do not fit.
+/// Numbers of elements that make entries, parcels, and what fits in neither.
 fn some_count(random: &mut Random) -> u64 {
-    [0, 1, 3, 40, 500][random.below(5) as usize]
+    [0, 1, 3, 40, 500, 3000][random.below(6) as usize]
 }
 
 const ROUNDS: usize = 60;
@@ -48,6 +48,30 @@ fn broadcasts() {
             }
         });
     }
+}
+
+#[test]
+fn whoever_sends_a_parcel_leaves_before_others_come() {
+    use core::sync::atomic::{AtomicU32, Ordering};
+    const COUNT: u64 = 1000;
+    let left = AtomicU32::new(0);
+    on_node(Node::for_test(2), |group| {
+        let datatype = &int_layouts(2)[0];
+        let sent = message(0, 0, 2 * COUNT as usize, 1);
+        let mut buffer = match group.me {
+            0 => Buffer::filled(datatype, COUNT, &sent),
+            _ => Buffer::empty(datatype, COUNT),
+        };
+        for round in 1..=3 {
+            while group.me == 1 && left.load(Ordering::SeqCst) < round {
+                std::thread::yield_now();
+            }
+            // SAFETY: a live buffer.
+            unsafe { bcast(group, buffer.layout(), 0) }.expect("bcast");
+            left.fetch_max(round, Ordering::SeqCst);
+        }
+        assert_eq!(buffer.ints(), sent);
+    });
 }
 
 /// Blocks of varying length with gaps between them.
