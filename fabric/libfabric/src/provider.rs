@@ -4,9 +4,11 @@ use crate::library::{Information, Library};
 use crate::sys;
 use std::ffi::{CStr, CString};
 
-/// Providers in order of preference, if none is asked for: the machine's own fabric before TCP. Not `net`, an early
-/// form of what later versions call `tcp`: it loses packets when two ranks connect to each other at once.
-const ORDER: [&str; 6] = ["cxi", "opx", "psm2", "efa", "verbs", "tcp"];
+/// Providers in order of preference, if none is asked for: fabrics of the machine's own. TCP needs no libfabric.
+const ORDER: [&str; 5] = ["cxi", "opx", "psm2", "efa", "verbs"];
+
+/// Providers that must be asked for.
+const OTHERS: [&str; 1] = ["tcp"];
 
 /// Providers that open descriptors on threads of their own, where ranks cannot share them. They are old ones
 /// that `tcp` replaces.
@@ -237,7 +239,7 @@ fn refusal(
 /// Providers and their interfaces, for messages.
 fn available(library: &Library) -> String {
     let mut seen: Vec<String> = Vec::new();
-    for name in ORDER {
+    for name in ORDER.into_iter().chain(OTHERS) {
         let hints = hints(library, name, sys::MSG);
         if let Ok(found) = library.query(None, &hints) {
             for info in found.iter().filter(|info| fits(info, None)) {

@@ -330,7 +330,10 @@ impl Endpoint {
     fn look(&mut self, most: u32, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
         let mut given = 0;
         self.looks = self.looks.wrapping_add(1);
-        let asks_set = self.looks.is_multiple_of(LOOKS_PER_SET) || self.broken > 0;
+        let mut streams = self.streams.iter().flatten();
+        let asks_set = self.looks.is_multiple_of(LOOKS_PER_SET)
+            || self.broken > 0
+            || streams.any(|stream| stream.is_blocked);
         if asks_set || self.open == 0 || self.open > DIRECT_MAX {
             given += self.look_at_set(most, sink);
         } else {
@@ -368,6 +371,11 @@ impl Endpoint {
                 accepts = true;
             } else {
                 let index = event.u64 as usize;
+                if event.events & libc::EPOLLOUT as u32 != 0
+                    && let Some(Some(stream)) = self.streams.get_mut(index)
+                {
+                    stream.is_blocked = false;
+                }
                 given += self.serve(index, most - given, sink);
                 self.hear_no_room(index);
             }

@@ -72,6 +72,8 @@ pub struct Settings {
     pub wait: WaitMode,
     /// `COHORT_EAGER_MAX`, bytes: longer messages use the rendezvous protocol.
     pub eager_max: usize,
+    /// `COHORT_NET_EAGER_MAX`, bytes: the same between nodes.
+    pub net_eager_max: usize,
     /// `COHORT_NET_NOTIFY`.
     pub net_notify: NetNotify,
     /// `COHORT_SIGNAL_*`: the turns of the `signal` policy.
@@ -107,6 +109,7 @@ impl Settings {
         steal_remote_after: 64,
         wait: WaitMode::Auto,
         eager_max: 16 << 10,
+        net_eager_max: 64 << 10,
         net_notify: NetNotify::Mirror,
         signal: SignalPace {
             source: SignalSource::Sender,
@@ -236,6 +239,17 @@ pub static TABLE: &[Row] = &[
         set: |s, v| number(v, 1, 64).map(|n| s.helpers = n),
     },
     memory::ROW,
+    Row {
+        name: "COHORT_NET_EAGER_MAX",
+        values: "bytes, 0 to 1G (suffixes K, M, G)",
+        default: "64K",
+        help: "longest message to another node that travels with its data",
+        set: |s, v| {
+            bytes(v)
+                .filter(|&n| n <= 1 << 30)
+                .map(|n| s.net_eager_max = n)
+        },
+    },
     Row {
         name: "COHORT_NET_INTERFACE",
         values: "auto, an interface (eth0) or an address of it",

@@ -107,7 +107,7 @@ impl Node {
                 idle: core::slice::from_raw_parts(idle, IdleSet::words(size)),
                 contexts: AtomicU32::new(0),
                 peers: Peers::new(boot),
-                net: network.map(|transport| Net::new(transport, settings.eager_max)),
+                net: network.map(|transport| Net::new(transport, settings.net_eager_max)),
             });
             let node: &'static Self = node.as_ref();
             for number in 0..crew_size {

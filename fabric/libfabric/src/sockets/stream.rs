@@ -122,6 +122,9 @@ pub struct Stream {
     pub is_ready: bool,
     /// Whether the endpoint's set tells of room to write.
     pub hears_room: bool,
+    /// The system took less than was to be written: the set is asked before the next try, since tries keep the system from
+    /// making room.
+    pub is_blocked: bool,
     /// The beginning of a frame of which the rest has not come.
     pub saved: Vec<u8>,
     /// The body of a transfer that is coming.
@@ -141,6 +144,7 @@ impl Stream {
             is_heard: false,
             is_ready: false,
             hears_room: false,
+            is_blocked: false,
             saved: Vec::new(),
             body: None,
             mute: None,
@@ -188,6 +192,7 @@ impl Stream {
         if written == pieces.iter().map(|piece| piece.len()).sum::<usize>() {
             return true;
         }
+        self.is_blocked |= self.queue.is_empty();
         for (index, piece) in pieces.into_iter().enumerate() {
             let skipped = written.min(piece.len());
             written -= skipped;
@@ -211,10 +216,10 @@ impl Stream {
         })
     }
 
-    /// Writes what waits as far as the system takes it.
+    /// Writes what waits as far as the system takes it, unless it took too little before.
     pub fn flush(&mut self, found: &mut VecDeque<Found>) {
         let mut total = 0;
-        while self.waits() && total < FLUSH_MAX {
+        while self.waits() && !self.is_blocked && total < FLUSH_MAX {
             let none = libc::iovec {
                 iov_base: std::ptr::null_mut(),
                 iov_len: 0,
@@ -223,11 +228,11 @@ impl Stream {
             let (mut count, mut wanted) = (0, 0);
             for segment in self.queue.iter().take(PIECES) {
                 let mut piece = segment.rest();
-                piece.iov_len = piece.iov_len.min(CALL_MAX - wanted);
+                piece.iov_len = piece.iov_len.min(CALL_MAX + HEAD - wanted);
                 wanted += piece.iov_len;
                 list[count] = piece;
                 count += 1;
-                if wanted == CALL_MAX {
+                if wanted == CALL_MAX + HEAD {
                     break;
                 }
             }
@@ -235,6 +240,7 @@ impl Stream {
             total += written;
             self.advance(written, found);
             if written < wanted {
+                self.is_blocked = true;
                 break;
             }
         }
