@@ -4,7 +4,7 @@
 //! inbound rings and the producing ends of its outbound ones, and its heap. Owners get one
 //! by [`Rank::enter`], thieves by [`Rank::try_steal`]; nobody waits while holding a stolen one.
 
-use crate::coll::wide::{IN_SCRIPTS, Running};
+use crate::coll::wide::{self, IN_SCRIPTS, Running};
 use crate::list::List;
 use crate::matching::{Posted, Unexpected};
 use crate::net::{Link, NetState};
@@ -35,8 +35,9 @@ pub(crate) struct State {
     pub(crate) offers: List<Request, IN_OWNED>,
     /// Nonblocking collectives with steps left.
     pub(crate) schedules: List<Request, IN_OWNED>,
-    /// Nonblocking collectives among nodes.
+    /// Nonblocking collectives among nodes; and those that are over, which the owner frees.
     pub(crate) scripts: List<Running, IN_SCRIPTS>,
+    pub(crate) ended_scripts: List<Running, IN_SCRIPTS>,
     /// Windows, and those of them with something to look for.
     pub(crate) windows: List<Window, IN_WINDOWS>,
     pub(crate) waiting_windows: List<Window, IN_WAITING>,
@@ -53,7 +54,7 @@ pub(crate) struct State {
     /// What is under way with remote peers.
     pub(crate) net: NetState,
     /// Why this rank expects progress, by kind: posted receives (counted once), receivers waited for,
-    /// jobs, schedules, windows that wait, and partitioned receives that await their senders; on the network, sends, receives and packets that are not done.
+    /// jobs, schedules, scripts that others go on with, windows that wait, and partitioned receives that await their senders; on the network, sends, receives and packets that are not done.
     reasons: [u32; TaskKind::COUNT],
     /// `node.size()` outboxes.
     outboxes: *mut Outbox,
@@ -69,6 +70,7 @@ impl State {
             offers: List::EMPTY,
             schedules: List::EMPTY,
             scripts: List::EMPTY,
+            ended_scripts: List::EMPTY,
             windows: List::EMPTY,
             waiting_windows: List::EMPTY,
             released: List::EMPTY,
@@ -93,17 +95,22 @@ impl State {
 #[derive(Debug)]
 pub struct Claim<'rank> {
     rank: &'rank Rank,
+    /// The rank whose task holds it.
+    caller: LocalRank,
+    by_owner: bool,
     /// A claim stays with the task that took it.
     not_send: PhantomData<*mut ()>,
 }
 
 impl<'rank> Claim<'rank> {
-    /// The value that stands for a claim that was just taken by the owner, or by a thief. Posts that the rank left to a
-    /// dedicated worker are done first: all of them for the owner, whose calls come later.
+    /// The value that stands for a claim that was just taken by the owner, or by a task of `caller` that only tried for it. Posts
+    /// that the rank left to a dedicated worker are done first: all of them for the owner, whose calls come later.
     #[inline]
-    pub(crate) fn of_taken(rank: &'rank Rank, by_owner: bool) -> Self {
+    pub(crate) fn of_taken(rank: &'rank Rank, caller: LocalRank, by_owner: bool) -> Self {
         let mut claim = Self {
             rank,
+            caller,
+            by_owner,
             not_send: PhantomData,
         };
         if rank.has_posts() {
@@ -120,6 +127,18 @@ impl<'rank> Claim<'rank> {
     #[must_use]
     pub fn rank(&self) -> &'rank Rank {
         self.rank
+    }
+
+    /// The rank whose task holds the claim.
+    #[inline]
+    pub(crate) fn caller(&self) -> LocalRank {
+        self.caller
+    }
+
+    /// Whether the claimed rank holds it in a call of its own: not as a thief, nor in a progress thread or a signal's handler.
+    #[inline]
+    pub(crate) fn is_by_owner(&self) -> bool {
+        self.by_owner
     }
 
     /// `size` bytes (16-aligned) of the rank's heap, or `None` when it cannot grow. Freed by
@@ -233,6 +252,10 @@ impl<'rank> Claim<'rank> {
 impl Drop for Claim<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.rank.release_claim();
+        if self.state().scripts.first().is_null() {
+            self.rank.release_claim();
+        } else {
+            wide::leave(self);
+        }
     }
 }

@@ -144,7 +144,7 @@ impl CrewWorker {
 /// A ghost's look at one rank: what it left to us to post, else a bounded piece of its progress if it expects any.
 fn serve(rank: &Rank, host: &Rank) -> Round {
     if rank.has_posts() {
-        return match rank.try_steal() {
+        return match rank.try_steal(host.id()) {
             Some(claim) => {
                 drop(claim);
                 Round::Moved
@@ -152,6 +152,11 @@ fn serve(rank: &Rank, host: &Rank) -> Round {
             None => Round::Unsure,
         };
     }
+    progress(rank, host)
+}
+
+/// A bounded piece of a rank's progress, by a worker at this host, if it expects any.
+pub(crate) fn progress(rank: &Rank, host: &Rank) -> Round {
     let victims = Thief::of(host);
     let mut result = Round::Nothing;
     for kind in TaskKind::ALL {

@@ -7,6 +7,7 @@
 //!   (IRD) on its [`Board`], and takes it off when the receive is matched.
 //! * A sender that offers a long message to a rank with such requests leaves a *notice* (ICD) on its board.
 //! * A helper compares both, and wakes the thread for a pair. It moves no message itself.
+//! * Collectives among nodes leave no notices: for a rank with some the helper takes turns itself, like a thief.
 //!
 //! # When a pair is a match
 //! The receive still waits, the envelope fits, and the message is still in its ring. The last is known by numbers: the
@@ -20,7 +21,7 @@
 //! full is dropped: then the message waits for the rank's next call, as without a helper.
 
 use crate::claim::Claim;
-use crate::crew::Round;
+use crate::crew::{self, Round};
 use crate::matching::Want;
 use crate::message::Envelope;
 use crate::poller;
@@ -177,7 +178,8 @@ pub(crate) fn serve(rank: &Rank, host: &Rank) -> Round {
     let Some(board) = rank.board() else {
         return Round::Nothing;
     };
-    if board.count.load(Ordering::Relaxed) == 0 && board.notices.is_empty() {
+    let is_left_behind = board.count.load(Ordering::Relaxed) > 0 || rank.bell().is_hung();
+    if !is_left_behind && board.notices.is_empty() {
         return Round::Nothing;
     }
     // SAFETY: we are the rank's only helper.
@@ -201,7 +203,10 @@ pub(crate) fn serve(rank: &Rank, host: &Rank) -> Round {
     }
     // What the holders of the claim did until now is visible from here on.
     fence(Ordering::Acquire);
-    let network = serve_network(rank, host);
+    let network = match rank.bell().is_hung() {
+        true => crew::progress(rank, host),
+        false => serve_network(rank, host),
+    };
     if compare(rank, board, kept) && !rank.is_claimed() && poller::wake_sleeper(rank) {
         kept.mark_answered(board);
     }

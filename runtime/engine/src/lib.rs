@@ -25,6 +25,7 @@ extern crate std;
 
 #[cfg(not(loom))]
 mod arch;
+mod bell;
 #[cfg(not(loom))]
 pub mod claim;
 #[cfg(not(loom))]

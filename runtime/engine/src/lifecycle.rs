@@ -1,6 +1,7 @@
 //! The beginning and the end of a rank.
 
 use crate::arch;
+use crate::coll::wide;
 use crate::net;
 use crate::policies::Change;
 use crate::poller;
@@ -113,6 +114,7 @@ fn stop(rank: &'static Rank, means: Means) {
 /// rank's own task, at finalisation.
 pub fn end(rank: &'static Rank) {
     net::close(rank);
+    wide::free_ended(&mut rank.enter());
     let change = rank.policies().lock();
     change.open(false);
     stop(rank, rank.means());

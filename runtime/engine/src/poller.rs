@@ -108,7 +108,7 @@ fn answer(rank: &Rank) {
 
 /// One turn for the rank; `true` when something moved.
 fn poll(rank: &Rank) -> bool {
-    let Some(mut claim) = rank.try_steal() else {
+    let Some(mut claim) = rank.try_steal(rank.id()) else {
         return false;
     };
     let turn = progress::turn(&mut claim);

@@ -52,7 +52,7 @@ pub(crate) enum Work {
     Message(JobRef),
     /// A nonblocking collective.
     Collective(ScheduleRef),
-    /// One among nodes, for its owner alone.
+    /// One among nodes.
     Script(ScriptRef),
     /// A long operation on a window.
     Access(rma::CopyRef),
@@ -64,10 +64,7 @@ impl Work {
         match self {
             Self::Message(job) => job.work(pieces),
             Self::Collective(schedule) => schedule.work(pieces),
-            Self::Script(script) => {
-                script.work();
-                0
-            }
+            Self::Script(script) => script.work(pieces),
             Self::Access(copy) => copy.work(pieces),
         }
     }
@@ -132,6 +129,10 @@ fn turn_within_node(claim: &mut Claim<'_>) -> Turn {
     }
     if turn.work.is_none() && !claim.state().schedules.first().is_null() {
         turn.work = schedule::next(claim, false).map(Work::Collective);
+    }
+    if turn.work.is_none() && !claim.state().scripts.first().is_null() {
+        turn.work = wide::next(claim, false).map(Work::Script);
+        turn.moved |= turn.work.is_some();
     }
     if !claim.state().released.first().is_null() {
         request::free_released(claim);
@@ -332,7 +333,7 @@ pub(crate) unsafe fn pull_for(claim: &mut Claim<'_>, from: Option<Peer>, request
 }
 
 /// Work that only the claimed rank itself, or its polling thread, looks for: that of its own sends and,
-/// for the owner, of collectives among nodes and of those with a user's operation.
+/// for the owner, of collectives with a user's operation.
 pub(crate) fn own_work(claim: &mut Claim<'_>, by_owner: bool) -> Option<Work> {
     if let Some(job) = job_of_own_send(claim) {
         return Some(Work::Message(job));
@@ -340,8 +341,9 @@ pub(crate) fn own_work(claim: &mut Claim<'_>, by_owner: bool) -> Option<Work> {
     if !by_owner {
         return None;
     }
+    wide::free_ended(claim);
     if !claim.state().scripts.first().is_null()
-        && let Some(script) = wide::next(claim)
+        && let Some(script) = wide::next(claim, true)
     {
         return Some(Work::Script(script));
     }
@@ -397,22 +399,30 @@ impl Victims for Thief {
 
     fn try_progress(&self, rank: LocalRank, kind: TaskKind) -> Outcome {
         match kind {
-            TaskKind::Shm => steal_from(self.node.rank(rank)),
+            TaskKind::Shm => steal_from(self.node.rank(rank), self.id),
             TaskKind::Net => steal_network(self.node.rank(rank), self.id),
         }
     }
 }
 
-/// One look at a victim's network.
-fn steal_network(victim: &Rank, thief: LocalRank) -> Outcome {
+/// One look at a victim's network, and at what was waiting for its messages.
+pub(crate) fn steal_network(victim: &Rank, thief: LocalRank) -> Outcome {
     let Some(net) = victim.node().net() else {
         return Outcome::Idle;
     };
-    let Some(mut claim) = victim.try_steal() else {
+    let Some(mut claim) = victim.try_steal(thief) else {
         return Outcome::Busy;
     };
     let turn = net::turn(&mut claim, net, thief);
-    if turn.moved {
+    let script = match claim.state().scripts.first().is_null() {
+        true => None,
+        false => wide::next(&mut claim, false),
+    };
+    if let Some(script) = script {
+        drop(claim);
+        let bytes = turn.bytes + script.work(CHUNKS_PER_STEAL);
+        Outcome::Progressed { bytes }
+    } else if turn.moved {
         let bytes = turn.bytes;
         Outcome::Progressed { bytes }
     } else if claim.state().net.is_stalled() {
@@ -424,8 +434,8 @@ fn steal_network(victim: &Rank, thief: LocalRank) -> Outcome {
 }
 
 /// One bounded piece of a victim's progress within the node.
-fn steal_from(victim: &Rank) -> Outcome {
-    let Some(mut claim) = victim.try_steal() else {
+fn steal_from(victim: &Rank, thief: LocalRank) -> Outcome {
+    let Some(mut claim) = victim.try_steal(thief) else {
         return Outcome::Busy;
     };
     let turn = turn_within_node(&mut claim);

@@ -1,6 +1,7 @@
 //! One rank of the node.
 
 use crate::arch::{TICKS_PER_US, ticks};
+use crate::bell::Bell;
 use crate::claim::{Claim, State};
 use crate::crew::CrewWorker;
 use crate::helper::Board;
@@ -52,6 +53,8 @@ pub struct Rank {
     /// Whether the node counts this rank among those that need nobody any more.
     is_done: AtomicBool,
     node: &'static Node,
+    /// Rung when a collective that others may go on with may have become ready for it.
+    bell: Bell,
     boot: &'static RankBoot,
     /// The object layer's slot.
     local: AtomicPtr<c_void>,
@@ -128,6 +131,7 @@ impl Rank {
             offload: AtomicPtr::new(null_mut()),
             is_done: AtomicBool::new(false),
             node: parts.node,
+            bell: Bell::new(),
             boot: parts.boot,
             local: AtomicPtr::new(null_mut()),
             worker: AtomicPtr::new(null_mut()),
@@ -201,7 +205,7 @@ impl Rank {
     pub fn enter(&self) -> Claim<'_> {
         self.word
             .claim_patiently(self.threads.manners(self.node.courtesy()));
-        Claim::of_taken(self, true)
+        Claim::of_taken(self, self.id, true)
     }
 
     /// How the rank's threads share it.
@@ -210,10 +214,11 @@ impl Rank {
         &self.threads
     }
 
-    /// The claim of this rank, for other ranks' tasks: `None` if anybody holds it.
+    /// The claim of this rank, for a task of `caller` that does not wait: `None` if anybody holds it.
     #[inline]
-    pub fn try_steal(&self) -> Option<Claim<'_>> {
-        self.word.try_claim().then(|| Claim::of_taken(self, false))
+    pub fn try_steal(&self, caller: LocalRank) -> Option<Claim<'_>> {
+        let taken = self.word.try_claim();
+        taken.then(|| Claim::of_taken(self, caller, false))
     }
 
     /// Ends a claim; by `Claim` only.
@@ -467,6 +472,8 @@ impl Rank {
     pub(crate) fn notify(&self, by: &Self, is_offer: bool) {
         if self.wake() {
             by.counters.count_wake();
+        } else if self.bell.is_hung() {
+            self.ring();
         } else if is_offer {
             self.find_help(by, None);
         }
@@ -477,6 +484,8 @@ impl Rank {
     pub(crate) fn notify_of_offer(&self, by: &Self, number: u32) {
         if self.wake() {
             by.counters.count_wake();
+        } else if self.bell.is_hung() {
+            self.ring();
         } else {
             self.find_help(by, Some(number));
         }
@@ -490,6 +499,18 @@ impl Rank {
             by.counters.count_wake();
         } else {
             self.find_help(by, None);
+        }
+    }
+
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// After something was published that a collective of the rank may wait for: finds somebody who goes on with it ([`crate::bell`]).
+    #[inline]
+    pub(crate) fn ring(&self) {
+        if self.bell.is_hung() && self.bell.ring(|| self.is_claimed()) {
+            self.call(self);
         }
     }
 

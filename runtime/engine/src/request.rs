@@ -249,7 +249,9 @@ impl Request {
         unsafe {
             let owner = &*(*this).owner;
             Self::complete_quietly(this, status);
-            owner.wake();
+            if !owner.wake() {
+                owner.ring();
+            }
         }
     }
 

@@ -314,7 +314,7 @@ fn step(rank: &Rank) -> Found {
         // more than most messages.
         return Found::Nothing;
     }
-    let Some(mut claim) = rank.try_steal() else {
+    let Some(mut claim) = rank.try_steal(rank.id()) else {
         return Found::Busy;
     };
     let turn = progress::turn(&mut claim);

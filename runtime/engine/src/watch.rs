@@ -5,6 +5,7 @@
 
 use crate::claim::Claim;
 use crate::helper;
+use crate::lifecycle;
 use crate::observer::Fallback;
 use crate::progress;
 use crate::rank::Rank;
@@ -82,6 +83,33 @@ fn watch(
     }
     if policy.rank_thread() == RankThread::PollsForRendezvous {
         rank.sleeper().wake(rank.node().barriers());
+    }
+}
+
+/// The program leaves a collective behind that others go on with. Whoever acts for the rank is told, as for a long receive. By a
+/// thread of the program, with its claim.
+pub(crate) fn leave_script_behind(claim: &mut Claim<'_>) -> Watch {
+    let rank = claim.rank().forever();
+    lifecycle::ensure_crew(rank);
+    let means = rank.means();
+    let polls = means.thread() == RankThread::PollsForRendezvous;
+    if !(means.may_interrupt() || polls) {
+        return Watch::No;
+    }
+    rank.watched().fetch_add(1, Ordering::Relaxed);
+    if means.may_interrupt() {
+        rank.parasite().begin(rank);
+    }
+    if polls {
+        rank.sleeper().wake(rank.node().barriers());
+    }
+    Watch::Counted
+}
+
+/// A collective that was left behind is over.
+pub(crate) fn end_script(claim: &Claim<'_>, watch: Watch) {
+    if watch != Watch::No {
+        claim.rank().watched().fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -80,7 +80,7 @@ impl Way {
 
 /// The ranks of each of two nodes, by the numbers of ranks that a program runs with.
 fn layout(directives: &Directives) -> Option<&'static str> {
-    let layouts = [(4, "2"), (3, "2,1"), (2, "1")];
+    let layouts = [(4, "2"), (3, "2,1"), (2, "1"), (6, "3")];
     if !directives.nodes || directives.progress.is_empty() {
         return None;
     }

@@ -4,6 +4,7 @@ use super::round::{Posted, Round};
 use super::shared::{Entry, INLINE, PARCEL};
 use crate::EngineError;
 use crate::datatype::{Layout, Type, TypeRef, copy, pack, unpack};
+use core::ops::Range;
 
 /// A buffer with one block for each member of a communicator.
 #[derive(Clone, Copy)]
@@ -94,17 +95,24 @@ pub(super) unsafe fn copy_whole(
     source: Layout<'_>,
 ) -> Result<(), EngineError> {
     let bytes = source.bytes();
+    // SAFETY: the caller's conditions.
+    unsafe { copy_piece(destination, source, 0..bytes) };
+    fits(bytes, destination)
+}
+
+/// Copies these bytes of `source`, as far as there is room for them.
+///
+/// # Safety
+/// Of [`copy_whole`].
+pub(super) unsafe fn copy_piece(destination: Layout<'_>, source: Layout<'_>, range: Range<u64>) {
     // Types may be relative to MPI_BOTTOM, so equal addresses alone say nothing.
     let same =
         source.base == destination.base && core::ptr::eq(source.datatype, destination.datatype);
-    // SAFETY: the caller's conditions. MPI forbids buffers that overlap, except a block that
-    // is its own source, which needs no copy.
-    unsafe {
-        if !same {
-            copy(destination, source, 0, bytes);
-        }
+    if !same {
+        // SAFETY: the caller's conditions. MPI forbids buffers that overlap, except a block that
+        // is its own source, which needs no copy.
+        unsafe { copy(destination, source, range.start, range.end) };
     }
-    fits(bytes, destination)
 }
 
 /// Unpacks the inline entry that `from` posted, from byte `offset` on.
@@ -122,7 +130,11 @@ pub(super) unsafe fn unpack_inline(
     fits(bytes, destination)
 }
 
-fn fits(bytes: u64, destination: Layout<'_>) -> Result<(), EngineError> {
+/// Whether there is room for so many bytes.
+///
+/// # Errors
+/// [`EngineError::Truncated`].
+pub(super) fn fits(bytes: u64, destination: Layout<'_>) -> Result<(), EngineError> {
     let room = destination.bytes();
     if bytes > room {
         return Err(EngineError::Truncated {

@@ -105,6 +105,19 @@ impl<'a> Folder<'a> {
         unsafe { copy(to, from, 0, u64::MAX) };
     }
 
+    /// Whether the operation is a user's.
+    pub(super) fn calls_user(&self) -> bool {
+        self.kernel.is_none()
+    }
+
+    /// Elements of at most so many bytes, but at least one; a user's operation takes all at once.
+    pub(super) fn piece(&self, bytes: u64) -> u64 {
+        match self.kernel {
+            Some(_) => (bytes / self.datatype.extent().unsigned_abs().max(1)).max(1),
+            None => u64::MAX,
+        }
+    }
+
     /// Elements to work on at a time.
     pub(super) fn block(&self) -> u64 {
         (BLOCK / self.datatype.extent().unsigned_abs().max(1)).max(1)

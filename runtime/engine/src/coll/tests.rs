@@ -5,6 +5,7 @@ mod mixed;
 mod moving;
 mod reducing;
 mod schedules;
+mod stolen;
 
 use super::*;
 use crate::net::tests::Ranks;

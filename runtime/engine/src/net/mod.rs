@@ -213,12 +213,37 @@ fn turn_with(claim: &mut Claim<'_>, net: &Net, caller: LocalRank, looks: u32) ->
     }
 }
 
-/// After a change of the state by the owner: sends what has come of it, unless an event is being handled.
+/// After a change of the state outside of a turn: sends what has come of it, unless an event is being handled.
 pub(crate) fn kick(claim: &mut Claim<'_>) {
     if let Some(net) = claim.rank().node().net()
         && !claim.state().net.is_polling
     {
-        settle(claim, net, claim.rank().id());
+        settle(claim, net, claim.caller());
+        if !claim.is_by_owner() {
+            leave_to_owner(claim, net);
+        }
+    }
+}
+
+/// Has the claimed rank's connection to a remote peer made, if there is none: by a packet that says nothing. Calls by thieves are to
+/// find the connections that they use. Nothing is sent before the next [`kick`].
+pub(crate) fn greet(claim: &mut Claim<'_>, peer: Peer) {
+    let node = claim.rank().node();
+    if node.net().is_none() || node.local(peer).is_some() {
+        return;
+    }
+    let place = claim.state().net.link(node, peer);
+    // SAFETY: the place belongs to the claim's holder.
+    if unsafe { (*place).is_null() } {
+        link::answer(claim, peer, Header::new(Kind::Credit, 0));
+    }
+}
+
+/// After a task that is not the owner's has sent: what it may not send itself is the owner's to do, if that waits.
+#[cold]
+fn leave_to_owner(claim: &mut Claim<'_>, net: &Net) {
+    if net.transport.owes(claim.rank().id()) || claim.state().net.is_stalled() {
+        claim.rank().wake();
     }
 }
 

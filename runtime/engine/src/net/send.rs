@@ -231,7 +231,7 @@ unsafe fn offer(
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise.
     unsafe {
-        let endpoint = claim.rank().id();
+        let (endpoint, caller) = (claim.rank().id(), claim.caller());
         let (data, bytes) = ((*outbound).data, (*outbound).bytes);
         let id = outbound.expose_provenance() as u64;
         let mut header = Header::of_message(Kind::Offer, envelope, bytes, id);
@@ -239,7 +239,7 @@ unsafe fn offer(
             // Memory that cannot be exposed travels in packets.
             let exposed = net
                 .transport
-                .expose(endpoint, endpoint, data.cast_mut(), bytes as usize);
+                .expose(endpoint, caller, data.cast_mut(), bytes as usize);
             if let Ok(region) = exposed {
                 header.flags = READABLE;
                 header.region = region;
@@ -253,7 +253,7 @@ unsafe fn offer(
             }
             Err(error) => {
                 if let Some(region) = (*outbound).region {
-                    net.transport.withdraw(endpoint, endpoint, region);
+                    net.transport.withdraw(endpoint, caller, region);
                 }
                 Outbound::unmake(NonNull::new_unchecked(outbound), claim);
                 Err(error)

@@ -14,12 +14,14 @@
 
 use super::{Net, turn};
 use crate::node::Node;
+use crate::progress;
 use crate::rank::Rank;
 use crate::wait::UNSURE_SLEEP;
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_steal::TaskKind;
 use cohort_steal::park::{Awake, Ticket};
+use cohort_steal::policy::Outcome;
 use core::time::Duration;
 
 /// Watches in a row that may end for nothing before the watcher rests.
@@ -96,8 +98,9 @@ fn look_around(rank: &Rank, net: &Net) -> bool {
         let other = node.rank(id);
         if !rank.means().steals() {
             moved |= other.expected().is_raised(TaskKind::Net) && other.wake();
-        } else if let Some(mut claim) = other.try_steal() {
-            moved |= turn(&mut claim, net, rank.id()).moved;
+        } else {
+            let outcome = progress::steal_network(other, rank.id());
+            moved |= matches!(outcome, Outcome::Progressed { .. });
         }
     }
     moved

@@ -8,7 +8,8 @@
 //! | `spread` | which members live where |
 //! | `script` | stages and who runs them |
 //! | `moving`, `reducing` | scripts in which members speak for themselves |
-//! | `running` | nonblocking and persistent forms: scripts that their owner goes on with in its other calls |
+//! | `station` | nonblocking and persistent forms: their order, and their scripts |
+//! | `running` | how those go on, by whoever looks at the rank |
 //! | `between` | the same for intercommunicators |
 //! | `leaders`, `gathering`, `crossing` | one member of each node speaks for all of them |
 //! | `bundle` | what it says for them in one message |
@@ -23,15 +24,16 @@ mod reducing;
 mod running;
 mod script;
 mod spread;
+mod station;
 
 pub(super) use crossing::{alltoall_by_node, block_by_node};
 pub(super) use gathering::{allgather_by_node, gather, gathers_by_node, scatter};
 pub(super) use leaders::{allreduce, barrier, bcast, reduce};
 pub(super) use moving::{allgather, alltoall};
 pub(super) use reducing::{reduce_scatter, scan};
-pub(super) use running::Station;
-pub(crate) use running::{IN_SCRIPTS, Running, ScriptRef, next};
+pub(crate) use running::{IN_SCRIPTS, Running, ScriptRef, free_ended, leave, next};
 pub(super) use spread::Spread;
+pub(super) use station::Station;
 
 use super::Group;
 use script::Script;

@@ -1,54 +1,96 @@
 //! Scripts that go on while their member does something else.
 //!
-//! A started script is in its rank's list. In any call of the rank that makes progress its owner looks for
-//! one whose messages have arrived, takes the following steps up to the next wait, and completes the
-//! request after the last one. Only the owner does that, since steps may call a user's operation; the
-//! messages themselves move as all others do, also by thieves.
+//! # Who goes on
+//! A started script is in its rank's list until it is over. Its owner takes the first stage in the call that starts it. From then on
+//! it is gone on with by whoever looks at the rank and finds that the messages of its stage are complete: the owner in any call that makes progress,
+//! a thief, a progress thread, a dedicated worker, a signal's handler. Only a script that calls a user's operation waits for its owner.
+//!
+//! # One at a time
+//! A task that finds a script ready *takes* it, under the rank's claim. While it is taken nobody else looks into it. The task copies and folds
+//! without the claim, in pieces, of which each visit takes a bounded number; it takes the claim again to start messages, to look whether they are
+//! complete, and at the end. Owners wait for the claim then, others try: one that finds it held gives the script
+//! back as it is. Giving back is a Release that pairs with the Acquire of whoever takes it next, so neither needs the claim for that.
+//!
+//! # Nobody forgets one
+//! A script that can go on and is not taken is found under the claim. So whoever leaves the claim looks for one ([`leave`]); and whoever, without
+//! the claim, completes a message or gives a script back rings the rank's [bell](crate::bell), which has the proof. As long as the script lasts, the rank also
+//! expects progress, so thieves visit it.
+//!
+//! # Messages
+//! They are started in the name of whoever holds the claim ([`Claim::caller`]): a thief calls the network as itself, and what it may not send waits, lined up,
+//! for a turn of whoever may.
+//!
+//! # Memory
+//! All that a script needs is reserved when it starts; messages and requests come from the rank's heap, under its claim. A script that is over
+//! is freed by its owner's next call, since it is memory of the node, whose lock the code below a handler may hold.
 
-use super::Spread;
-use super::between::{self, Sides};
-use super::moving::{collect, deal_out, meet, pass_on, tell_each, tell_everyone};
-use super::reducing::{allreduce, fold_and_deal_out, prefixes, reduce};
-use super::script::{LANES, Script, Step, byte};
+use super::script::{PIECE, Script, Step, end};
 use crate::EngineError;
 use crate::claim::Claim;
-use crate::coll::fold::{Folder, reserve};
-use crate::coll::{Blocks, Call, Group};
-use crate::datatype::{Layout, pack};
+use crate::coll::blocks::{copy_piece, fits};
+use crate::coll::fold::reserve;
 use crate::list::{Linked, Links};
 use crate::matching::Want;
 use crate::message::Status;
+use crate::net;
 use crate::rank::Rank;
 use crate::request::{Request, RequestRef};
+use crate::watch::{self, Watch};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use cohort_base::Peer;
+use cohort_base::LocalRank;
+use cohort_base::sync::atomic::{AtomicBool, Ordering};
+use cohort_steal::TaskKind;
+use core::cell::Cell;
 use core::fmt;
+use core::ptr::null_mut;
 
-/// Tags of scripts that go on, which no other message in a collective context has; as many for each as it
-/// may use.
-const FIRST_TAG: i32 = -1000;
-const NUMBERS: u32 = 1 << 24;
+/// Messages that are started in the time of one piece.
+const MESSAGES_PER_PIECE: u32 = 16;
 
-/// [`Links`] of a rank's list of scripts.
+/// [`Links`] of a rank's lists of scripts.
 pub(crate) const IN_SCRIPTS: u8 = 0;
 
 /// A script under way.
 pub(crate) struct Running {
+    /// Of whoever has taken it, and, while nobody has, of the claim's holder.
+    course: Course,
+    /// Whether a task is at it. Set under the claim.
+    is_taken: AtomicBool,
+    /// Whether only the owner may go on with it.
+    is_private: bool,
+    watch: Watch,
+    links: Links<Self>,
+}
+
+/// How far a script has come.
+struct Course {
     script: Script<'static>,
-    /// Steps that were taken.
-    taken: usize,
+    /// Steps that are done or, of messages, started.
+    at: usize,
+    /// Bytes, or elements, of the step there that are done.
+    done: u64,
+    /// The messages of this stage. There is room for those of any.
     messages: Vec<RequestRef>,
     request: *mut Request,
     status: Status,
-    /// Whether a thread of the owner is at it.
-    is_taken: bool,
-    links: Links<Self>,
+}
+
+/// What a look at a script under the claim came to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Data is to be copied or folded.
+    Data,
+    /// Messages are under way.
+    Waits,
+    /// More messages are to be started than this visit may.
+    Cut,
+    Over,
 }
 
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Running({} steps taken)", self.taken)
+        f.debug_struct("Running").finish_non_exhaustive()
     }
 }
 
@@ -59,272 +101,289 @@ impl Linked<IN_SCRIPTS> for Running {
     }
 }
 
-/// A script whose messages have arrived. Only a hint: another thread of the owner may be faster.
+/// A script that was taken. It is given back with this value, unless it is over or waits before.
 #[derive(Debug)]
 pub(crate) struct ScriptRef {
     rank: &'static Rank,
-    running: *mut Running,
+    /// Null when it is not ours any more.
+    running: Cell<*mut Running>,
+    /// Whose task this is, and whether it waits for the claim.
+    caller: LocalRank,
+    is_owner: bool,
 }
 
-/// One member's place in the operations of one tag: a nonblocking collective, or all starts of a
-/// persistent one.
-#[derive(Debug)]
-pub(in crate::coll) struct Station {
-    pub(super) rank: &'static Rank,
-    pub(super) context: u32,
-    pub(super) me: u32,
-    pub(super) members: Vec<Peer>,
-    pub(super) number: u32,
-    /// The two groups, of an intercommunicator.
-    pub(super) sides: Option<Sides>,
-}
-
-impl Station {
-    /// The place of the caller's next operation.
-    pub(in crate::coll) fn next(group: &Group<'_>, spread: &Spread) -> Self {
-        Self {
-            rank: group.rank.node().rank(group.rank.id()),
-            context: group.context,
-            me: group.me,
-            members: group.world.to_vec(),
-            number: spread.begin(group),
-            sides: None,
-        }
+/// Starts a script in a call of its owner, and takes its first stage.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]: nothing was started.
+pub(super) fn start(script: Script<'static>) -> Result<RequestRef, EngineError> {
+    let rank = script.rank.forever();
+    let messages = reserve(script.most_messages())?;
+    let mut claim = rank.enter();
+    free_ended(&mut claim);
+    let request = Request::make(&mut claim, None, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    let is_private = script.calls_user();
+    for peer in script.receivers() {
+        net::greet(&mut claim, peer);
     }
-
-    /// Starts an operation; the one before at this place is complete.
-    ///
-    /// # Safety
-    /// All that `call` refers to, and the buffers, live until the request is complete.
-    ///
-    /// # Errors
-    /// No memory, or a predefined operation that does not take the type; then the member has not taken part.
-    pub(in crate::coll) unsafe fn start(&self, call: &Call<'_>) -> Result<RequestRef, EngineError> {
-        // SAFETY: the caller keeps what the arguments refer to until the request is complete, and the
-        // script uses them until then.
-        let call = unsafe { core::mem::transmute::<Call<'_>, Call<'static>>(*call) };
-        let folder = match call.reduction() {
-            Some(call) => Some(Folder::new(call.op, call.datatype)?),
-            None => None,
-        };
-        let tag = FIRST_TAG - (self.number % NUMBERS * LANES) as i32;
-        let mut script = Script::lasting(self, folder, tag);
-        match &self.sides {
-            Some(sides) => between::write(&mut script, &call, sides, folder)?,
-            // SAFETY: the caller's promise.
-            None => unsafe { write(&mut script, &call, folder)? },
-        }
-        let mut claim = self.rank.enter();
-        let request =
-            Request::make(&mut claim, None, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
-        let running = Box::into_raw(Box::new(Running {
+    net::kick(&mut claim);
+    let running = Box::into_raw(Box::new(Running {
+        course: Course {
             script,
-            taken: 0,
-            messages: Vec::new(),
+            at: 0,
+            done: 0,
+            messages,
             request: request.as_ptr(),
             status: Status::EMPTY,
-            is_taken: false,
-            links: Links::NONE,
-        }));
-        // SAFETY: fresh, and in no list.
-        unsafe { claim.state().scripts.push(running) };
-        drop(claim);
-        let rank = self.rank;
-        ScriptRef { rank, running }.work();
-        Ok(RequestRef(request))
-    }
-}
-
-/// Writes the steps of an operation.
-///
-/// # Safety
-/// As [`Station::start`].
-unsafe fn write(
-    script: &mut Script<'static>,
-    call: &Call<'static>,
-    folder: Option<Folder<'static>>,
-) -> Result<(), EngineError> {
-    match folder {
-        Some(folder) => write_fold(script, call, &folder),
-        // SAFETY: the caller's promise.
-        None => unsafe { write_moves(script, call) },
-    }
-}
-
-/// [`write`] for operations that fold.
-fn write_fold(
-    script: &mut Script<'static>,
-    call: &Call<'static>,
-    folder: &Folder<'static>,
-) -> Result<(), EngineError> {
-    let everyone = script.everyone();
-    match call {
-        Call::Reduce { reduction, root } => {
-            reduce(script, everyone, folder, reduction, *root as usize)
-        }
-        Call::Allreduce { reduction } => allreduce(script, everyone, folder, reduction),
-        Call::ReduceScatter { reduction, counts } => {
-            fold_and_deal_out(script, folder, reduction, counts)
-        }
-        Call::Scan { reduction, kind } => prefixes(script, folder, reduction, *kind),
-        _ => Err(EngineError::Unsupported),
-    }
-}
-
-/// [`write`] for operations that only move data.
-///
-/// # Safety
-/// As [`write`].
-unsafe fn write_moves(
-    script: &mut Script<'static>,
-    call: &Call<'static>,
-) -> Result<(), EngineError> {
-    let (me, _) = script.place();
-    let everyone = script.everyone();
-    match *call {
-        Call::Barrier => meet(script, everyone),
-        Call::Bcast { buffer, root } => pass_on(script, everyone, buffer, root as usize)?,
-        Call::Gather {
-            send,
-            receive,
-            root,
-        } => collect(script, send, receive, root as usize),
-        Call::Scatter {
-            send,
-            receive,
-            root,
-        } => deal_out(script, send, receive, root as usize),
-        Call::Allgather { send, receive } => {
-            let own = receive.block(me);
-            if let Some(send) = send {
-                script.copy(send, own);
-            }
-            tell_everyone(script, send.unwrap_or(own), receive);
-        }
-        Call::Alltoall { send, receive } => match send {
-            Some(send) => {
-                script.copy(send.block(me), receive.block(me));
-                tell_each(script, send, receive);
-            }
-            // SAFETY: the receive blocks hold what this member sends.
-            None => unsafe { swap_in_place(script, &receive)? },
         },
-        Call::Neighbours {
-            sources,
-            destinations,
-            send,
-            to_all,
-            receive,
-        } => {
-            for (number, source) in sources.iter().enumerate() {
-                if let Some(rank) = source.rank {
-                    script.receive_along(rank as usize, source.lane, receive.block(number));
-                }
-            }
-            for (number, destination) in destinations.iter().enumerate() {
-                if let Some(rank) = destination.rank {
-                    let block = send.block(if to_all { 0 } else { number });
-                    script.send_along(rank as usize, destination.lane, block);
-                }
-            }
+        is_taken: AtomicBool::new(true),
+        is_private,
+        watch: Watch::No,
+        links: Links::NONE,
+    }));
+    // SAFETY: fresh, and in no list.
+    unsafe {
+        claim.state().scripts.push(running);
+        if !is_private {
+            rank.bell().hang();
+            claim.expect_more(TaskKind::Shm);
+            (*running).watch = watch::leave_script_behind(&mut claim);
         }
-        _ => return Err(EngineError::Unsupported),
     }
-    Ok(())
+    let caller = claim.caller();
+    drop(claim);
+    let script = ScriptRef {
+        rank,
+        running: Cell::new(running),
+        caller,
+        is_owner: true,
+    };
+    script.work(u32::MAX);
+    Ok(RequestRef(request))
 }
 
-/// Steps of an all-to-all in place: what is sent is packed first.
-///
-/// # Safety
-/// The blocks are live.
-unsafe fn swap_in_place(
-    script: &mut Script<'static>,
-    blocks: &Blocks<'static>,
-) -> Result<(), EngineError> {
-    let (me, size) = script.place();
-    let others = || (1..size).map(|distance| (me + distance) % size);
-    let total: u64 = others().map(|member| blocks.block(member).bytes()).sum();
-    let mut packed: Vec<u8> = reserve(total as usize)?;
-    let mut room = packed.as_mut_ptr();
-    for member in others() {
-        script.receive(member, blocks.block(member));
+/// Takes a script of the claimed rank that can go on: one that anybody may go on with, or a private one.
+pub(crate) fn next(claim: &mut Claim<'_>, private: bool) -> Option<ScriptRef> {
+    let running = ready(claim, private);
+    if running.is_null() {
+        return None;
     }
-    for member in others() {
-        let block = blocks.block(member);
-        let bytes = block.bytes();
-        // SAFETY: the caller's promise; the sum is reserved, and kept with the script.
-        unsafe { pack(block, 0, room, bytes) };
-        script.send(member, Layout::new(room, bytes, byte()));
-        room = room.wrapping_add(bytes as usize);
-    }
-    script.keep(packed);
-    Ok(())
-}
-
-/// A script of the claimed rank that can go on, for its owner.
-pub(crate) fn next(claim: &mut Claim<'_>) -> Option<ScriptRef> {
-    let scripts = &claim.state().scripts;
-    // SAFETY: elements of the list are valid.
-    let running = scripts.find(|running| unsafe { (*running).can_go_on() });
-    let rank = claim.rank();
-    (!running.is_null()).then(|| ScriptRef {
-        rank: rank.node().rank(rank.id()),
-        running,
+    // SAFETY: it is in the list. Relaxed: under the claim.
+    unsafe { (*running).is_taken.store(true, Ordering::Relaxed) };
+    Some(ScriptRef {
+        rank: claim.rank().forever(),
+        running: Cell::new(running),
+        caller: claim.caller(),
+        is_owner: claim.is_by_owner(),
     })
 }
 
-impl ScriptRef {
-    /// Goes on up to the next wait for messages that are still on their way, or to the end. By the owner,
-    /// without its claim.
-    pub(crate) fn work(&self) {
-        let mut claim = self.rank.enter();
-        // SAFETY: what is in the list is valid; what is not may be gone, and is not looked at.
+/// A script of the claimed rank that can go on and is not taken, or null.
+fn ready(claim: &mut Claim<'_>, private: bool) -> *mut Running {
+    let scripts = &claim.state().scripts;
+    // SAFETY: elements of the list are valid.
+    scripts.find(|it| unsafe { (*it).is_private == private && Running::can_go_on(it) })
+}
+
+/// Gives back the claim of a rank with scripts. If one of them can go on, somebody is called for it.
+#[cold]
+pub(crate) fn leave(claim: &mut Claim<'_>) {
+    let rank = claim.rank();
+    let heard = rank.bell().listen();
+    let is_hung = rank.bell().is_hung();
+    let is_ready = is_hung && !ready(claim, false).is_null();
+    rank.release_claim();
+    if is_hung && (rank.bell().rang_since(heard) || is_ready) && !rank.is_claimed() {
+        rank.call(rank);
+    }
+}
+
+/// Frees the claimed rank's scripts that are over. By the owner.
+pub(crate) fn free_ended(claim: &mut Claim<'_>) {
+    loop {
+        let ended = claim.state().ended_scripts.first();
+        if ended.is_null() {
+            return;
+        }
+        // SAFETY: it is in the list; nobody uses a script that is over.
         unsafe {
-            let scripts = &claim.state().scripts;
-            let found = scripts.find(|running| running == self.running);
-            if found.is_null() || !(*found).can_go_on() {
-                return;
+            claim.state().ended_scripts.remove(ended);
+            drop(Box::from_raw(ended));
+        }
+    }
+}
+
+impl ScriptRef {
+    /// Goes on until messages are under way that are not complete, to the end, or as far as `pieces` pieces of data go. Returns the
+    /// bytes that were copied and folded. Outside of the claim.
+    pub(crate) fn work(&self, pieces: u32) -> u64 {
+        let mut pieces = pieces;
+        let mut bytes = 0;
+        while !self.running.get().is_null() {
+            // SAFETY: what is taken is valid, and the course is ours.
+            let course = unsafe { &mut (*self.running.get()).course };
+            // SAFETY: the buffers are live until the request is complete; private ones are taken by owners only.
+            bytes += unsafe { course.move_data(&mut pieces) };
+            if course.has_data() {
+                break;
             }
-            (*found).is_taken = true;
-            drop(claim);
-            // Nobody else touches it while it is taken.
-            let is_over = (*found).go_on();
-            let mut claim = self.rank.enter();
-            if !is_over {
-                (*found).is_taken = false;
-                return;
+            let Some(mut claim) = self.claim() else {
+                break;
+            };
+            match course.look(&mut claim, &mut pieces) {
+                Look::Data => {}
+                Look::Cut => break,
+                Look::Waits => self.put_down(),
+                Look::Over => self.finish(&mut claim),
             }
-            claim.state().scripts.remove(found);
-            let running = Box::from_raw(found);
-            Request::complete(running.request, running.status);
+        }
+        bytes
+    }
+
+    fn claim(&self) -> Option<Claim<'static>> {
+        match self.is_owner {
+            true => Some(self.rank.enter()),
+            false => self.rank.try_steal(self.caller),
+        }
+    }
+
+    /// Lets others take it.
+    fn put_down(&self) {
+        let running = self.running.replace(null_mut());
+        if !running.is_null() {
+            // SAFETY: it is ours until this store. Release pairs with the Acquire in `can_go_on`.
+            unsafe { (*running).is_taken.store(false, Ordering::Release) };
+        }
+    }
+
+    /// Completes the request of a script that is over.
+    fn finish(&self, claim: &mut Claim<'_>) {
+        let running = self.running.replace(null_mut());
+        // SAFETY: it is ours, and in the list; its owner frees it after it was put among those that are over.
+        unsafe {
+            claim.state().scripts.remove(running);
+            if !(*running).is_private {
+                self.rank.bell().take_down();
+                claim.expect_less(TaskKind::Shm);
+                watch::end_script(claim, (*running).watch);
+            }
+            let Course {
+                request, status, ..
+            } = (*running).course;
+            claim.state().ended_scripts.push(running);
+            Request::complete(request, status);
+        }
+    }
+}
+
+impl Drop for ScriptRef {
+    fn drop(&mut self) {
+        if !self.running.get().is_null() {
+            self.put_down();
+            self.rank.ring();
         }
     }
 }
 
 impl Running {
-    /// Whether the messages that it waits for have arrived, and no thread is at it.
+    /// Whether nobody is at it and its next step can be taken.
+    ///
+    /// # Safety
+    /// It is in the list of a rank whose claim the caller holds.
+    unsafe fn can_go_on(this: *const Self) -> bool {
+        // SAFETY: the caller's promise: only under the claim could somebody take it.
+        unsafe { !(*this).is_taken.load(Ordering::Acquire) && (*this).course.can_go_on() }
+    }
+}
+
+impl Course {
     fn can_go_on(&self) -> bool {
-        !self.is_taken && self.messages.iter().all(|message| message.is_complete())
+        !matches!(self.script.step(self.at), Some(Step::Wait) | None) || self.is_stage_complete()
     }
 
-    /// Takes steps. Says whether the script is over.
-    fn go_on(&mut self) -> bool {
-        loop {
-            if matches!(self.script.step(self.taken), Some(Step::Wait) | None) {
-                let mut messages = self.messages.iter();
-                if !messages.all(|message| message.is_complete()) {
-                    return false;
+    /// Whether the next step copies or folds.
+    fn has_data(&self) -> bool {
+        let step = self.script.step(self.at);
+        matches!(step, Some(Step::Copy { .. } | Step::Fold { .. }))
+    }
+
+    fn is_stage_complete(&self) -> bool {
+        self.messages.iter().all(|message| message.is_complete())
+    }
+
+    /// Copies and folds up to the next step that takes the claim, at most so many pieces. Returns the bytes.
+    ///
+    /// # Safety
+    /// The buffers are live, and written by nobody else; a user's operation is called on a task of its owner.
+    unsafe fn move_data(&mut self, pieces: &mut u32) -> u64 {
+        let mut bytes = 0;
+        while *pieces > 0 {
+            // SAFETY: the caller's promise.
+            let is_done = unsafe {
+                match self.script.step(self.at) {
+                    Some(&Step::Copy { from, to }) => {
+                        let end = from.bytes().min(self.done.saturating_add(PIECE));
+                        copy_piece(to, from, self.done..end);
+                        bytes += end - self.done;
+                        self.done = end;
+                        (end == from.bytes()).then(|| fits(end, to))
+                    }
+                    Some(&Step::Fold { left, right, count }) => {
+                        let before = self.done;
+                        self.done = self.script.combine_piece(left, right, count, before);
+                        bytes += self.script.bytes_of(self.done - before);
+                        (self.done == count).then_some(Ok(()))
+                    }
+                    _ => return bytes,
                 }
-                let outcome = self.script.finish(&mut self.messages);
-                self.note(outcome);
-            }
-            let Some(step) = self.script.step(self.taken) else {
-                return true;
             };
-            // SAFETY: the buffers are live until the request is complete.
-            let outcome = unsafe { self.script.begin(step, &mut self.messages) };
-            self.taken += 1;
-            self.note(outcome);
+            *pieces -= 1;
+            if let Some(outcome) = is_done {
+                self.note(outcome);
+                self.done = 0;
+                self.at += 1;
+            }
+        }
+        bytes
+    }
+
+    /// Takes the steps that need the claim.
+    fn look(&mut self, claim: &mut Claim<'_>, pieces: &mut u32) -> Look {
+        let mut started = 0;
+        loop {
+            match self.script.step(self.at) {
+                Some(Step::Copy { .. } | Step::Fold { .. }) => return Look::Data,
+                Some(step @ (Step::Send { .. } | Step::Receive { .. })) => {
+                    if *pieces == 0 {
+                        return Look::Cut;
+                    }
+                    // SAFETY: the buffers are live until the request is complete.
+                    let message = unsafe { self.script.begin(claim, step) };
+                    match message {
+                        // There is room for all messages of a stage.
+                        Ok(message) => self.messages.push(message),
+                        Err(error) => self.note(Err(error)),
+                    }
+                    started += 1;
+                    if started % MESSAGES_PER_PIECE == 0 {
+                        *pieces -= 1;
+                    }
+                }
+                last @ (Some(Step::Wait) | None) => {
+                    let is_last = last.is_none();
+                    if !self.is_stage_complete() {
+                        return Look::Waits;
+                    }
+                    while let Some(message) = self.messages.pop() {
+                        let outcome = end(claim, message);
+                        self.note(outcome);
+                    }
+                    if is_last {
+                        return Look::Over;
+                    }
+                }
+            }
+            self.at += 1;
         }
     }
 

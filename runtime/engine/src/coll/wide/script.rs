@@ -1,7 +1,8 @@
 //! A collective as a list of steps.
 
-use super::running::Station;
+use super::station::Station;
 use crate::EngineError;
+use crate::claim::Claim;
 use crate::coll::Group;
 use crate::coll::fold::{Folder, Scratch};
 use crate::datatype::{Layout, Type, TypeRef, predefined_type};
@@ -13,10 +14,14 @@ use crate::{irecv, isend};
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use cohort_base::Peer;
+use core::ptr::null;
 
 /// Tag of the messages of blocking collectives, which have one lane. Members call these in the same order and messages between two
 /// processes do not overtake each other, so one will do.
 const TAG: i32 = -2;
+
+/// Bytes that a fold or a copy takes at a time, where others wait for its end.
+pub(super) const PIECE: u64 = 128 << 10;
 
 /// Tags that one script may use: its own and those below. Twice the dimensions of the largest grid.
 pub(super) const LANES: u32 = 64;
@@ -211,10 +216,20 @@ impl<'a> Script<'a> {
         let mut requests = Vec::new();
         for step in &self.steps {
             // SAFETY: the caller's promise.
-            let done = unsafe { self.begin(step, &mut requests) };
-            let done = match step {
-                Step::Wait => self.finish(&mut requests),
-                _ => done,
+            let done = unsafe {
+                match step {
+                    Step::Send { .. } | Step::Receive { .. } => requests
+                        .try_reserve(1)
+                        .map_err(|_| EngineError::OutOfMemory)
+                        .and_then(|()| self.begin(&mut self.rank.enter(), step))
+                        .map(|request| requests.push(request)),
+                    Step::Wait => self.finish(&mut requests),
+                    Step::Copy { from, to } => crate::coll::blocks::copy_whole(*to, *from),
+                    Step::Fold { left, right, count } => {
+                        self.combine(*left, *right, *count);
+                        Ok(())
+                    }
+                }
             };
             if done == Err(EngineError::OutOfMemory) {
                 let _ = self.finish(&mut requests);
@@ -225,23 +240,19 @@ impl<'a> Script<'a> {
         outcome.and(self.finish(&mut requests))
     }
 
-    /// Does a step, or starts it.
+    /// Starts the message of a step.
     ///
     /// # Safety
-    /// As [`Script::run`].
+    /// As [`Script::run`]; the step is a message, and the claim is that of the script's rank.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`]; nothing was started then.
     pub(super) unsafe fn begin(
         &self,
+        claim: &mut Claim<'_>,
         step: &Step<'_>,
-        requests: &mut Vec<RequestRef>,
-    ) -> Result<(), EngineError> {
-        let (rank, context, world) = (self.rank, self.context, &self.members);
-        let mut keep = |request| {
-            requests
-                .try_reserve(1)
-                .map_err(|_| EngineError::OutOfMemory)?;
-            requests.push(request);
-            Ok(())
-        };
+    ) -> Result<RequestRef, EngineError> {
+        let (context, world) = (self.context, &self.members);
         // SAFETY: the caller's promise; the types outlive the script, and so the requests.
         unsafe {
             match *step {
@@ -252,11 +263,8 @@ impl<'a> Script<'a> {
                         source: self.me as i32,
                         tag: self.tag - (lane % LANES) as i32,
                     };
-                    let (claim, mode) = (&mut rank.enter(), SendMode::Standard);
-                    let (base, to) = (data.base, world[to]);
-                    keep(isend(
-                        claim, base, data.count, &datatype, to, envelope, mode,
-                    )?)
+                    let (base, to, mode) = (data.base, world[to], SendMode::Standard);
+                    isend(claim, base, data.count, &datatype, to, envelope, mode)
                 }
                 Step::Receive { from, lane, into } => {
                     let datatype = TypeRef::borrowed(into.datatype);
@@ -264,39 +272,103 @@ impl<'a> Script<'a> {
                         peer: world[from],
                         comm_rank: from as i32,
                     };
-                    let (claim, tag) =
-                        (&mut rank.enter(), Tag::Is(self.tag - (lane % LANES) as i32));
+                    let tag = Tag::Is(self.tag - (lane % LANES) as i32);
                     let (base, count) = (into.base, into.count);
-                    keep(irecv(claim, base, count, &datatype, source, context, tag)?)
+                    irecv(claim, base, count, &datatype, source, context, tag)
                 }
-                Step::Wait => Ok(()),
-                Step::Copy { from, to } => crate::coll::blocks::copy_whole(to, from),
-                Step::Fold { left, right, count } => {
-                    if let Some(folder) = &self.folder {
-                        folder.combine(left, right, count);
-                    }
-                    Ok(())
+                Step::Wait | Step::Copy { .. } | Step::Fold { .. } => {
+                    unreachable!("a step that is no message")
                 }
             }
         }
     }
 
+    /// `right = left op right`.
+    ///
+    /// # Safety
+    /// Both hold `count` elements and do not overlap; a user's operation is called on a task of its owner.
+    pub(super) unsafe fn combine(&self, left: *const u8, right: *mut u8, count: u64) {
+        if let Some(folder) = &self.folder {
+            // SAFETY: the caller's promise.
+            unsafe { folder.combine(left, right, count) };
+        }
+    }
+
+    /// Folds, as far as they go, elements from `done` on, at most so many that a fold takes a bounded time, where the
+    /// operation may be called piece by piece. Returns how many elements are done then.
+    ///
+    /// # Safety
+    /// As [`Script::combine`].
+    pub(super) unsafe fn combine_piece(
+        &self,
+        left: *const u8,
+        right: *mut u8,
+        count: u64,
+        done: u64,
+    ) -> u64 {
+        let Some(folder) = &self.folder else {
+            return count;
+        };
+        let end = folder.piece(PIECE).saturating_add(done).min(count);
+        let (left, right) = (folder.at(left, done), folder.at(right, done));
+        // SAFETY: the caller's promise.
+        unsafe { folder.combine(left, right, end - done) };
+        end
+    }
+
+    /// The bytes of so many elements that are folded.
+    pub(super) fn bytes_of(&self, count: u64) -> u64 {
+        self.folder
+            .map_or(0, |folder| folder.layout(null(), count).bytes())
+    }
+
+    /// Whether steps call a user's operation, which only the owner may.
+    pub(super) fn calls_user(&self) -> bool {
+        self.folder.is_some_and(|folder| folder.calls_user())
+    }
+
+    /// The members that this one sends to.
+    pub(super) fn receivers(&self) -> impl Iterator<Item = Peer> {
+        self.steps.iter().filter_map(|step| match *step {
+            Step::Send { to, .. } => Some(self.members[to]),
+            _ => None,
+        })
+    }
+
+    /// The most messages that are under way at a time.
+    pub(super) fn most_messages(&self) -> usize {
+        let stages = self.steps.split(|step| matches!(step, Step::Wait));
+        let is_message =
+            |step: &&Step<'_>| matches!(step, Step::Send { .. } | Step::Receive { .. });
+        let counts = stages.map(|stage| stage.iter().filter(is_message).count());
+        counts.max().unwrap_or(0)
+    }
+
     /// Waits for all messages under way.
-    pub(super) fn finish(&self, requests: &mut Vec<RequestRef>) -> Result<(), EngineError> {
+    fn finish(&self, requests: &mut Vec<RequestRef>) -> Result<(), EngineError> {
         let mut outcome = Ok(());
         let mut claim = self.rank.enter();
         for request in requests.drain(..) {
             claim = until_claimed(claim, WaitKind::Collective, |_| request.is_complete());
-            let status = request.status();
-            request.release(&mut claim);
-            if status.error == Status::TRUNCATE {
-                // The message's own length is not known here; it is at least one byte longer.
-                outcome = Err(EngineError::Truncated {
-                    message: status.bytes as u64 + 1,
-                    buffer: status.bytes as u64,
-                });
-            }
+            outcome = outcome.and(end(&mut claim, request));
         }
         outcome
+    }
+}
+
+/// Releases the request of a message that is complete.
+///
+/// # Errors
+/// [`EngineError::Truncated`].
+pub(super) fn end(claim: &mut Claim<'_>, request: RequestRef) -> Result<(), EngineError> {
+    let status = request.status();
+    request.release(claim);
+    match status.error {
+        // The message's own length is not known here; it is at least one byte longer.
+        Status::TRUNCATE => Err(EngineError::Truncated {
+            message: status.bytes as u64 + 1,
+            buffer: status.bytes as u64,
+        }),
+        _ => Ok(()),
     }
 }
