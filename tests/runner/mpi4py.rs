@@ -1,7 +1,7 @@
 //! mpi4py's own test suite, laid out by `tests/suites/mpi4py.toml`.
 
 use crate::command::Program;
-use crate::nodes::Hosts;
+use crate::nodes::{Hosts, Network};
 use crate::{Outcome, place, trial};
 use libtest_mimic::Trial;
 use serde::Deserialize;
@@ -18,6 +18,8 @@ struct Suite {
     own_ranks: Vec<u32>,
     /// Ranks of each node, for jobs of several nodes.
     nodes: Vec<Vec<u32>>,
+    /// The same for jobs that talk through libfabric.
+    nodes_libfabric: Vec<Vec<u32>>,
     /// Time limit of one run.
     seconds: u64,
     group: Vec<Group>,
@@ -148,14 +150,8 @@ pub fn trials() -> Vec<Trial> {
                 suite.run_on_one(also.build, group, also.ranks, Some(&also.progress))
             }));
         }
-        let across = suite.group[index].across_nodes;
-        for layout in 0..suite.nodes.len() * usize::from(across) {
-            let suite = Arc::clone(&suite);
-            let each: Vec<String> = suite.nodes[layout].iter().map(u32::to_string).collect();
-            let group = &suite.group[index].name;
-            let name = format!("nodes/mpi4py/{group}/{}", each.join("+"));
-            let run = move || suite.run_on_several(&suite.group[index], &suite.nodes[layout]);
-            trials.push(trial(name, run));
+        if suite.group[index].across_nodes {
+            trials.extend(suite.trials_on_several(index));
         }
     }
     trials
@@ -224,8 +220,26 @@ impl Suite {
         self.run(start, group)
     }
 
-    fn run_on_several(&self, group: &Group, each: &[u32]) -> Outcome {
-        let hosts = Hosts::new(each.len() as u32)?;
+    /// The trials of a group across nodes.
+    fn trials_on_several(self: &Arc<Self>, index: usize) -> Vec<Trial> {
+        let over = |network| move |each: &Vec<u32>| (network, each.clone());
+        let default = self.nodes.iter().map(over(Network::Default));
+        let libfabric = self.nodes_libfabric.iter();
+        let libfabric = libfabric.map(over(Network::Libfabric));
+        let run = |(network, each): (Network, Vec<u32>)| {
+            let suite = Arc::clone(self);
+            let counts: Vec<String> = each.iter().map(u32::to_string).collect();
+            let (group, counts) = (&self.group[index].name, counts.join("+"));
+            let name = format!("nodes/mpi4py/{group}/{counts}{}", network.suffix());
+            trial(name, move || {
+                suite.run_on_several(&suite.group[index], &each, network)
+            })
+        };
+        default.chain(libfabric).map(run).collect()
+    }
+
+    fn run_on_several(&self, group: &Group, each: &[u32], network: Network) -> Outcome {
+        let hosts = Hosts::new(each.len() as u32)?.over(network);
         let counts: Vec<String> = each.iter().map(u32::to_string).collect();
         let start = Start {
             launcher: hosts.pip_exec(&counts.join(","))?,

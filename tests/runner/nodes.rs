@@ -5,7 +5,7 @@ mod hosts;
 mod managers;
 mod programs;
 
-pub use hosts::Hosts;
+pub use hosts::{Hosts, Network};
 use libtest_mimic::Trial;
 
 /// The trials of this module.

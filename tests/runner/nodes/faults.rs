@@ -1,6 +1,6 @@
 //! What happens to a job when a node, or its network, is gone.
 
-use super::hosts::{Hosts, namespaces_work};
+use super::hosts::{Hosts, Network, namespaces_work};
 use crate::command::Program;
 use crate::directives::Abi;
 use crate::{Outcome, place, programs, trial};
@@ -24,25 +24,26 @@ const COLLECTIVE: Work = Work::Busy("collective");
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
-    let trial = |name: &str, run: fn() -> Outcome| trial(format!("nodes/{name}"), run);
-    vec![
-        trial("a node whose link is down is missed", || {
-            link_down(Work::Nothing)
+    let calls = [("a message", MESSAGE), ("a collective", COLLECTIVE)];
+    let mut trials = vec![
+        trial("nodes/a node whose link is down is missed".into(), || {
+            link_down(Work::Nothing, Network::Default)
         }),
-        trial("a link that goes down in a message", || link_down(MESSAGE)),
-        trial("a link that goes down in a collective", || {
-            link_down(COLLECTIVE)
-        }),
-        trial("a node whose pip-exec was killed is missed", || {
-            killed_node(Work::Nothing)
-        }),
-        trial("a node that is killed in a message", || {
-            killed_node(MESSAGE)
-        }),
-        trial("a node that is killed in a collective", || {
-            killed_node(COLLECTIVE)
-        }),
-    ]
+        trial(
+            "nodes/a node whose pip-exec was killed is missed".into(),
+            || killed_node(Work::Nothing, Network::Default),
+        ),
+    ];
+    for network in [Network::Default, Network::Libfabric] {
+        for (call, work) in calls {
+            let ending = format!("{call}{}", network.suffix());
+            let down = format!("nodes/a link that goes down in {ending}");
+            let killed = format!("nodes/a node that is killed in {ending}");
+            trials.push(trial(down, move || link_down(work, network)));
+            trials.push(trial(killed, move || killed_node(work, network)));
+        }
+    }
+    trials
 }
 
 impl Work {
@@ -90,11 +91,11 @@ fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     true
 }
 
-fn link_down(work: Work) -> Outcome {
+fn link_down(work: Work, network: Network) -> Outcome {
     if !namespaces_work() {
         return Ok(());
     }
-    let hosts = Hosts::new(2)?;
+    let hosts = Hosts::new(2)?.over(network);
     let (job, sign) = work.job(&hosts)?;
     let mut problem = None;
     let ended = job.seconds(150).run_with(|mpiexec| {
@@ -125,11 +126,11 @@ fn running(hosts: &Hosts, host: u32, name: &str) -> bool {
     })
 }
 
-fn killed_node(work: Work) -> Outcome {
+fn killed_node(work: Work, network: Network) -> Outcome {
     if !namespaces_work() {
         return Ok(());
     }
-    let hosts = Hosts::new(2)?;
+    let hosts = Hosts::new(2)?.over(network);
     let (job, sign) = work.job(&hosts)?;
     let mut started = false;
     let ended = job.seconds(100).run_with(|_| {

@@ -13,6 +13,25 @@ use std::time::{Duration, Instant};
 /// First letters of the names of our namespaces; the runner's process id follows.
 const PREFIX: &str = "cohort";
 
+/// What the nodes of a job talk through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// What a job takes that is told nothing: sockets, since test machines have no fabric.
+    Default,
+    /// libfabric's TCP.
+    Libfabric,
+}
+
+impl Network {
+    /// Ends the names of trials.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Default => "",
+            Self::Libfabric => " (libfabric)",
+        }
+    }
+}
+
 /// Hosts, removed with the value: processes first, then namespaces.
 #[derive(Debug)]
 pub struct Hosts {
@@ -20,6 +39,7 @@ pub struct Hosts {
     name: String,
     count: u32,
     launcher: PathBuf,
+    network: Network,
 }
 
 /// Whether this machine lets us make network namespaces; says so once if not.
@@ -56,12 +76,19 @@ impl Hosts {
             launcher: place::scratch()?.join(format!("{name}.sh")),
             name,
             count,
+            network: Network::Default,
         };
         if namespaces_work() {
             this.make_namespaces()?;
         }
         this.write_launcher()?;
         Ok(this)
+    }
+
+    /// The same, for jobs that talk through this network.
+    pub fn over(mut self, network: Network) -> Self {
+        self.network = network;
+        self
     }
 
     fn make_namespaces(&self) -> Result<(), String> {
@@ -199,7 +226,11 @@ impl Hosts {
     /// Something has not been built or fetched.
     pub fn pip_exec(&self, ranks: &str) -> Result<Program, String> {
         let pip_exec = place::built_file("pip-exec")?;
-        Ok(self.mpiexec(1)?.arg(pip_exec).args(["-n", ranks]))
+        let job = self.mpiexec(1)?.arg(pip_exec).args(["-n", ranks]);
+        Ok(match self.network {
+            Network::Default => job,
+            Network::Libfabric => job.env("COHORT_NET_PROVIDER", "tcp"),
+        })
     }
 
     /// Switches the network interface of a host.

@@ -1,20 +1,29 @@
 //! Programs across nodes: those of `tests/programs/c`, mpi4py's suite, programs that do without
 //! `pip-exec` or cannot share an address space.
 
-use super::hosts::{Hosts, namespaces_work};
+use super::hosts::{Hosts, Network, namespaces_work};
 use crate::command::Program;
 use crate::directives::{Abi, Directives};
 use crate::{Outcome, place, programs, trial};
 use libtest_mimic::Trial;
 use std::path::{Path, PathBuf};
 
+/// A network that is late and loses packets, in the words of netem.
+const BAD: [&str; 5] = ["delay", "2ms", "1ms", "loss", "1%"];
+
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let mut trials = vec![
-        trial("nodes/random traffic".into(), || random_traffic(&[])),
-        trial("nodes/random traffic over a bad network".into(), || {
-            random_traffic(&["delay", "2ms", "1ms", "loss", "1%"])
+        trial("nodes/random traffic".into(), || {
+            random_traffic(Network::Default, &[])
         }),
+        trial("nodes/random traffic over a bad network".into(), || {
+            random_traffic(Network::Default, &BAD)
+        }),
+        trial(
+            "nodes/random traffic over a bad network (libfabric)".into(),
+            || random_traffic(Network::Libfabric, &BAD),
+        ),
         trial("nodes/mpiexec without pip-exec".into(), without_pip_exec),
         trial("nodes/isolated ranks".into(), isolated),
         trial(
@@ -46,20 +55,25 @@ struct Way {
     notify: String,
     /// `COHORT_PROGRESS`, if not that of the whole run.
     progress: Option<&'static str>,
+    network: Network,
 }
 
-/// A program across nodes, once for each way in which it wants the kernel to be told; and once without help of other ranks, who
-/// would hide that a rank is not woken.
+/// A program across nodes, once for each way in which it wants the kernel to be told; once without help of other ranks, who
+/// would hide that a rank is not woken; and all of it through libfabric too.
 fn program_trials(source: &Path, directives: &Directives, ranks: &'static str) -> Vec<Trial> {
     let told = |notify: &String| Way {
         notify: notify.clone(),
         progress: None,
+        network: Network::Default,
     };
     let mut ways: Vec<Way> = directives.notify.iter().map(told).collect();
+    let network = Network::Libfabric;
+    let through_libfabric = ways.clone().into_iter().map(|way| Way { network, ..way });
     if place::progress().is_none() && directives.any_policy {
         let progress = Some("none");
         ways.extend(ways.first().cloned().map(|way| Way { progress, ..way }));
     }
+    ways.extend(through_libfabric);
     let run = |way: Way| {
         let (source, directives) = (source.to_owned(), directives.clone());
         let name = way.name_of(&programs::stem(&source));
@@ -74,7 +88,8 @@ impl Way {
     /// A program's name with what is special.
     fn name_of(&self, program: &str) -> String {
         let words = [Some(program), Some(&self.notify), self.progress];
-        words.into_iter().flatten().collect::<Vec<_>>().join("/")
+        let words: Vec<&str> = words.into_iter().flatten().collect();
+        words.join("/") + self.network.suffix()
     }
 }
 
@@ -90,12 +105,17 @@ fn layout(directives: &Directives) -> Option<&'static str> {
 
 fn compiled(source: &Path, directives: &Directives, way: &Way) -> Result<PathBuf, String> {
     let abi = directives.abis.first().copied().unwrap_or(Abi::Mpi5);
-    let name = way.name_of(&programs::stem(source)).replace('/', "-");
+    // Launchers pass it through a shell.
+    let name = way.name_of(&programs::stem(source));
+    let name = name.replace(
+        |letter: char| !letter.is_alphanumeric() && letter != '_',
+        "-",
+    );
     programs::compile_as(&format!("nodes-{name}"), source, abi, &directives.libs)
 }
 
 fn program(source: &Path, directives: &Directives, ranks: &str, way: &Way) -> Outcome {
-    let hosts = Hosts::new(2)?;
+    let hosts = Hosts::new(2)?.over(way.network);
     let mut job = hosts.pip_exec(ranks)?;
     if let Some(progress) = way.progress {
         job = job.env("COHORT_PROGRESS", progress);
@@ -111,10 +131,10 @@ fn program(source: &Path, directives: &Directives, ranks: &str, way: &Way) -> Ou
 }
 
 /// Messages of random sizes between random ranks, each byte verified.
-fn random_traffic(disturbance: &[&str]) -> Outcome {
-    let hosts = Hosts::new(3)?;
+fn random_traffic(network: Network, disturbance: &[&str]) -> Outcome {
+    let hosts = Hosts::new(3)?.over(network);
     let source = programs::source("stress64.c");
-    let name = format!("nodes-traffic{}", disturbance.len());
+    let name = format!("nodes-traffic-{network:?}-{}", disturbance.len());
     let executable = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
     if namespaces_work() && !disturbance.is_empty() {
         for host in 0..3 {
