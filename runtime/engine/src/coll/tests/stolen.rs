@@ -135,20 +135,33 @@ fn one(group: &Group<'_>, kind: u32, count: usize) {
     trial.check(group.me);
 }
 
-/// Has members start one operation after the other, while the other ranks wait for all to be over.
+/// Counts a member that is through, or that has failed, and wakes all ranks.
+struct Over<'a> {
+    ranks: &'a Ranks,
+    count: &'a AtomicU32,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+        for world in 0..MEMBERS + 2 {
+            wait::wake(self.ranks.rank(world));
+        }
+    }
+}
+
+/// Has members start one operation after the other, while the other ranks wait for all to be over. Nobody leaves earlier: a
+/// dedicated worker ends with the rank whose task has it.
 fn run(ranks: &Ranks, work: impl Fn(&Group<'_>) + Sync) {
     const CONTEXT: u32 = 1;
     let over = AtomicU32::new(0);
-    let wake_all = || {
-        for world in 0..MEMBERS + 2 {
-            wait::wake(ranks.rank(world));
-        }
-    };
     ranks.run(|rank: &'static Rank| {
         if rank.world_rank() >= MEMBERS {
             let all_over = || over.load(Ordering::Acquire) == MEMBERS;
             return wait::until(rank, WaitKind::Request, all_over);
         }
+        let count = &over;
+        let is_over = Over { ranks, count };
         let node = rank.node();
         let world: Vec<_> = (0..MEMBERS).map(|it| node.peer(it)).collect();
         let shared = node.comm_shared(CONTEXT, &world);
@@ -160,8 +173,10 @@ fn run(ranks: &Ranks, work: impl Fn(&Group<'_>) + Sync) {
             shared,
         });
         shared.leave();
-        over.fetch_add(1, Ordering::AcqRel);
-        wake_all();
+        drop(is_over);
+        while over.load(Ordering::Acquire) < MEMBERS {
+            thread::yield_now();
+        }
     });
 }
 
