@@ -346,7 +346,11 @@ unsafe fn flush_link(claim: &mut Claim<'_>, mut link: NonNull<Link>, caller: Loc
             sent += 1;
             match outcome {
                 Sent::Done => Outgoing::left(packet, claim),
-                Sent::Pending => link.as_mut().in_flight += 1,
+                // The transport may need turns of this rank to write it, also while the rank waits for something else.
+                Sent::Pending => {
+                    link.as_mut().in_flight += 1;
+                    claim.expect_more(TaskKind::Net);
+                }
             }
         }
     }

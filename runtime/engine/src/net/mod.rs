@@ -311,6 +311,7 @@ fn packet_done(claim: &mut Claim<'_>, token: u64, failure: Option<i32>) {
         let node = claim.rank().node();
         let link = *claim.state().net.link(node, peer);
         (*link).in_flight -= 1;
+        claim.expect_less(TaskKind::Net);
         Outgoing::left(packet, claim);
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::datatype::{CountForm, vector};
 use crate::probe::{improbe, imrecv, iprobe, probe};
 use crate::{cancel, recv, send};
+use cohort_steal::TaskKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::vec;
 
@@ -302,6 +303,27 @@ fn a_flood_that_nobody_receives_is_bounded_by_the_window() {
             assert!(data == pattern(1000, 0));
         }
         // The window was given back.
+    });
+}
+
+/// So that it is woken, or a thief looks, for what the transport has still to write.
+#[test]
+fn a_rank_expects_something_of_the_network_until_its_packets_have_left() {
+    let [.., all_pending] = networks();
+    let ranks = Ranks::new(&PAIR, all_pending, Settings::DEFAULT);
+    ranks.run(|rank| {
+        if rank.world_rank() == 1 {
+            recv_bytes(rank, from(rank, 0), Tag::Is(1), &mut [0; 100]);
+            send_bytes(rank, 0, 2, &[], SendMode::Standard);
+            return;
+        }
+        let expects = || rank.expected().is_raised(TaskKind::Net);
+        send_bytes(rank, 1, 1, &[7; 100], SendMode::Standard);
+        assert!(expects());
+        recv_bytes(rank, from(rank, 1), Tag::Is(2), &mut []);
+        while expects() {
+            wait::progress(rank);
+        }
     });
 }
 
