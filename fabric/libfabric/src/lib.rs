@@ -1,8 +1,8 @@
-//! The network through libfabric.
+//! The network through libfabric, or over TCP without it.
 //!
 //! The only library that calls C libraries. `pip-exec`, or the facade of a program that was started
-//! without it, loads it when the job has more than one node ([`cohort_fabric::boot`]); it loads libfabric
-//! itself when it is opened, so neither building nor running on one node needs that.
+//! without it, loads it when the job has more than one node ([`cohort_fabric::boot`]); it looks for
+//! libfabric when it is opened, so neither building nor running on one node needs that, nor do jobs over TCP.
 //!
 //! | module | what it does |
 //! |---|---|

@@ -5,6 +5,9 @@
 //! them off whoever they belong to (or wakes those, under policies that do not steal), and sleeps
 //! again. When its own wait is over it wakes one sleeper, which then parks again as the watcher.
 //!
+//! Under policies that do not steal, who the events belong to is told by what ranks expect of the network: so a rank must expect
+//! something ([`crate::claim::Claim::expect_more`]) as long as its wait, or what it has sent, may need a turn of its own.
+//!
 //! # Why no wake-up is lost
 //! The watcher enters its number (SeqCst), then looks whether its slot was woken. A waker marks the slot,
 //! fences, then looks who watches, and interrupts the watch if it is the woken rank. One of them
