@@ -1,6 +1,7 @@
 // Collectives in one run: "table" prints the time of each blocking collective at four sizes, and how long the
 // memory takes for the largest bcast and allreduce; "table NAME" only one of them; "nodes" the same without the memory;
-// "overlap sleep|work N" how much of a nonblocking one hides behind computation N times as long.
+// "overlap sleep|work N" how much of a nonblocking one of ranks 0 and 1 hides behind computation N times as long;
+// "overlap sleep N nodes" the same between nodes.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <sched.h>
@@ -228,13 +229,14 @@ static repeat_t overlapped(int operation, size_t bytes, MPI_Comm pair, double le
     return result;
 }
 
-// "sleep": ranks 0 and 1 sleep, and rank 2 is idle, on a CPU of its own. "work": rank 0 works, on a CPU of
-// its own, and rank 1 waits.
-static void overlap(int by_sleep, double lengths)
+// "sleep": ranks 0 and 1 sleep, and the others are idle, on a CPU of their own. "work": rank 0 works, on a CPU of
+// its own, and rank 1 waits. By node: ranks are dealt out to two nodes in turn, and each node has a CPU, so that an
+// idle rank runs while the member beside it sleeps.
+static void overlap(int by_sleep, double lengths, int by_node)
 {
     static repeat_t repeats[REPEATS];
     MPI_Comm pair;
-    bind_to_cpu(rank == ranks - 1);
+    bind_to_cpu(by_node || ranks == 2 ? rank % 2 : rank >= 2);
     MPI_Comm_split(MPI_COMM_WORLD, rank < 2 ? 0 : MPI_UNDEFINED, rank, &pair);
     if (rank >= 2) {
         MPI_Recv(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -259,8 +261,8 @@ static void overlap(int by_sleep, double lengths)
                 printf("i%s %zu KB exposed %.3f\n", names[operation], sizes[i] >> 10, exposed);
             }
         }
-    if (rank == 0 && ranks > 2)
-        MPI_Send(NULL, 0, MPI_INT, ranks - 1, 0, MPI_COMM_WORLD);
+    for (int idle = 2; rank == 0 && idle < ranks; idle++)
+        MPI_Send(NULL, 0, MPI_INT, idle, 0, MPI_COMM_WORLD);
 }
 
 int main(int argc, char **argv)
@@ -274,7 +276,7 @@ int main(int argc, char **argv)
     memset(from, 0, room);
     memset(to, 0, room);
     if (argc > 3 && strcmp(argv[1], "overlap") == 0)
-        overlap(strcmp(argv[2], "sleep") == 0, atof(argv[3]));
+        overlap(strcmp(argv[2], "sleep") == 0, atof(argv[3]), argc > 4);
     else
         table(argc > 2 ? argv[2] : NULL, argc < 2 || strcmp(argv[1], "nodes") != 0);
     MPI_Finalize();

@@ -5,7 +5,8 @@ scatter, allgather and alltoall) with 2 ranks and with more ranks than CPUs, in 
 over theirs (below 1 is better); and the largest bcast and allreduce over what the memory takes for the same moves,
 measured in the same run. Nonblocking: how much of an operation of two ranks hides behind
 computation as long as its pure latency while a third rank is idle; rank 0 sleeps or works, rank 1 sleeps.
-Between nodes: the collectives of the first table on two nodes of two ranks, as in `network.py`.
+Between nodes, as in `network.py`: both again on two nodes of two ranks. There an operation of one rank of each
+node is to be hidden, while both sleep and the other rank of each is idle.
 """
 
 import argparse
@@ -16,10 +17,12 @@ import tempfile
 from common import HERE, run, table
 from hosts import Hosts
 from network import on_two_nodes
-from peers import cell, peers
+from peers import Peer, cell, peers
 
 RANKS = (2, 8, 16)
 OVERLAPS = ((3, "sleep", "1"), (2, "work", "1"), (2, "work", "2"))
+TWO_NODES = "2 x 2"
+OVERLAP_OF_NODES = ("sleep", "1", "nodes")
 
 
 def sample(peer, ranks, mode, samples, given_up):
@@ -44,16 +47,16 @@ def best(samples, key):
 
 
 def hidden(samples, overlap, name):
-    """Percent of the pure latency that computation hides, in the best setting."""
+    """Percent of the pure latency that computation hides, in the best setting, and that latency."""
     ranks, *kind = overlap
     key = (ranks, "overlap", *kind)
-    values = []
-    for number, pure in samples.get((*key, f"{name} pure"), {}).items():
+    found = []
+    for number, values in samples.get((*key, f"{name} pure"), {}).items():
         exposed = samples.get((*key, f"{name} exposed"), {}).get(number)
         if exposed:
-            share = 1 - statistics.median(exposed) / statistics.median(pure)
-            values.append(100 * max(0.0, share))
-    return f"{max(values):.0f} %" if values else "-"
+            pure = statistics.median(values)
+            found.append((100 * max(0.0, 1 - statistics.median(exposed) / pure), pure))
+    return "{:.0f} % of {:.3g}".format(*max(found)) if found else "-"
 
 
 def blocking_table(everyone, samples, mode):
@@ -80,34 +83,47 @@ def blocking_table(everyone, samples, mode):
         table(["", "memory", *(peer.name for peer in everyone)], rows)
 
 
-def overlap_table(everyone, samples):
+def overlap_table(everyone, samples, overlaps):
     rows = []
-    for overlap in OVERLAPS:
+    for overlap in overlaps:
         for operation in ("iallreduce", "ialltoall", "ibcast", "iallgather"):
             for size in ("64 KB", "1024 KB"):
                 name = f"{operation} {size}"
                 shares = [hidden(samples[peer.name], overlap, name) for peer in everyone]
                 rows.append([f"{name}, {overlap[1]} x{overlap[2]}", *shares])
-    print("\nShare of the pure latency that is hidden.\n")
+    print("\nShare of the pure latency that is hidden, and that latency in microseconds.\n")
     table(["", *(peer.name for peer in everyone)], rows)
 
 
+def sample_nodes(everyone, rounds, mode):
+    """What everyone prints in a mode on two nodes, by name of the MPI."""
+    samples = {peer.name: {} for _, peer in everyone}
+    given_up = {peer.name: set() for _, peer in everyone}
+    for _ in range(rounds):
+        for ranks, peer in everyone:
+            mine = {}
+            sample(peer, ranks, mode, mine, given_up[peer.name])
+            for (_, *key), values in mine.items():
+                kept = samples[peer.name].setdefault((TWO_NODES, *key), {})
+                for number, found in values.items():
+                    kept.setdefault(number, []).extend(found)
+    return samples
+
+
 def between_nodes(built, folder, rounds, kind):
-    """The first table, on two nodes of two ranks."""
+    """The first table and the hidden shares, on two nodes of two ranks."""
     with Hosts() as hosts:
         everyone = on_two_nodes(built, folder, hosts, HERE / "collectives.c", 2)
+        peers_only = [peer for _, peer in everyone]
         kind = ("nodes", *kind[1:])
-        samples = {peer.name: {} for _, peer in everyone}
-        given_up = {peer.name: set() for _, peer in everyone}
-        for _ in range(rounds):
-            for ranks, peer in everyone:
-                mine = {}
-                sample(peer, ranks, kind, mine, given_up[peer.name])
-                for (_, *key), values in mine.items():
-                    kept = samples[peer.name].setdefault(("2 x 2", *key), {})
-                    for number, found in values.items():
-                        kept.setdefault(number, []).extend(found)
-    blocking_table([peer for _, peer in everyone], samples, ("2 x 2", *kind))
+        samples = sample_nodes(everyone, rounds, kind)
+        blocking_table(peers_only, samples, (TWO_NODES, *kind))
+        # All launchers deal ranks out in turn then.
+        ranks, ours = everyone[0]
+        in_turn = Peer(ours.name, ours.program, ours.launcher, [(["--map-by", "node"], {})])
+        everyone[0] = (ranks, in_turn)
+        samples = sample_nodes(everyone, rounds, ("overlap", *OVERLAP_OF_NODES))
+        overlap_table(peers_only, samples, [(TWO_NODES, *OVERLAP_OF_NODES)])
 
 
 def main():
@@ -134,7 +150,7 @@ def main():
             for ranks in options.ranks:
                 blocking_table(everyone, samples, (ranks, *kind))
         if options.only in (None, "overlap"):
-            overlap_table(everyone, samples)
+            overlap_table(everyone, samples, OVERLAPS)
         if options.only in (None, "nodes"):
             between_nodes(options.built, folder, options.rounds, kind)
 
