@@ -3,7 +3,7 @@
 //! Members start with their right neighbour, so that they do not all read one buffer at once.
 
 use super::blocks::copy_whole;
-use super::choice::{beyond_an_entry, scheduled};
+use super::choice::{meets_once, scheduled};
 use super::round::{Finish, Round};
 use super::wide;
 use super::{Blocks, Call, Group};
@@ -25,9 +25,9 @@ pub unsafe fn allgather(
     let (me, size) = (group.me(), group.size());
     if size > 1 && group.shared.spread().is_none() {
         let call = Call::Allgather { send, receive };
-        let two_meetings = || beyond_an_entry(group, receive.equal_bytes(1));
+        let by_itself = || meets_once(group, receive.equal_bytes(1), size * size);
         // SAFETY: the caller's conditions.
-        if let Some(done) = unsafe { scheduled(group, |it| it.allgather, two_meetings, &call) } {
+        if let Some(done) = unsafe { scheduled(group, |it| it.allgather, by_itself, &call) } {
             return done;
         }
     }

@@ -5,7 +5,7 @@
 //! read while it writes.
 
 use super::blocks::{copy_whole, unpack_inline};
-use super::choice::{beyond_an_entry, scheduled};
+use super::choice::{meets_once, scheduled};
 use super::fold::reserve;
 use super::gather::post_blocks;
 use super::round::{Finish, Posted, Round};
@@ -33,9 +33,10 @@ pub unsafe fn alltoall(
 ) -> Result<(), EngineError> {
     if group.size() > 1 && group.shared.spread().is_none() {
         let call = Call::Alltoall { send, receive };
-        let two_meetings = || beyond_an_entry(group, receive.equal_bytes(group.size()));
+        let size = group.size();
+        let by_itself = || meets_once(group, receive.equal_bytes(size), size);
         // SAFETY: the caller's conditions.
-        if let Some(done) = unsafe { scheduled(group, |it| it.alltoall, two_meetings, &call) } {
+        if let Some(done) = unsafe { scheduled(group, |it| it.alltoall, by_itself, &call) } {
             return done;
         }
     }
@@ -78,7 +79,7 @@ unsafe fn exchange(
     }
     let round = Round::begin(group);
     // SAFETY: the caller's buffers; they stay until `finish`.
-    let exposed = unsafe { post_blocks(&round, &send, size, false) };
+    let exposed = unsafe { post_blocks(&round, &send, size, 0) };
     round.exchange();
     for member in (me + 1..size).chain(0..me) {
         let destination = receive.block(member);

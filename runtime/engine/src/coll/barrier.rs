@@ -24,7 +24,7 @@ pub fn barrier(group: &Group<'_>) -> Result<(), EngineError> {
         return wide::barrier(group, spread);
     }
     // SAFETY: no buffers.
-    if let Some(done) = unsafe { scheduled(group, |it| it.barrier, || false, &Call::Barrier) } {
+    if let Some(done) = unsafe { scheduled(group, |it| it.barrier, || None, &Call::Barrier) } {
         return done;
     }
     if group.size() > 1 {

@@ -5,7 +5,7 @@
 //! root waits for the last of them.
 
 use super::call::run_schedule;
-use super::choice::is_long_bcast;
+use super::choice::{is_long_bcast, movers};
 use super::round::{Finish, Round};
 use super::wide;
 use super::{Call, Group};
@@ -52,8 +52,9 @@ pub unsafe fn bcast(group: &Group<'_>, buffer: Layout<'_>, root: u32) -> Result<
     };
     if is_scheduled {
         round.finish(Finish::Nobody);
+        let movers = movers(group, buffer.bytes() * group.size() as u64);
         // SAFETY: the caller's conditions.
-        return unsafe { run_schedule(group, &Call::Bcast { buffer, root }) };
+        return unsafe { run_schedule(group, &Call::Bcast { buffer, root }, movers) };
     }
     // SAFETY: the root has posted a layout; the buffer is the caller's.
     let result = unsafe { round.receive_layout(root_place, buffer) };

@@ -1,7 +1,7 @@
 //! The per-member blocks of a buffer, in the forms that collectives have for them.
 
 use super::round::{Posted, Round};
-use super::shared::{Entry, INLINE, PARCEL};
+use super::shared::{Entry, INLINE, LEAVES};
 use crate::EngineError;
 use crate::datatype::{Layout, Type, TypeRef, copy, pack, unpack};
 use core::ops::Range;
@@ -158,7 +158,7 @@ impl Round<'_> {
         exposed
     }
 
-    /// [`Round::post_layout`] of a member that need not wait for others: data of up to a [`PARCEL`] is copied, so that it can leave.
+    /// [`Round::post_layout`] of a member that need not wait for others: up to [`LEAVES`] bytes are copied, so that it can leave.
     ///
     /// # Safety
     /// As [`Round::post_layout`].
@@ -179,6 +179,23 @@ impl Round<'_> {
         self.publish_as_choice(entry).then_some(exposed)
     }
 
+    /// Posts the data of `layout`, at most [`LEAVES`] bytes.
+    ///
+    /// # Safety
+    /// As [`Round::post_layout`].
+    ///
+    /// # Errors
+    /// No memory; nothing is posted.
+    pub(super) unsafe fn leave_data(&self, layout: &Layout<'_>) -> Result<(), EngineError> {
+        // SAFETY: the caller's promise.
+        let (entry, exposed) = unsafe { self.entry_to_leave(layout) };
+        if exposed {
+            return Err(EngineError::OutOfMemory);
+        }
+        self.publish(entry);
+        Ok(())
+    }
+
     /// # Safety
     /// As [`Round::post_layout`].
     unsafe fn entry_to_leave(&self, layout: &Layout<'_>) -> (&Entry, bool) {
@@ -188,7 +205,7 @@ impl Round<'_> {
             unsafe { pack(*layout, 0, out, bytes) };
         };
         let parcel = || self.parcel(bytes, fill);
-        let is_parcel = (INLINE + 1..=PARCEL).contains(&(bytes as usize));
+        let is_parcel = (INLINE + 1..=LEAVES).contains(&(bytes as usize));
         match is_parcel.then(parcel).flatten() {
             Some(entry) => (entry, false),
             // SAFETY: the caller's promise.

@@ -1,6 +1,8 @@
 //! A collective call as a value, so that one description serves all its forms.
 
-use super::{Blocks, Group, Reduction, Scan, start};
+use super::round::runs_others;
+use super::schedule::{AT_ONCE_MAX, start_alone};
+use super::{Blocks, Group, Reduction, Scan};
 use crate::EngineError;
 use crate::datatype::Layout;
 use crate::message::Status;
@@ -132,19 +134,38 @@ pub unsafe fn run(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError>
                 super::reduce_scatter(group, &reduction, counts)
             }
             Call::Scan { reduction, kind } => super::scan(group, &reduction, kind),
-            Call::Neighbours { .. } => run_schedule(group, call),
+            Call::Neighbours { .. } => run_schedule(group, call, Movers::Everyone),
         }
     }
+}
+
+/// Who moves the data of a schedule.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Movers {
+    /// The last member to come; the others let it run.
+    Last,
+    /// All who have time.
+    Everyone,
 }
 
 /// Runs the operation as a schedule.
 ///
 /// # Safety
 /// As for [`run`].
-pub(super) unsafe fn run_schedule(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+pub(super) unsafe fn run_schedule(
+    group: &Group<'_>,
+    call: &Call<'_>,
+    movers: Movers,
+) -> Result<(), EngineError> {
+    let alone = match movers {
+        Movers::Last => u64::MAX,
+        Movers::Everyone => AT_ONCE_MAX,
+    };
     // SAFETY: the caller's buffers, which live to the end of this call.
-    let request = unsafe { start(group, call)? };
-    wait::until(group.rank, WaitKind::Collective, || request.is_complete());
+    let request = unsafe { start_alone(group, call, alone)? };
+    if movers == Movers::Everyone || !runs_others(group, &mut || request.is_complete()) {
+        wait::until(group.rank, WaitKind::Collective, || request.is_complete());
+    }
     let error = request.status().error;
     request.release(&mut group.rank.enter());
     match error {

@@ -9,7 +9,7 @@
 use super::blocks::{copy_whole, unpack_inline};
 use super::choice::scheduled;
 use super::round::{Finish, Posted, Round};
-use super::shared::{INLINE, PARCEL};
+use super::shared::{INLINE, LEAVES, PARCEL};
 use super::wide;
 use super::{Blocks, Call, Group};
 use crate::EngineError;
@@ -41,7 +41,7 @@ pub unsafe fn gather(
         root: root as u32,
     };
     // SAFETY: the caller's conditions.
-    if let Some(done) = unsafe { scheduled(group, |it| it.gather, || false, &call) } {
+    if let Some(done) = unsafe { scheduled(group, |it| it.gather, || None, &call) } {
         return done;
     }
     let Some(receive) = receive.filter(|_| me == root) else {
@@ -102,7 +102,7 @@ pub unsafe fn scatter(
         root: root as u32,
     };
     // SAFETY: the caller's conditions.
-    if let Some(done) = unsafe { scheduled(group, |it| it.scatter, || false, &call) } {
+    if let Some(done) = unsafe { scheduled(group, |it| it.scatter, || None, &call) } {
         return done;
     }
     let Some(send) = send.filter(|_| me == root) else {
@@ -128,8 +128,12 @@ pub unsafe fn scatter(
     let mut result = Ok(());
     if group.size() > 1 {
         let round = Round::begin(group);
+        let leaves = match group.rank.node().is_crowded() {
+            true => PARCEL,
+            false => LEAVES,
+        };
         // SAFETY: the caller's buffers; they stay until `finish`.
-        let exposed = unsafe { post_blocks(&round, &send, group.size(), true) };
+        let exposed = unsafe { post_blocks(&round, &send, group.size(), leaves) };
         round.announce();
         if let Some(receive) = receive {
             // SAFETY: the caller's buffers.
@@ -147,8 +151,8 @@ pub unsafe fn scatter(
     result
 }
 
-/// Posts the blocks for all members: their data if equal and short, else their address. `may_leave`: the caller need not wait for the
-/// others, so that up to a [`PARCEL`] is short. Returns whether others will read the caller's memory.
+/// Posts the blocks for all members: their data if equal and in total no more than an entry holds, or than `leaves` (at most a
+/// [`PARCEL`]), else their address. Returns whether others will read the caller's memory.
 ///
 /// # Safety
 /// The blocks are live, readable buffers.
@@ -156,7 +160,7 @@ pub(super) unsafe fn post_blocks(
     round: &Round<'_>,
     blocks: &Blocks<'_>,
     size: usize,
-    may_leave: bool,
+    leaves: usize,
 ) -> bool {
     let total = blocks.equal_bytes(size).unwrap_or(u64::MAX);
     let fill = |out: *mut u8| {
@@ -169,7 +173,7 @@ pub(super) unsafe fn post_blocks(
     };
     let entry = match total as usize {
         0..=INLINE => Some(round.inline(total, fill)),
-        0..=PARCEL if may_leave => round.parcel(total, fill),
+        total_bytes if total_bytes <= leaves => round.parcel(total, fill),
         _ => None,
     };
     round.publish(entry.unwrap_or_else(|| round.address(blocks)));

@@ -1,20 +1,23 @@
 //! Reduce, allreduce and reduce-scatter.
 //!
-//! Small (an entry's worth): everybody posts its operand; whoever needs the result folds the
-//! entries, in rank order.
+//! Small (an entry's worth, for a reduce a parcel's): everybody posts its operand; whoever needs the result folds them, in rank order.
 //!
 //! Large: members exchange addresses; each folds its share of the elements straight from all
 //! operands, block by block in the first-level cache, and writes the result straight to
 //! everyone who needs it. Element *i* of any operand is read only by the member that
 //! writes element *i* of the results, so in-place needs no copies.
 
-use super::choice::{beyond_an_entry, scheduled};
+use super::choice::{meets_once, scheduled};
 use super::fold::{Folder, Reduction, Scratch, exchange_addresses, share};
 use super::round::{Finish, Round};
+use super::shared::{INLINE, LEAVES};
 use super::wide;
 use super::{Call, Group};
 use crate::EngineError;
 use core::ops::Range;
+
+/// Bytes of all operands that the root of a reduce folds alone.
+const FOLD_ALONE_MAX: usize = 64 << 10;
 
 /// `MPI_Allreduce`.
 ///
@@ -36,8 +39,8 @@ pub unsafe fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), E
             return wide::allreduce(group, spread, &folder, call);
         }
         let description = Call::Allreduce { reduction: *call };
-        let two_meetings = || beyond_an_entry(group, folder.bytes(call.count));
-        if let Some(done) = scheduled(group, |it| it.allreduce, two_meetings, &description) {
+        let by_itself = || meets_once(group, folder.bytes(call.count), 2 * group.size());
+        if let Some(done) = scheduled(group, |it| it.allreduce, by_itself, &description) {
             return done;
         }
         if !folder.is_small(call.count) {
@@ -81,11 +84,11 @@ pub unsafe fn reduce(
             reduction: *call,
             root,
         };
-        let two_meetings = || beyond_an_entry(group, folder.bytes(call.count));
-        if let Some(done) = scheduled(group, |it| it.reduce, two_meetings, &description) {
+        if let Some(done) = scheduled(group, |it| it.reduce, || None, &description) {
             return done;
         }
-        if !folder.is_small(call.count) {
+        let operand = folder.layout(call.operand(), call.count);
+        if operand.bytes() > leaves_max(group) {
             let scratch = Scratch::new(&folder, folder.block())?;
             let output = if is_root {
                 call.output
@@ -95,7 +98,7 @@ pub unsafe fn reduce(
             return reduce_by_shares(group, &folder, call, &scratch, output, Some(root));
         }
         let round = Round::begin(group);
-        round.post_layout(&folder.layout(call.operand(), call.count));
+        round.leave_data(&operand)?;
         let result = if is_root {
             round.await_all();
             folder.fold_entries(&round, 0..group.size(), 0..call.count, call.output)
@@ -105,6 +108,15 @@ pub unsafe fn reduce(
         };
         round.finish(Finish::Nobody);
         result
+    }
+}
+
+/// Longest operand that members leave to the root to fold. Its fold takes as long as a meeting then; where ranks outnumber CPUs, all that
+/// members leave, since a meeting takes so much longer.
+fn leaves_max(group: &Group<'_>) -> u64 {
+    match group.rank.node().is_crowded() {
+        true => LEAVES as u64,
+        false => ((FOLD_ALONE_MAX / group.size()).max(INLINE) as u64).min(LEAVES as u64),
     }
 }
 
@@ -189,8 +201,8 @@ pub unsafe fn reduce_scatter(
             ..*call
         };
         let description = Call::ReduceScatter { reduction, counts };
-        let two_meetings = || beyond_an_entry(group, folder.bytes(total));
-        if let Some(done) = scheduled(group, |it| it.reduce_scatter, two_meetings, &description) {
+        let by_itself = || meets_once(group, folder.bytes(total), group.size());
+        if let Some(done) = scheduled(group, |it| it.reduce_scatter, by_itself, &description) {
             return done;
         }
         if !folder.is_small(total) {

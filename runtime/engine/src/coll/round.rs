@@ -5,17 +5,20 @@
 //!   for everybody, only the last member to post wakes them ([`Round::exchange`]).
 //! * A member that completes a round wakes those that wait for it, again only the last.
 //!
-//! "The last" is well defined because a post or completion is followed by a full fence before
-//! the poster looks at the others: of several concurrent posters at least one sees all.
 //! A waiter looks for a while without a word, since announcements cost those who post a cache line each. Then it
 //! announces itself in its slot, and [`wait::until`] looks again behind the heavy
-//! barrier of its park slot before it sleeps, so an announcement is never missed.
+//! barrier of its park slot before it sleeps. Who posts or completes passes the light barrier before it looks for
+//! announcements, so it sees the announcement or the waiter sees the post: neither stalls for the other's cache line.
+//!
+//! "The last" is well defined because who sees an announcement passes a full fence before it looks at the others: of several
+//! that do so at least one sees all of them. A post of somebody who saw no announcement came before the waiter's heavy barrier, so
+//! whoever looks after that sees it; and whoever looked, in vain, before it had posted before it too, and the waiter sees them both.
 
 use super::Group;
 use super::shared::{Awaits, CommShared, Entry, INLINE, PARCEL, PARCELS, RING, SCHEDULED, Slot};
 use crate::wait::{self, WaitKind};
-use cohort_base::sync::atomic::{AtomicU64, Ordering};
-use cohort_base::sync::pause;
+use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
+use cohort_base::sync::{Barriers, pause};
 
 /// Form of an entry that holds an address.
 const ADDRESS: u64 = u64::MAX;
@@ -154,8 +157,12 @@ impl<'a> Round<'a> {
 
     /// Posts what [`Round::inline`] or [`Round::address`] made.
     pub(super) fn publish(&self, entry: &Entry) {
-        // A full fence as well: the module page says why.
-        entry.round.swap(self.round, Ordering::SeqCst);
+        entry.round.store(self.round, Ordering::Release);
+        self.barriers().light();
+    }
+
+    fn barriers(&self) -> Barriers {
+        self.group.rank.node().barriers()
     }
 
     /// [`Round::publish`], unless another member has chosen a schedule. Says whether it has been posted.
@@ -285,8 +292,11 @@ impl<'a> Round<'a> {
     /// After a post that only `root` reads: wakes it when everyone has posted.
     pub(super) fn announce_to(&self, root: usize) {
         let awaits = &self.slots[root].awaits.posts;
-        let others_posted = || self.others().all(|it| it == root || self.has_posted(it));
-        if awaits.load(Ordering::SeqCst) == self.round && others_posted() {
+        if awaits.load(Ordering::SeqCst) != self.round {
+            return;
+        }
+        fence(Ordering::SeqCst);
+        if self.others().all(|it| it == root || self.has_posted(it)) {
             self.wake(root);
         }
     }
@@ -307,23 +317,17 @@ impl<'a> Round<'a> {
 
     /// Waits for other members briefly, on the spot. Returns whether that was enough.
     fn spin(&self, done: &mut impl FnMut() -> bool) -> bool {
-        let node = self.group.rank.node();
-        let crowded = node.is_crowded();
-        for _ in 0..if crowded { CROWDED_POLLS } else { POLLS } {
+        let polls = match self.group.rank.node().is_crowded() {
+            true => CROWDED_POLLS,
+            false => POLLS,
+        };
+        for _ in 0..polls {
             if done() {
                 return true;
             }
             pause();
         }
-        for _ in 0..if crowded { YIELDS } else { 0 } {
-            if node.courtesy().give_way().is_none() {
-                return false;
-            }
-            if done() {
-                return true;
-            }
-        }
-        false
+        runs_others(self.group, done)
     }
 
     fn await_posts(&self, mut done: impl FnMut() -> bool) {
@@ -382,9 +386,8 @@ impl<'a> Round<'a> {
 
     /// Ends the round: the caller reads no entry of it any more.
     pub(super) fn finish(self, wait_for: Finish) {
-        let completed = &self.mine().completed;
-        // A full fence as well: a watcher announces itself before it looks.
-        completed.swap(self.round, Ordering::SeqCst);
+        self.mine().completed.store(self.round, Ordering::Release);
+        self.barriers().light();
         if self.group.shared.watchers.load(Ordering::SeqCst) != 0 {
             self.wake_watchers();
         }
@@ -399,6 +402,7 @@ impl<'a> Round<'a> {
     /// posted in this round.
     #[cold]
     fn wake_watchers(&self) {
+        fence(Ordering::SeqCst);
         for member in self.others() {
             let Awaits { posts, completion } = &self.slots[member].awaits.0;
             let awaited = completion.load(Ordering::SeqCst);
@@ -446,6 +450,20 @@ impl<'a> Round<'a> {
             floor.store(round, Ordering::Relaxed);
         }
     }
+}
+
+/// When ranks outnumber CPUs: gives the CPU away a few times. Returns whether that was enough.
+pub(super) fn runs_others(group: &Group<'_>, done: &mut impl FnMut() -> bool) -> bool {
+    let node = group.rank.node();
+    for _ in 0..if node.is_crowded() { YIELDS } else { 0 } {
+        if node.courtesy().give_way().is_none() {
+            return false;
+        }
+        if done() {
+            return true;
+        }
+    }
+    false
 }
 
 fn has_completed(slot: &Slot, round: u64) -> bool {

@@ -8,7 +8,7 @@
 //! prefixes of it in one pass over the operands, writing each where it belongs. As in
 //! reduce, a share is touched by one member only, so in-place needs no copies.
 
-use super::choice::{beyond_an_entry, scheduled};
+use super::choice::{meets_once, scheduled};
 use super::fold::{Folder, Reduction, Scratch, exchange_addresses, share};
 use super::round::{Finish, Round};
 use super::wide;
@@ -49,8 +49,8 @@ pub unsafe fn scan(group: &Group<'_>, call: &Reduction<'_>, kind: Scan) -> Resul
             reduction: *call,
             kind,
         };
-        let two_meetings = || beyond_an_entry(group, folder.bytes(call.count));
-        if let Some(done) = scheduled(group, |it| it.scan, two_meetings, &description) {
+        let by_itself = || meets_once(group, folder.bytes(call.count), 2 * group.size());
+        if let Some(done) = scheduled(group, |it| it.scan, by_itself, &description) {
             return done;
         }
         if !folder.is_small(call.count) {

@@ -47,10 +47,13 @@ pub(super) const SCHEDULED: u64 = 1 << 63;
 /// Bytes that an entry carries itself.
 pub(super) const INLINE: usize = 240;
 
-/// Bytes of a parcel, and parcels of a member: rooms for data that an entry refers to. Up to this length a copy takes less time than
-/// the wait for its last reader.
-pub(super) const PARCEL: usize = 16 << 10;
+/// Bytes of a parcel, and parcels of a member: rooms for data that an entry refers to.
+pub(super) const PARCEL: usize = 64 << 10;
 pub(super) const PARCELS: usize = 4;
+
+/// Longest data that a member copies to a parcel, so as not to wait for its readers: the copy takes less time than that wait. When ranks
+/// outnumber CPUs the wait is long, and the limit for data of which each reader takes a share is [`PARCEL`].
+pub(super) const LEAVES: usize = 16 << 10;
 
 /// What one member posts in one round. The first 48 bytes of data share the line of `round`.
 #[repr(C, align(64))]

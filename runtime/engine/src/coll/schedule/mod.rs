@@ -8,7 +8,7 @@
 //! finishes the last step completes the requests of all members. So a member's one call is all that
 //! an operation needs of it.
 //!
-//! * What is small is done at once by the last to post ([`AT_ONCE_MAX`]).
+//! * What is small is done at once by the last to post ([`AT_ONCE_MAX`]; more in a call that blocks, where ranks outnumber CPUs).
 //! * A user's operation runs on the tasks of members only, in any MPI call of theirs that makes
 //!   progress: thieves leave such schedules alone.
 //! * Each member's pending schedules are in a list of its rank, where the rank and its thieves
@@ -42,9 +42,9 @@ use core::ptr::{NonNull, null_mut};
 pub(crate) use plan::Plan;
 use plan::Weight;
 
-/// Operations that move at most this many bytes in total are done by the last member to post,
+/// Nonblocking operations that move at most this many bytes in total are done by the last member to post,
 /// in its call.
-const AT_ONCE_MAX: u64 = 16 << 10;
+pub(super) const AT_ONCE_MAX: u64 = 16 << 10;
 
 /// What one member posts.
 pub(crate) struct Part {
@@ -86,6 +86,22 @@ impl fmt::Debug for Part {
 /// # Errors
 /// No memory, or a predefined operation that does not take the type; then the member has not taken part.
 pub unsafe fn start(group: &Group<'_>, call: &Call<'_>) -> Result<RequestRef, EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe { start_alone(group, call, AT_ONCE_MAX) }
+}
+
+/// [`start`] in which the last to post moves up to `alone` bytes itself.
+///
+/// # Safety
+/// As for [`start`].
+///
+/// # Errors
+/// As [`start`].
+pub(super) unsafe fn start_alone(
+    group: &Group<'_>,
+    call: &Call<'_>,
+    alone: u64,
+) -> Result<RequestRef, EngineError> {
     if let Some(spread) = group.shared.spread() {
         // SAFETY: the caller's conditions.
         return unsafe { Station::next(group, spread).start(call) };
@@ -96,8 +112,9 @@ pub unsafe fn start(group: &Group<'_>, call: &Call<'_>) -> Result<RequestRef, En
         me: group.me,
         size: group.world.len() as u32,
     };
+    let rank = group.rank.node().rank(group.rank.id());
     // SAFETY: the caller's conditions.
-    unsafe { post(group.rank.node().rank(group.rank.id()), &place, call) }
+    unsafe { post(rank, &place, call, alone) }
 }
 
 /// [`start`] on an intercommunicator. Roots of `call` are [`Intergroup::place_of`].
@@ -211,7 +228,7 @@ impl Chain {
             size: self.size,
         };
         // SAFETY: the caller's conditions.
-        unsafe { post(self.rank, &place, call) }
+        unsafe { post(self.rank, &place, call, AT_ONCE_MAX) }
     }
 }
 
@@ -274,7 +291,7 @@ unsafe fn release(schedule: NonNull<Schedule>) {
     }
 }
 
-/// Posts the caller's part at its next meeting.
+/// Posts the caller's part at its next meeting. Up to `alone` bytes are moved by the last to post, in its call.
 ///
 /// # Safety
 /// As for [`start`].
@@ -282,6 +299,7 @@ unsafe fn post(
     rank: &'static Rank,
     place: &Place<'_>,
     call: &Call<'_>,
+    alone: u64,
 ) -> Result<RequestRef, EngineError> {
     // SAFETY: the caller keeps what the arguments refer to until the request is complete,
     // and the schedule uses them until then.
@@ -327,7 +345,7 @@ unsafe fn post(
         schedule.as_ref().retain();
         (*request.as_ptr()).membership = Some(membership);
         if schedule.as_ref().post(place.me, part) {
-            Some(open(claim, membership, place.size))
+            Some(open(claim, membership, place.size, alone))
         } else {
             enlist(claim, request.as_ptr());
             None
@@ -384,13 +402,13 @@ enum Opened {
 ///
 /// # Safety
 /// The claimed rank is that member, and has just been told so.
-unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32) -> Opened {
+unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32, alone: u64) -> Opened {
     // SAFETY: the caller's promise.
     unsafe {
         let schedule = membership.schedule.as_ref();
         let request = schedule.part_of(membership.member).request;
         let (plan, steps) = plan::make(schedule, size);
-        let is_small = plan.bytes() <= AT_ONCE_MAX;
+        let is_small = plan.bytes() <= alone;
         schedule.open(plan, steps);
         if steps == 0 {
             complete(schedule, size);
