@@ -44,7 +44,7 @@ pub unsafe fn allgather(
     if let Some(spread) = group.shared.spread() {
         // SAFETY: the caller's conditions; the own block is in place.
         let gathered = unsafe {
-            match wide::gathers_by_node(group, spread, &receive) {
+            match spread.has_neighbours() {
                 true => wide::allgather_by_node(group, spread, send, receive),
                 false => wide::allgather(group, send, receive),
             }

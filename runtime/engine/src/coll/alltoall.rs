@@ -70,9 +70,11 @@ unsafe fn exchange(
     if let Some(spread) = group.shared.spread() {
         // SAFETY: the caller's conditions; the own block is in place.
         let exchanged = unsafe {
-            match wide::block_by_node(group, spread, &receive) {
-                Some(block) => wide::alltoall_by_node(group, spread, &send, &receive, block),
-                None => wide::alltoall(group, send, receive),
+            match receive.equal_bytes(1) {
+                Some(block) if spread.has_neighbours() => {
+                    wide::alltoall_by_node(group, spread, &send, &receive, block)
+                }
+                _ => wide::alltoall(group, send, receive),
             }
         };
         return result.and(exchanged);

@@ -1,8 +1,12 @@
-//! All-to-all in which one member of each node, its *leader*, carries the blocks of all of them.
+//! All-to-all in which one member of each node, its *leader*, carries short blocks of all of them.
 //!
 //! Of *p* members here and *q* on another node every one has a block for every one: *pq* messages, or one. Members
 //! post where their blocks lie; the leader packs those for each node, and the others copy theirs out of what it
 //! has received. Only for blocks of one length (`MPI_Alltoall`), which all members know.
+//!
+//! Long blocks travel *apart*, straight between members. Should members disagree about the length, in a wrong program, they might
+//! disagree about this too. So those of a node tell each other, and leaders each other in any case: a message between leaders
+//! begins with the length, or with [`APART`], and then has nothing else. Between two nodes of which one says so all blocks travel apart.
 
 use super::script::byte;
 use super::{Group, Script, Spread};
@@ -19,52 +23,77 @@ use alloc::vec::Vec;
 const BLOCK_MOST: u64 = 2 << 10;
 const MEMBER_MOST: u64 = 256 << 10;
 
-/// The length of a block if an all-to-all goes through leaders, which all members answer alike.
-pub(in crate::coll) fn block_by_node(
-    group: &Group<'_>,
-    spread: &Spread,
-    receive: &Blocks<'_>,
-) -> Option<u64> {
-    let block = receive.equal_bytes(1)?;
-    let pays = block <= BLOCK_MOST && block * group.size() as u64 <= MEMBER_MOST;
-    (pays && spread.has_neighbours()).then_some(block)
-}
+/// Instead of a length: blocks travel apart.
+const APART: u64 = u64::MAX;
 
-/// Memory for what the leader of a node exchanges with the others: for each node a message with the blocks from each
-/// of the sender's members to each of the receiver's.
-struct Messages {
-    _memory: Vec<u8>,
-    base: *mut u8,
+/// Bytes of the length that a message between leaders begins with.
+const HEADER: usize = size_of::<u64>();
+
+/// What a member posts.
+struct Offer<'a> {
+    send: &'a Blocks<'a>,
+    /// The length of a block.
     block: u64,
-    members_here: usize,
 }
 
-impl Messages {
-    fn new(group: &Group<'_>, spread: &Spread, block: u64) -> Result<Self, EngineError> {
-        let members_here = spread.members_here();
-        let bytes = (group.size() * members_here) as u64 * block;
-        let mut memory: Vec<u8> = reserve(bytes as usize)?;
-        Ok(Self {
-            base: memory.as_mut_ptr(),
-            _memory: memory,
-            block,
-            members_here,
-        })
-    }
+/// A message between the leaders of two nodes: the blocks from each of the sender's members to each of the
+/// receiver's.
+#[derive(Clone, Copy)]
+struct Message {
+    base: *mut u8,
+    bytes: u64,
+    /// Of a block, or [`APART`].
+    block: u64,
+}
 
-    /// The message of a node, of which `members` members come before it.
-    fn message(&self, before: usize, members: usize) -> Layout<'static> {
-        let bytes = (members * self.members_here) as u64 * self.block;
-        Layout::new(self.at(before * self.members_here), bytes, byte())
+impl Message {
+    fn layout(&self) -> Layout<'static> {
+        Layout::new(self.base, self.bytes, byte())
     }
 
     /// Where block `number` lies.
     fn at(&self, number: usize) -> *mut u8 {
-        self.base.wrapping_add(number * self.block as usize)
+        self.base
+            .wrapping_add(HEADER + number * self.block as usize)
+    }
+
+    /// What it begins with, which is there from the start.
+    ///
+    /// # Safety
+    /// The memory is live, and nobody writes it.
+    unsafe fn header(&self) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe { self.base.cast::<u64>().read_unaligned() }
     }
 }
 
-/// All-to-all of blocks of `block` bytes.
+/// The messages of all nodes, and their memory.
+struct Messages {
+    memory: Vec<u8>,
+    all: Vec<Message>,
+}
+
+impl Messages {
+    /// # Errors
+    /// [`EngineError::OutOfMemory`].
+    fn new(spread: &Spread, block: u64) -> Result<Self, EngineError> {
+        let data = if block == APART { 0 } else { block as usize };
+        let bytes = |node| HEADER + spread.members(node).len() * spread.members_here() * data;
+        let mut memory: Vec<u8> = reserve((0..spread.nodes()).map(bytes).sum())?;
+        let mut all = reserve(spread.nodes())?;
+        let mut base = memory.as_mut_ptr();
+        for node in 0..spread.nodes() {
+            // SAFETY: the memory has room for all messages.
+            unsafe { base.cast::<u64>().write_unaligned(block) };
+            let bytes = bytes(node) as u64;
+            all.push(Message { base, bytes, block });
+            base = base.wrapping_add(bytes as usize);
+        }
+        Ok(Self { memory, all })
+    }
+}
+
+/// All-to-all of blocks that are, as far as this member knows, `block` bytes long.
 ///
 /// # Safety
 /// As [`alltoall`](crate::coll::alltoall), whose own block is in place.
@@ -76,33 +105,95 @@ pub(in crate::coll) unsafe fn alltoall_by_node(
     block: u64,
 ) -> Result<(), EngineError> {
     let inner = spread.inner(group);
+    let offer = Offer { send, block };
     let round = Round::begin(&inner);
-    round.post_address(send);
+    round.post_address(&offer);
     round.exchange();
     // SAFETY: everyone has posted its blocks, which stay until everyone has completed the round.
-    let (mut outcome, outgoing) = unsafe {
+    let (mut outcome, block, outgoing) = unsafe {
         let near = swap_here(&inner, spread, &round, group.me(), receive);
-        let packed = (inner.me == 0).then(|| pack_for_nodes(group, spread, &round, send, block));
-        (near, packed)
+        let block = common_block(group, &inner, &round, &offer);
+        let packed = (inner.me == 0).then(|| pack_for_nodes(spread, &round, send, block));
+        (near, block, packed)
     };
     round.finish(Finish::Everyone);
+    let mut script = Script::new(group, None);
+    // Filled by the exchange before others hear of it.
+    let mut incoming = None;
     if let Some(outgoing) = outgoing {
-        let (outgoing, incoming) = (outgoing?, Messages::new(group, spread, block)?);
-        outcome = outcome.and(exchange(group, spread, &outgoing, &incoming));
-        let round = Round::begin(&inner);
-        round.post_address(&incoming);
-        round.announce();
-        // SAFETY: filled by the exchange; the blocks are the caller's.
-        outcome = outcome.and(unsafe { take(&inner, spread, &incoming, receive) });
-        round.finish(Finish::Everyone);
-        return outcome;
+        let outgoing = outgoing?;
+        let incoming = incoming.insert(Messages::new(spread, block)?);
+        exchange(&mut script, spread, outgoing, incoming);
+        if block != APART {
+            // SAFETY: the messages are this call's.
+            outcome = outcome.and(unsafe { script.run() });
+            script = Script::new(group, None);
+        }
     }
-    let round = Round::begin(&inner);
-    round.await_member(0);
-    // SAFETY: the leader has posted what it has received.
-    let taken = unsafe { take(&inner, spread, round.record::<Messages>(0), receive) };
-    round.finish(Finish::Nobody);
-    outcome.and(taken)
+    // SAFETY: the caller's promise.
+    unsafe {
+        if block == APART {
+            let (nodes, here) = (spread.nodes(), spread.here());
+            let everywhere = (1..nodes).map(|distance| (here + distance) % nodes);
+            travel_apart(&mut script, spread, everywhere, send, receive);
+            return outcome.and(script.run());
+        }
+        let round = Round::begin(&inner);
+        let apart = match &incoming {
+            Some(incoming) => {
+                round.post_address(incoming);
+                round.announce();
+                let taken = take(&inner, spread, incoming, receive);
+                round.finish(Finish::Everyone);
+                taken
+            }
+            None => {
+                round.await_member(0);
+                let taken = take(&inner, spread, round.record::<Messages>(0), receive);
+                round.finish(Finish::Nobody);
+                taken
+            }
+        };
+        let (apart, taken) = apart;
+        travel_apart(&mut script, spread, apart.into_iter(), send, receive);
+        outcome.and(taken).and(script.run())
+    }
+}
+
+/// The length of the blocks of all members of the node, if it is one and so short that they go through the leader.
+///
+/// # Safety
+/// All have posted in this round; the caller has posted `own`.
+unsafe fn common_block(
+    group: &Group<'_>,
+    inner: &Group<'_>,
+    round: &Round<'_>,
+    own: &Offer<'_>,
+) -> u64 {
+    let block = own.block;
+    let is_short = block <= BLOCK_MOST && block * group.size() as u64 <= MEMBER_MOST;
+    let mut others = (0..inner.size()).filter(|&place| place != inner.me());
+    // SAFETY: the caller's promise.
+    let is_common = others.all(|place| unsafe { round.record::<Offer<'_>>(place).block } == block);
+    if is_short && is_common { block } else { APART }
+}
+
+/// Steps that exchange all blocks with the members of some other nodes.
+fn travel_apart<'a>(
+    script: &mut Script<'a>,
+    spread: &Spread,
+    nodes: impl Iterator<Item = usize> + Clone,
+    send: &Blocks<'a>,
+    receive: &Blocks<'a>,
+) {
+    let members = nodes.flat_map(|node| spread.members(node));
+    let members = members.map(|&member| member as usize);
+    for member in members.clone() {
+        script.receive(member, receive.block(member));
+    }
+    for member in members {
+        script.send(member, send.block(member));
+    }
 }
 
 /// Copies the blocks of the node's other members.
@@ -121,7 +212,7 @@ unsafe fn swap_here(
         if place != inner.me() {
             // SAFETY: the caller's promise.
             let copied = unsafe {
-                let block = round.record::<Blocks<'_>>(place).block(me);
+                let block = round.record::<Offer<'_>>(place).send.block(me);
                 copy_whole(receive.block(member as usize), block)
             };
             outcome = outcome.and(copied);
@@ -135,28 +226,27 @@ unsafe fn swap_here(
 /// # Safety
 /// As [`swap_here`].
 unsafe fn pack_for_nodes(
-    group: &Group<'_>,
     spread: &Spread,
     round: &Round<'_>,
     send: &Blocks<'_>,
     block: u64,
 ) -> Result<Messages, EngineError> {
-    let messages = Messages::new(group, spread, block)?;
-    let mut number = 0;
-    for node in 0..spread.nodes() {
-        for place in 0..messages.members_here {
-            // SAFETY: the caller's promise; the messages have room for so many blocks.
-            unsafe {
-                let blocks = match place {
-                    0 => send,
-                    _ => round.record::<Blocks<'_>>(place),
-                };
-                for &member in spread.members(node) {
-                    if node != spread.here() {
-                        let data = blocks.block(member as usize);
-                        pack(data, 0, messages.at(number), block);
-                    }
-                    number += 1;
+    let messages = Messages::new(spread, block)?;
+    if block == APART {
+        return Ok(messages);
+    }
+    for place in 0..spread.members_here() {
+        // SAFETY: the caller's promise; the messages have room for so many blocks.
+        unsafe {
+            let blocks = match place {
+                0 => send,
+                _ => round.record::<Offer<'_>>(place).send,
+            };
+            for node in (0..spread.nodes()).filter(|&node| node != spread.here()) {
+                let (message, members) = (messages.all[node], spread.members(node));
+                for (number, &member) in members.iter().enumerate() {
+                    let to = message.at(place * members.len() + number);
+                    pack(blocks.block(member as usize), 0, to, block);
                 }
             }
         }
@@ -164,33 +254,22 @@ unsafe fn pack_for_nodes(
     Ok(messages)
 }
 
-/// Exchanges the messages with the other leaders.
-fn exchange(
-    group: &Group<'_>,
-    spread: &Spread,
-    outgoing: &Messages,
-    incoming: &Messages,
-) -> Result<(), EngineError> {
-    let mut script = Script::new(group, None);
-    let message = |of: &Messages, node: usize| {
-        let before = (0..node).map(|node| spread.members(node).len()).sum();
-        of.message(before, spread.members(node).len())
-    };
+/// Steps that exchange the messages with the other leaders.
+fn exchange(script: &mut Script<'_>, spread: &Spread, outgoing: Messages, incoming: &Messages) {
     let (nodes, here) = (spread.nodes(), spread.here());
     let leader = |node: usize| spread.members(node)[0] as usize;
     for distance in 1..nodes {
         let from = (here + nodes - distance) % nodes;
-        script.receive(leader(from), message(incoming, from));
+        script.receive(leader(from), incoming.all[from].layout());
     }
     for distance in 1..nodes {
         let to = (here + distance) % nodes;
-        script.send(leader(to), message(outgoing, to));
+        script.send(leader(to), outgoing.all[to].layout());
     }
-    // SAFETY: the messages are this call's.
-    unsafe { script.run() }
+    script.keep(outgoing.memory);
 }
 
-/// Takes a member's blocks out of what has come from the other nodes.
+/// Takes a member's blocks out of what has come from the other nodes. Returns those nodes whose blocks travel apart.
 ///
 /// # Safety
 /// The messages have come; the blocks are live.
@@ -199,18 +278,28 @@ unsafe fn take(
     spread: &Spread,
     incoming: &Messages,
     receive: &Blocks<'_>,
-) -> Result<(), EngineError> {
-    let (mut outcome, mut number) = (Ok(()), inner.me());
-    for node in 0..spread.nodes() {
-        for &member in spread.members(node) {
-            if node != spread.here() {
-                let into = receive.block(member as usize);
-                // SAFETY: the caller's promise.
-                let taken = unsafe { unpack_inline(into, incoming.at(number), 0, incoming.block) };
-                outcome = outcome.and(taken);
-            }
-            number += incoming.members_here;
+) -> (Vec<usize>, Result<(), EngineError>) {
+    let (mut apart, mut outcome) = (Vec::new(), Ok(()));
+    for node in (0..spread.nodes()).filter(|&node| node != spread.here()) {
+        let message = incoming.all[node];
+        // SAFETY: the caller's promise.
+        let header = unsafe { message.header() };
+        if header == APART {
+            apart.push(node);
+            continue;
+        }
+        if header != message.block {
+            let (message, buffer) = (header, message.block);
+            outcome = Err(EngineError::Truncated { message, buffer });
+            continue;
+        }
+        for (number, &member) in spread.members(node).iter().enumerate() {
+            let from = message.at(number * spread.members_here() + inner.me());
+            let into = receive.block(member as usize);
+            // SAFETY: the caller's promise.
+            let taken = unsafe { unpack_inline(into, from, 0, header) };
+            outcome = outcome.and(taken);
         }
     }
-    outcome
+    (apart, outcome)
 }

@@ -16,9 +16,6 @@ use crate::coll::round::{Finish, Posted, Round};
 use crate::datatype::{Layout, pack};
 use alloc::vec::Vec;
 
-/// The longest result, in bytes, of an allgather that goes through leaders: they store it twice.
-const ALLGATHER_MOST: u64 = 4 << 20;
-
 /// No data.
 fn nothing() -> Layout<'static> {
     Layout::new(core::ptr::null_mut(), 0, byte())
@@ -347,16 +344,6 @@ unsafe fn receive_bundle(
         round.finish(Finish::Everyone);
         outcome.and(is_apart)
     }
-}
-
-/// Whether an allgather goes through leaders: its result is not too long to be stored once more.
-pub(in crate::coll) fn gathers_by_node(
-    group: &Group<'_>,
-    spread: &Spread,
-    receive: &Blocks<'_>,
-) -> bool {
-    let lengths = (0..group.size()).map(|member| receive.block(member).bytes());
-    spread.has_neighbours() && lengths.sum::<u64>() <= ALLGATHER_MOST
 }
 
 /// The bundles of all nodes, one behind the other.

@@ -26,8 +26,8 @@ mod script;
 mod spread;
 mod station;
 
-pub(super) use crossing::{alltoall_by_node, block_by_node};
-pub(super) use gathering::{allgather_by_node, gather, gathers_by_node, scatter};
+pub(super) use crossing::alltoall_by_node;
+pub(super) use gathering::{allgather_by_node, gather, scatter};
 pub(super) use leaders::{allreduce, barrier, bcast, reduce};
 pub(super) use moving::{allgather, alltoall};
 pub(super) use reducing::{reduce_scatter, scan};

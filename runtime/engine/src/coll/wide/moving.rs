@@ -24,6 +24,10 @@ pub(super) fn meet(script: &mut Script<'_>, line: Line<'_>) {
 /// Bytes of the pieces in which a long buffer goes from member to member.
 const PIECE: u64 = 128 << 10;
 
+/// The longest line along which a buffer of any length is passed on whole: members that disagree about the length then still do the
+/// same.
+const WHOLE_MOST: usize = 4;
+
 /// Steps that bring the buffer of the member at place `root` to all of a line.
 ///
 /// # Errors
@@ -37,7 +41,7 @@ pub(super) fn pass_on<'a>(
     let (members, pieces) = (line.size as u64, buffer.bytes().div_ceil(PIECE));
     // When the last member has it all: at the end of a chain, or of a tree that passes on whole buffers.
     let depth = u64::from(line.size.next_power_of_two().ilog2());
-    if pieces + members < pieces * depth + 2 {
+    if line.size > WHOLE_MOST && pieces + members < pieces * depth + 2 {
         return pass_pieces_on(script, line, buffer, root);
     }
     pass_whole_on(script, line, buffer, root);

@@ -1,8 +1,12 @@
 //! Collectives that fold operands, always in rank order.
 //!
-//! Unless the setting `COHORT_REDUCE_ORDER` says `ranks`, neighbours are folded first if operands are short: the same
+//! Unless the setting `COHORT_REDUCE_ORDER` says `ranks`, neighbours are folded first along trees: the same
 //! operands in the same order, but in a grouping that depends on placement. With `ranks` the grouping is that of a node, as
 //! it is where each member folds a share.
+//!
+//! In a line of up to [`ANY_LENGTH`] members their number alone tells how many messages travel between any two of them, not
+//! the length of operands: members that disagree about it, in a wrong program, get through, and find operands of another length than
+//! their own. Longer lines have so many messages to save that their operands' length decides.
 
 use super::moving::pass_on;
 use super::script::Line;
@@ -17,6 +21,15 @@ use core::ptr::null;
 
 /// The least bytes of a part of an operand that is worth messages of its own.
 const SHARE_LEAST: u64 = 8 << 10;
+
+/// The longest line whose members do the same whatever the length of their operands.
+const ANY_LENGTH: usize = 64;
+
+/// The longest line in which a reduce folds along a tree whatever the operands' length.
+const TREE_MOST: usize = 8;
+
+/// Bytes of all operands of a line whose members each fold all of them.
+const EVERYWHERE_MOST: u64 = 32 << 10;
 
 /// Bytes of operands that a member which folds them one after the other receives at a time; at least one.
 const WINDOW: u64 = 1 << 20;
@@ -63,7 +76,7 @@ pub(super) fn fold_one_by_one<'a>(
         script.copy(own, folder.layout(sum, count));
         return Ok(sum);
     }
-    script.receive(line.at(last), folder.layout(sum, count));
+    script.receive_operand(line.at(last), folder.layout(sum, count));
     let window = (WINDOW / own.bytes().max(1)).clamp(1, line.size as u64) as usize;
     let mut rooms = Vec::new();
     for _ in 0..window.min(last - 1) {
@@ -74,7 +87,7 @@ pub(super) fn fold_one_by_one<'a>(
         let places = missing.saturating_sub(window).max(1)..missing;
         missing = places.start;
         for (place, &room) in places.clone().rev().zip(&rooms) {
-            script.receive(line.at(place), folder.layout(room, count));
+            script.receive_operand(line.at(place), folder.layout(room, count));
         }
         script.wait();
         for (_, &room) in places.zip(&rooms) {
@@ -110,7 +123,7 @@ fn fold_along_tree<'a>(
                 Some(room) => room,
                 None => script.room(folder, count)?,
             };
-            script.receive(line.at(me + distance), folder.layout(theirs, count));
+            script.receive_operand(line.at(me + distance), folder.layout(theirs, count));
             script.wait();
             script.fold(sum, theirs, count);
             other = Some(sum);
@@ -133,7 +146,7 @@ pub(super) fn reduce<'a>(
     root: usize,
 ) -> Result<(), EngineError> {
     let count = call.count;
-    if folds_in_shares(line, folder, count) {
+    if line.size > TREE_MOST && folds_in_shares(line, folder, count) {
         return reduce_in_shares(script, line, folder, call, Some(root));
     }
     let sum = fold_at_first(script, line, folder, call.operand(), count)?;
@@ -141,13 +154,14 @@ pub(super) fn reduce<'a>(
     match (line.me, root) {
         (0, 0) => script.copy(sum, output),
         (0, _) => script.send(line.at(root), sum),
-        (me, _) if me == root => script.receive(line.at(0), output),
+        (me, _) if me == root => script.receive_operand(line.at(0), output),
         _ => {}
     }
     Ok(())
 }
 
-/// Steps of an allreduce among a line: folded at its first member, and broadcast.
+/// Steps of an allreduce among a line: each member folds a share, or, of short operands, all; in a very long line the first one
+/// folds those and broadcasts the result.
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`].
@@ -157,6 +171,9 @@ pub(super) fn allreduce<'a>(
     folder: &Folder<'a>,
     call: &Reduction<'a>,
 ) -> Result<(), EngineError> {
+    if line.size > 1 && line.size <= ANY_LENGTH && is_short(line, folder, call.count) {
+        return fold_everywhere(script, line, folder, call);
+    }
     if folds_in_shares(line, folder, call.count) {
         return reduce_in_shares(script, line, folder, call, None);
     }
@@ -168,11 +185,35 @@ pub(super) fn allreduce<'a>(
     pass_on(script, line, output, 0)
 }
 
-/// Whether an operand is so long that its bytes count, not its messages: its parts that each member folds are
-/// still long.
+/// Whether the operands of all are together so short that each member better gets them all than a share.
+fn is_short(line: Line<'_>, folder: &Folder<'_>, count: u64) -> bool {
+    folder.layout(null(), count).bytes() * line.size as u64 <= EVERYWHERE_MOST
+}
+
+/// Steps of an allreduce of short operands, all of which each member folds. It sends each other one as many messages as
+/// [`reduce_in_shares`] does, of which one is empty: members that disagree about the length notice.
+fn fold_everywhere<'a>(
+    script: &mut Script<'a>,
+    line: Line<'_>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+) -> Result<(), EngineError> {
+    let nothing = folder.layout(null(), 0);
+    for place in (0..line.size).filter(|&place| place != line.me) {
+        script.receive(line.at(place), nothing);
+        script.send(line.at(place), nothing);
+    }
+    let count = call.count;
+    let sum = fold_share(script, line, folder, call.operand(), |_| 0..count)?;
+    script.copy(folder.layout(sum, count), folder.layout(call.output, count));
+    Ok(())
+}
+
+/// Whether each member of a line folds a part of the operands: always, but where there are so many that short operands
+/// are better sent on from member to member.
 fn folds_in_shares(line: Line<'_>, folder: &Folder<'_>, count: u64) -> bool {
     let bytes = folder.layout(null(), count).bytes();
-    line.size > 1 && bytes >= SHARE_LEAST * line.size as u64
+    line.size > 1 && (line.size <= ANY_LENGTH || bytes >= SHARE_LEAST * line.size as u64)
 }
 
 /// Steps that fold the caller's share of everybody's operands, in rank order. `shares` are the elements of each place
@@ -198,7 +239,7 @@ fn fold_share<'a>(
         operands.push(room);
         match place == me {
             true => script.copy(folder.layout(own, count), folder.layout(room, count)),
-            false => script.receive(line.at(place), folder.layout(room, count)),
+            false => script.receive_operand(line.at(place), folder.layout(room, count)),
         }
     }
     for distance in 1..size {
@@ -235,7 +276,7 @@ fn reduce_in_shares<'a>(
     let others = || (1..size).map(|distance| (me + distance) % size);
     if root.is_none_or(|root| root == me) {
         script.copy(sum, result(me));
-        others().for_each(|place| script.receive(line.at(place), result(place)));
+        others().for_each(|place| script.receive_operand(line.at(place), result(place)));
     }
     for place in others().filter(|&place| root.is_none_or(|root| root == place)) {
         script.send(line.at(place), sum);
@@ -260,8 +301,8 @@ pub(in crate::coll) unsafe fn reduce_scatter(
     unsafe { script.run() }
 }
 
-/// Steps of a reduce-scatter: long operands are folded by those that get the result, others at member 0, which
-/// scatters it.
+/// Steps of a reduce-scatter: operands are folded by those that get the result; short ones of very many members at
+/// member 0, which scatters it.
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`].
@@ -284,7 +325,7 @@ pub(super) fn fold_and_deal_out<'a>(
     }
     let sum = fold_at_first(script, line, folder, call.operand(), total as u64)?;
     if me != 0 {
-        script.receive(0, output);
+        script.receive_operand(0, output);
         return Ok(());
     }
     let mut start = counts[0] as u64;
@@ -344,7 +385,7 @@ fn prefixes_one_by_one<'a>(
     );
     script.copy(folder.layout(call.operand(), call.count), layout(so_far));
     if me > 0 {
-        script.receive(me - 1, layout(before));
+        script.receive_operand(me - 1, layout(before));
         script.wait();
         script.fold(before, so_far, call.count);
     }
@@ -384,7 +425,7 @@ fn prefixes_by_doubling<'a>(
             script.send(me + distance, layout(so_far));
         }
         if me >= distance {
-            script.receive(me - distance, layout(before));
+            script.receive_operand(me - distance, layout(before));
         }
         script.wait();
         if me >= distance {

@@ -24,7 +24,7 @@
 //! All that a script needs is reserved when it starts; messages and requests come from the rank's heap, under its claim. A script that is over
 //! is freed by its owner's next call, since it is memory of the node, whose lock the code below a handler may hold.
 
-use super::script::{PIECE, Script, Step, end};
+use super::script::{Message, PIECE, Script, Step};
 use crate::EngineError;
 use crate::claim::Claim;
 use crate::coll::blocks::{copy_piece, fits};
@@ -71,7 +71,7 @@ struct Course {
     /// Bytes, or elements, of the step there that are done.
     done: u64,
     /// The messages of this stage. There is room for those of any.
-    messages: Vec<RequestRef>,
+    messages: Vec<Message>,
     request: *mut Request,
     status: Status,
 }
@@ -375,7 +375,7 @@ impl Course {
                         return Look::Waits;
                     }
                     while let Some(message) = self.messages.pop() {
-                        let outcome = end(claim, message);
+                        let outcome = message.end(claim);
                         self.note(outcome);
                     }
                     if is_last {

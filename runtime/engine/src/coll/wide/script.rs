@@ -42,6 +42,8 @@ pub(super) enum Step<'a> {
         from: usize,
         lane: u32,
         into: Layout<'a>,
+        /// Fewer bytes are an error.
+        least: u64,
     },
     /// Waits for all messages so far.
     Wait,
@@ -174,7 +176,24 @@ impl<'a> Script<'a> {
 
     /// The other end of [`Script::send_along`].
     pub(super) fn receive_along(&mut self, from: usize, lane: u32, into: Layout<'a>) {
-        self.steps.push(Step::Receive { from, lane, into });
+        let least = 0;
+        self.steps.push(Step::Receive {
+            from,
+            lane,
+            into,
+            least,
+        });
+    }
+
+    /// A message from member `from`, which is an operand, or a part of one: all are equally long.
+    pub(super) fn receive_operand(&mut self, from: usize, into: Layout<'a>) {
+        let least = into.bytes();
+        self.steps.push(Step::Receive {
+            from,
+            lane: 0,
+            into,
+            least,
+        });
     }
 
     /// The following steps need what the messages so far bring, or change what they send.
@@ -213,17 +232,17 @@ impl<'a> Script<'a> {
     /// [`EngineError::OutOfMemory`], when some messages may be missing.
     pub(super) unsafe fn run(self) -> Result<(), EngineError> {
         let mut outcome = Ok(());
-        let mut requests = Vec::new();
+        let mut messages = Vec::new();
         for step in &self.steps {
             // SAFETY: the caller's promise.
             let done = unsafe {
                 match step {
-                    Step::Send { .. } | Step::Receive { .. } => requests
+                    Step::Send { .. } | Step::Receive { .. } => messages
                         .try_reserve(1)
                         .map_err(|_| EngineError::OutOfMemory)
                         .and_then(|()| self.begin(&mut self.rank.enter(), step))
-                        .map(|request| requests.push(request)),
-                    Step::Wait => self.finish(&mut requests),
+                        .map(|message| messages.push(message)),
+                    Step::Wait => self.finish(&mut messages),
                     Step::Copy { from, to } => crate::coll::blocks::copy_whole(*to, *from),
                     Step::Fold { left, right, count } => {
                         self.combine(*left, *right, *count);
@@ -232,12 +251,12 @@ impl<'a> Script<'a> {
                 }
             };
             if done == Err(EngineError::OutOfMemory) {
-                let _ = self.finish(&mut requests);
+                let _ = self.finish(&mut messages);
                 return done;
             }
             outcome = outcome.and(done);
         }
-        outcome.and(self.finish(&mut requests))
+        outcome.and(self.finish(&mut messages))
     }
 
     /// Starts the message of a step.
@@ -251,10 +270,11 @@ impl<'a> Script<'a> {
         &self,
         claim: &mut Claim<'_>,
         step: &Step<'_>,
-    ) -> Result<RequestRef, EngineError> {
+    ) -> Result<Message, EngineError> {
         let (context, world) = (self.context, &self.members);
+        let mut least = 0;
         // SAFETY: the caller's promise; the types outlive the script, and so the requests.
-        unsafe {
+        let request = unsafe {
             match *step {
                 Step::Send { to, lane, data } => {
                     let datatype = TypeRef::borrowed(data.datatype);
@@ -266,7 +286,13 @@ impl<'a> Script<'a> {
                     let (base, to, mode) = (data.base, world[to], SendMode::Standard);
                     isend(claim, base, data.count, &datatype, to, envelope, mode)
                 }
-                Step::Receive { from, lane, into } => {
+                Step::Receive {
+                    from,
+                    lane,
+                    into,
+                    least: bytes,
+                } => {
+                    least = bytes;
                     let datatype = TypeRef::borrowed(into.datatype);
                     let source = Source::Rank {
                         peer: world[from],
@@ -280,7 +306,8 @@ impl<'a> Script<'a> {
                     unreachable!("a step that is no message")
                 }
             }
-        }
+        };
+        request.map(|request| Message { request, least })
     }
 
     /// `right = left op right`.
@@ -345,30 +372,49 @@ impl<'a> Script<'a> {
     }
 
     /// Waits for all messages under way.
-    fn finish(&self, requests: &mut Vec<RequestRef>) -> Result<(), EngineError> {
+    fn finish(&self, messages: &mut Vec<Message>) -> Result<(), EngineError> {
         let mut outcome = Ok(());
         let mut claim = self.rank.enter();
-        for request in requests.drain(..) {
-            claim = until_claimed(claim, WaitKind::Collective, |_| request.is_complete());
-            outcome = outcome.and(end(&mut claim, request));
+        for message in messages.drain(..) {
+            claim = until_claimed(claim, WaitKind::Collective, |_| message.is_complete());
+            outcome = outcome.and(message.end(&mut claim));
         }
         outcome
     }
 }
 
-/// Releases the request of a message that is complete.
-///
-/// # Errors
-/// [`EngineError::Truncated`].
-pub(super) fn end(claim: &mut Claim<'_>, request: RequestRef) -> Result<(), EngineError> {
-    let status = request.status();
-    request.release(claim);
-    match status.error {
-        // The message's own length is not known here; it is at least one byte longer.
-        Status::TRUNCATE => Err(EngineError::Truncated {
-            message: status.bytes as u64 + 1,
-            buffer: status.bytes as u64,
-        }),
-        _ => Ok(()),
+/// A message under way.
+pub(super) struct Message {
+    request: RequestRef,
+    /// Bytes that are to come.
+    least: u64,
+}
+
+impl Message {
+    /// Whether it has come, or its data is free.
+    pub(super) fn is_complete(&self) -> bool {
+        self.request.is_complete()
+    }
+
+    /// Releases the request of a message that is complete.
+    ///
+    /// # Errors
+    /// [`EngineError::Truncated`] when it is longer than its room, or an operand shorter than the member's own.
+    pub(super) fn end(self, claim: &mut Claim<'_>) -> Result<(), EngineError> {
+        let status = self.request.status();
+        self.request.release(claim);
+        let bytes = status.bytes as u64;
+        match status.error {
+            // The message's own length is not known here; it is at least one byte longer.
+            Status::TRUNCATE => Err(EngineError::Truncated {
+                message: bytes + 1,
+                buffer: bytes,
+            }),
+            _ if bytes < self.least => Err(EngineError::Truncated {
+                message: self.least,
+                buffer: bytes,
+            }),
+            _ => Ok(()),
+        }
     }
 }

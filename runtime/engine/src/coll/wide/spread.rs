@@ -104,7 +104,7 @@ impl Spread {
     }
 
     /// Whether some node has several members.
-    pub(super) fn has_neighbours(&self) -> bool {
+    pub(in crate::coll) fn has_neighbours(&self) -> bool {
         self.nodes.len() < self.homes.len()
     }
 
