@@ -45,6 +45,8 @@ mod helper;
 #[cfg(not(loom))]
 mod inbox;
 #[cfg(not(loom))]
+pub mod kept;
+#[cfg(not(loom))]
 mod kernel_thread;
 #[cfg(not(loom))]
 pub mod lifecycle;

@@ -22,6 +22,7 @@ use cohort_abi::{Abi, Handle, Kind, dynamic, neutral};
 use cohort_engine::RequestRef;
 use cohort_engine::coll::inter::Root;
 use cohort_engine::coll::{self, Scan};
+use cohort_engine::kept::Kept;
 use cohort_object::topology::Neighbours;
 use core::ffi::c_int;
 use core::fmt;
@@ -205,7 +206,8 @@ impl<A: Abi> Arguments<A> {
         handle: A::Comm,
         target: *mut A::Request,
     ) -> Outcome<()> {
-        let arguments: Box<dyn Describe> = Box::new(self);
+        let arguments = Kept::<dyn Describe>::new(&mut call.rank().enter(), self, |it| it);
+        let arguments = arguments.map_err(failure)?;
         // SAFETY: the arguments live in the request's state until the operation is complete.
         let started = unsafe {
             match comm.inter() {

@@ -11,6 +11,7 @@ use crate::status::neutral_status;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
+use cohort_engine::kept::Kept;
 use cohort_engine::{Claim, RequestRef};
 
 /// An operation under way that is over when it completes (`MPI_Isend`, `MPI_Irecv`, …).
@@ -56,7 +57,7 @@ pub enum State {
         comm: u32,
     },
     /// A collective operation, and its arguments, which live until it is complete.
-    Collective(Operation, Box<dyn Describe>),
+    Collective(Operation, Kept<dyn Describe>),
     /// Messages with one handle (neighbourhood collectives).
     Messages(Messages),
     /// A nonblocking duplicate of a communicator.
