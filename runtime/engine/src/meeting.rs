@@ -18,7 +18,8 @@
 //! ```
 //! * Arriving is AcqRel, so the last one sees all parts. `open` is a Release that pairs with the
 //!   Acquire in `take`: whoever has a step sees all parts and the plan.
-//! * `take` gives each step to one taker. `finish` is AcqRel: exactly one caller learns that
+//! * `take` gives each step to one taker: those that took from the front and those that took from the back are counted in one word.
+//!   A step is given out as long as their sum is below the number of steps, so the two ends never meet. `finish` is AcqRel: exactly one caller learns that
 //!   all steps are finished, and it sees what they did. So what the parts refer to may be used
 //!   by a taker between `take` and `finish`, and by the one that is told, who then
 //!   publishes completion. A meeting that opens without steps is over for the one who opens it.
@@ -43,6 +44,36 @@ const CLOSED: u64 = u64::MAX;
 #[derive(Debug)]
 pub(crate) struct Link<P, W>(AtomicPtr<Meeting<P, W>>);
 
+/// Where a taker begins. Those of one end find in their caches what they moved in the operation before, if programs repeat it with
+/// the same buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// At the first step.
+    Front,
+    /// At the last one.
+    Back,
+}
+
+/// Takers at both ends.
+#[derive(Clone, Copy)]
+struct Taken(u64);
+
+impl Taken {
+    const BITS: u32 = 32;
+
+    fn front(self) -> u64 {
+        self.0 & ((1 << Self::BITS) - 1)
+    }
+
+    fn back(self) -> u64 {
+        self.0 >> Self::BITS
+    }
+
+    fn total(self) -> u64 {
+        self.front() + self.back()
+    }
+}
+
 /// See the module page. Members post a `P` each; the last one adds a `W`, the plan.
 #[derive(Debug)]
 pub(crate) struct Meeting<P, W> {
@@ -55,6 +86,7 @@ pub(crate) struct Meeting<P, W> {
     parts: *mut P,
     plan: UnsafeCell<MaybeUninit<W>>,
     steps: AtomicU64,
+    /// Takers from the front (low half) and from the back.
     taken: CacheLine<AtomicU64>,
     finished: CacheLine<AtomicU64>,
 }
@@ -134,6 +166,11 @@ impl<P, W> Meeting<P, W> {
         }
     }
 
+    /// Number of members.
+    pub(crate) fn members(&self) -> u64 {
+        u64::from(self.size)
+    }
+
     /// The place behind this meeting.
     pub(crate) fn next(&self) -> &Link<P, W> {
         &self.next
@@ -173,7 +210,7 @@ impl<P, W> Meeting<P, W> {
     /// # Safety
     /// The caller was told that it is the last to arrive; once.
     pub(crate) unsafe fn open(&self, plan: W, steps: u64) {
-        debug_assert!(steps != CLOSED);
+        debug_assert!(steps < 1 << (Taken::BITS - 1));
         // SAFETY: nobody reads the plan before `steps` is stored.
         unsafe { (*self.plan.get()).write(plan) };
         // Release pairs with the Acquire in `take`.
@@ -183,7 +220,7 @@ impl<P, W> Meeting<P, W> {
     /// The plan, if the meeting is open and has steps that nobody took yet: a hint.
     pub(crate) fn pending(&self) -> Option<&W> {
         let steps = self.steps.load(Ordering::Acquire);
-        let pending = steps != CLOSED && self.taken.load(Ordering::Relaxed) < steps;
+        let pending = steps != CLOSED && self.taken() < steps;
         // SAFETY: written before the meeting was opened, and never again.
         pending.then(|| unsafe { (*self.plan.get()).assume_init_ref() })
     }
@@ -191,14 +228,29 @@ impl<P, W> Meeting<P, W> {
     /// Whether all steps are taken.
     pub(crate) fn is_exhausted(&self) -> bool {
         let steps = self.steps.load(Ordering::Acquire);
-        steps != CLOSED && self.taken.load(Ordering::Relaxed) >= steps
+        steps != CLOSED && self.taken() >= steps
+    }
+
+    /// Takers so far, also those that came too late.
+    fn taken(&self) -> u64 {
+        Taken(self.taken.load(Ordering::Relaxed)).total()
     }
 
     /// A step that nobody else gets, and the plan.
-    pub(crate) fn take(&self) -> Option<(u64, &W)> {
+    pub(crate) fn take(&self, end: End) -> Option<(u64, &W)> {
         let plan = self.pending()?;
-        let step = self.taken.fetch_add(1, Ordering::Relaxed);
-        (step < self.steps.load(Ordering::Relaxed)).then_some((step, plan))
+        let steps = self.steps.load(Ordering::Relaxed);
+        // Those that come too late are as many as there are tasks at a time, so no half overflows.
+        let one = match end {
+            End::Front => 1,
+            End::Back => 1 << Taken::BITS,
+        };
+        let before = Taken(self.taken.fetch_add(one, Ordering::Relaxed));
+        let step = match end {
+            End::Front => before.front(),
+            End::Back => steps.wrapping_sub(before.back() + 1),
+        };
+        (before.total() < steps).then_some((step, plan))
     }
 
     /// Says that a taken step is done; `true` for the one call after which all are.

@@ -65,17 +65,18 @@ mod models {
                 if meeting.as_ref().post(me, me as usize) {
                     meeting.as_ref().open((), 2);
                 }
-                let ended = self.work(meeting);
+                let end = if me == 0 { End::Front } else { End::Back };
+                let ended = self.work(meeting, end);
                 (ended, leave(meeting, 2))
             }
         }
 
         /// Step `s` writes to the result of member `s` the sum of both buffers.
-        fn work(&self, meeting: NonNull<Meeting<usize, ()>>) -> u32 {
+        fn work(&self, meeting: NonNull<Meeting<usize, ()>>, end: End) -> u32 {
             let mut ended = 0;
             // SAFETY: the caller has a reference.
             let meeting = unsafe { meeting.as_ref() };
-            while let Some((step, ())) = meeting.take() {
+            while let Some((step, ())) = meeting.take(end) {
                 // SAFETY: we have a step; loom checks the accesses.
                 unsafe {
                     let sum: u32 = (0..2)
@@ -123,7 +124,7 @@ mod models {
             let (made, shared) = (Made(meeting), Arc::clone(&comm));
             let thief = thread::spawn(move || {
                 let Made(meeting) = { made };
-                (shared.work(meeting), leave(meeting, 2))
+                (shared.work(meeting, End::Back), leave(meeting, 2))
             });
             let first = comm.take_part(0);
             let second = comm.take_part(1);
@@ -163,14 +164,16 @@ mod units {
         unsafe {
             let open = meeting.as_ref();
             assert!(!open.post(1, 11));
-            assert!(open.take().is_none() && !open.is_exhausted());
+            assert!(open.take(End::Front).is_none() && !open.is_exhausted());
             assert!(open.post(0, 10));
             assert_eq!((*open.part_of(0), *open.part_of(1)), (10, 11));
-            open.open("plan", 2);
-            assert_eq!(open.take(), Some((0, &"plan")));
-            assert_eq!(open.take(), Some((1, &"plan")));
-            assert!(open.take().is_none() && open.is_exhausted());
-            assert!(!open.finish());
+            open.open("plan", 3);
+            assert_eq!(open.take(End::Front), Some((0, &"plan")));
+            assert_eq!(open.take(End::Back), Some((2, &"plan")));
+            assert_eq!(open.take(End::Back), Some((1, &"plan")));
+            assert!(open.is_exhausted());
+            assert!(open.take(End::Front).is_none() && open.take(End::Back).is_none());
+            assert!(!open.finish() && !open.finish());
             assert!(open.finish());
         }
         assert_eq!((leave(meeting, 2), leave(meeting, 2)), (0, 1));

@@ -29,7 +29,7 @@ use super::{Call, Group};
 use crate::EngineError;
 use crate::claim::Claim;
 use crate::matching::Want;
-use crate::meeting::{Link, Meeting};
+use crate::meeting::{End, Link, Meeting};
 use crate::message::Status;
 use crate::rank::Rank;
 use crate::request::{Owned, Request, RequestRef};
@@ -487,9 +487,13 @@ impl ScheduleRef {
         let Membership { schedule, member } = self.0;
         // SAFETY: our reference.
         let schedule = unsafe { schedule.as_ref() };
+        let end = match u64::from(member) * 2 < schedule.members() {
+            true => End::Front,
+            false => End::Back,
+        };
         let mut bytes = 0;
         for _ in 0..limit {
-            let Some((step, plan)) = schedule.take() else {
+            let Some((step, plan)) = schedule.take(end) else {
                 break;
             };
             // SAFETY: we have the step.
