@@ -90,8 +90,9 @@ impl<'a> Round<'a> {
         (me + 1..size).chain(0..me)
     }
 
-    fn entry(&self, member: usize) -> &'a Entry {
-        &self.slots[member].entries[self.round as usize % RING]
+    /// This round's entry of a member, if anything has ever been posted there.
+    fn entry(&self, member: usize) -> Option<&'a Entry> {
+        self.slots[member].entry(self.round)
     }
 
     fn wake(&self, member: usize) {
@@ -172,7 +173,7 @@ impl<'a> Round<'a> {
 
     /// This round's entry of the caller, once nobody reads what it held before.
     fn free_entry(&self) -> &'a Entry {
-        let entry = self.entry(self.group.me as usize);
+        let entry = self.mine().made_entry(self.round);
         self.await_readers(entry.round.load(Ordering::Relaxed) & !SCHEDULED);
         entry
     }
@@ -211,7 +212,8 @@ impl<'a> Round<'a> {
 
     /// At a member that wants to go on with a schedule instead of reading what `root` posts: whether all do.
     pub(super) fn is_scheduled_instead_of(&self, root: usize) -> bool {
-        let chosen = self.choose(&self.entry(root).round, self.round | SCHEDULED);
+        let word = &self.slots[root].made_entry(self.round).round;
+        let chosen = self.choose(word, self.round | SCHEDULED);
         if chosen {
             self.announce();
         }
@@ -221,17 +223,18 @@ impl<'a> Round<'a> {
     /// At a member that would read what `root` posts: waits for that, unless the members go on with a schedule.
     /// `true`: they do.
     pub(super) fn awaits_schedule_instead_of(&self, root: usize) -> bool {
-        let word = &self.entry(root).round;
         let mut chosen = 0;
         self.await_posts(|| {
-            chosen = word.load(Ordering::SeqCst);
+            let entry = self.entry(root);
+            chosen = entry.map_or(0, |entry| entry.round.load(Ordering::SeqCst));
             chosen & !SCHEDULED == self.round
         });
         chosen & SCHEDULED != 0
     }
 
     fn has_posted(&self, member: usize) -> bool {
-        self.entry(member).round.load(Ordering::SeqCst) == self.round
+        self.entry(member)
+            .is_some_and(|entry| entry.round.load(Ordering::SeqCst) == self.round)
     }
 
     fn all_posted(&self) -> bool {
@@ -354,7 +357,7 @@ impl<'a> Round<'a> {
     /// What `member`, which has posted, posted.
     pub(super) fn posted(&self, member: usize) -> Posted {
         debug_assert!(self.has_posted(member));
-        let entry = self.entry(member);
+        let entry = self.slots[member].made_entry(self.round);
         // SAFETY: the owner wrote both before `round`, and does not write them again before
         // this member completes the round.
         unsafe {

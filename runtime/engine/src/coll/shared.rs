@@ -7,7 +7,8 @@
 //! round or of earlier ones any more.
 //!
 //! Invariants:
-//! * Only its owner writes a slot, but for marks in `round` (below). `entries[n % RING]` holds what was posted
+//! * Only its owner writes a slot, but for marks in `round` (below), and for the ring, which the first makes who needs it. The entry of
+//!   round *n* is `ring[n % RING]`, of the first few rounds one in `first`. It holds what was posted
 //!   in round *n* from the store of `round = n` on until the owner overwrites it.
 //! * An owner overwrites the entry of round *m*, and the parcel that it refers to, only when every member has completed *m*.
 //! * `completed` and the number in each entry's `round` only grow.
@@ -35,11 +36,15 @@ use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
-use core::ptr::NonNull;
+use core::ptr::{NonNull, null_mut};
 
-/// Rounds that a member may run ahead of the readers of its entries. A few more than hide the way of a cache line: when
-/// ranks outnumber CPUs, a root that runs ahead saves as many switches.
-pub(super) const RING: usize = 16;
+/// Rounds that a member may run ahead of the readers of its entries. Many more than hide the way of a cache line: when
+/// ranks outnumber CPUs, a root that runs ahead saves as many switches. A broadcast of 8 bytes to 8 ranks on 2 CPUs takes
+/// 0.35 us with 64, and 0.55 with 16.
+pub(super) const RING: usize = 64;
+
+/// The first rounds, whose entries are in the slot itself. Many communicators see few collectives, and a ring is large.
+const FIRST: usize = 4;
 
 /// Mark of a round whose members chose a schedule.
 pub(super) const SCHEDULED: u64 = 1 << 63;
@@ -72,7 +77,66 @@ pub(super) struct Slot {
     pub(super) awaits: CacheLine<Awaits>,
     /// The member's counters, which only it reads.
     pub(super) own: CacheLine<Own>,
-    pub(super) entries: [Entry; RING],
+    ring: CacheLine<AtomicPtr<Entry>>,
+    first: [Entry; FIRST],
+}
+
+impl Slot {
+    const RING_LAYOUT: Layout = match Layout::array::<Entry>(RING) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a small array"),
+    };
+
+    /// The entry of a round, if there is one: otherwise nothing has been posted there yet.
+    #[inline]
+    pub(super) fn entry(&self, round: u64) -> Option<&Entry> {
+        if round < FIRST as u64 {
+            return Some(&self.first[round as usize]);
+        }
+        // Acquire pairs with the Release in `make_ring`.
+        let ring = self.ring.load(Ordering::Acquire);
+        // SAFETY: a ring has this many entries, and lives as long as its slot.
+        (!ring.is_null()).then(|| unsafe { &*ring.add(round as usize % RING) })
+    }
+
+    /// The entry of a round. Makes the ring if nobody has.
+    #[inline]
+    pub(super) fn made_entry(&self, round: u64) -> &Entry {
+        loop {
+            if let Some(entry) = self.entry(round) {
+                return entry;
+            }
+            self.make_ring();
+        }
+    }
+
+    #[cold]
+    fn make_ring(&self) {
+        // All fields of an entry are valid when zero.
+        // SAFETY: the layout is not empty.
+        let made = unsafe { alloc_zeroed(Self::RING_LAYOUT) };
+        if made.is_null() {
+            handle_alloc_error(Self::RING_LAYOUT);
+        }
+        let null = null_mut();
+        let swap =
+            (self.ring).compare_exchange(null, made.cast(), Ordering::Release, Ordering::Relaxed);
+        if swap.is_err() {
+            // SAFETY: just allocated, and nobody else knows it.
+            unsafe { dealloc(made, Self::RING_LAYOUT) };
+        }
+    }
+
+    /// Frees what the slot refers to. Nobody uses it any more.
+    fn free(&self) {
+        release_cursor(&self.own.cursor);
+        self.own.parcels.iter().for_each(Parcel::free);
+        let ring = self.ring.load(Ordering::Relaxed);
+        if !ring.is_null() {
+            // SAFETY: allocated in `make_ring` with the same layout.
+            unsafe { dealloc(ring.cast(), Self::RING_LAYOUT) };
+        }
+    }
 }
 
 pub(super) struct Awaits {
@@ -239,10 +303,7 @@ impl CommShared {
 
 impl Drop for CommShared {
     fn drop(&mut self) {
-        for slot in self.slots() {
-            release_cursor(&slot.own.cursor);
-            slot.own.parcels.iter().for_each(Parcel::free);
-        }
+        self.slots().iter().for_each(Slot::free);
         // SAFETY: allocated in `new` with the same layout.
         unsafe { dealloc(self.slots.as_ptr().cast(), Self::layout(self.size)) };
     }
