@@ -286,5 +286,10 @@ impl<P, W> Meeting<P, W> {
     }
 }
 
+#[cfg(not(loom))]
+mod chain;
 #[cfg(test)]
 mod tests;
+
+#[cfg(not(loom))]
+pub(crate) use chain::{Chain, Place, release, release_cursor};

@@ -31,6 +31,20 @@ pub fn trials() -> Vec<Trial> {
             any_placement,
         ),
     ];
+    let uneven: [(&str, &[&str]); 3] = [
+        ("1,3", &[]),
+        ("3,1", &["--map-by", "node"]),
+        ("2,3", &["--map-by", "node"]),
+    ];
+    for (ranks, mapped) in uneven {
+        let order = if mapped.is_empty() {
+            ""
+        } else {
+            ", dealt out in turn"
+        };
+        let name = format!("nodes/random collectives of {ranks} members{order}");
+        trials.push(trial(name, move || random_collectives(ranks, mapped)));
+    }
     for ranks in [2, 4] {
         for suite in ["IMB-MPI1", "IMB-NBC"] {
             let name = format!("nodes/{suite}/{ranks}");
@@ -193,6 +207,17 @@ fn any_placement() -> Outcome {
             return Err(format!("{together} on one node, {apart} with {ranks}"));
         }
     }
+    Ok(())
+}
+
+/// Random collectives where nodes have different numbers of members, and these follow each other in turn.
+fn random_collectives(ranks: &str, mapped: &[&str]) -> Outcome {
+    let name = format!("nodes-uneven-{}", ranks.replace(',', "-"));
+    let source = programs::source("random_collectives.c");
+    let executable = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
+    let hosts = Hosts::new(2)?;
+    let job = hosts.pip_exec(ranks)?.args(mapped).arg(executable);
+    job.seconds(120).run()?.expect_code(0)?;
     Ok(())
 }
 

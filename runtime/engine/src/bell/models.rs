@@ -16,10 +16,15 @@ struct Rank {
 
 impl Rank {
     fn new(is_held: bool) -> Arc<Self> {
-        let bell = Bell::new();
-        bell.hang();
+        let rank = Self::unhung(is_held);
+        rank.bell.hang();
+        rank
+    }
+
+    /// One whose bell is still to be hung.
+    fn unhung(is_held: bool) -> Arc<Self> {
         Arc::new(Self {
-            bell,
+            bell: Bell::new(),
             is_held: AtomicBool::new(is_held),
             is_ready: AtomicBool::new(false),
             calls: AtomicU32::new(0),
@@ -99,5 +104,31 @@ fn a_second_holder_does_not_hide_the_work() {
             task.join().unwrap();
         }
         assert!(rank.was_called());
+    });
+}
+
+/// The members of a node meet ([`crate::coll`], `wide/joint.rs`): the leader hangs the bell, and both post; the last one makes the work ready.
+#[test]
+fn the_last_member_to_post_calls_somebody_or_is_the_leader() {
+    loom::model(|| {
+        let rank = Rank::unhung(true);
+        let posted = Arc::new(AtomicU32::new(0));
+        let leader = {
+            let (rank, posted) = (rank.clone(), posted.clone());
+            thread::spawn(move || {
+                rank.bell.hang();
+                let is_last = posted.fetch_add(1, Ordering::AcqRel) == 1;
+                if !is_last {
+                    rank.leave();
+                }
+                is_last
+            })
+        };
+        if posted.fetch_add(1, Ordering::AcqRel) == 1 {
+            assert!(rank.bell.is_hung());
+            rank.publish();
+        }
+        let leader_goes_on = leader.join().unwrap();
+        assert!(leader_goes_on || rank.was_called());
     });
 }

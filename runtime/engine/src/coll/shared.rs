@@ -23,10 +23,10 @@
 //! round *n* − [`RING`]. So nobody reads or writes it for an earlier round any more, and nobody writes it for a later one
 //! before everybody has completed *n*: between the two there is one successful swap, and all others find its value.
 
-use super::schedule::{Part, Plan, Schedule, release_cursor};
+use super::schedule::{Part, Plan, Schedule};
 use super::wide::Spread;
 use crate::guarded::Guarded;
-use crate::meeting::Link;
+use crate::meeting::{Link, release_cursor};
 use crate::node::Node;
 use alloc::alloc::{alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use alloc::boxed::Box;
@@ -222,7 +222,7 @@ unsafe impl Sync for CommShared {}
 impl CommShared {
     fn new(node: &'static Node, context: u32, members: &[Peer]) -> Self {
         let spread = Spread::of(node, context, members);
-        let here = spread.as_ref().map(Spread::members_here);
+        let here = spread.as_ref().map(|spread| spread.members_here());
         let size = here.unwrap_or(members.len()) as u32;
         let mut shared = Self::within_node(node, context, size);
         shared.spread = spread;

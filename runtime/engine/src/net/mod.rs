@@ -239,6 +239,15 @@ pub(crate) fn greet(claim: &mut Claim<'_>, peer: Peer) {
     }
 }
 
+/// Whether the claimed rank has exchanged packets with a remote peer.
+#[cfg(test)]
+pub(crate) fn is_acquainted(claim: &mut Claim<'_>, peer: Peer) -> bool {
+    let node = claim.rank().node();
+    let place = claim.state().net.link(node, peer);
+    // SAFETY: the place belongs to the claim's holder.
+    unsafe { !(*place).is_null() }
+}
+
 /// After a task that is not the owner's has sent: what it may not send itself is the owner's to do, if that waits.
 #[cold]
 fn leave_to_owner(claim: &mut Claim<'_>, net: &Net) {

@@ -24,21 +24,20 @@ mod plan;
 mod step;
 
 use super::inter::Intergroup;
-use super::wide::Station;
+use super::wide::{Station, start_once};
 use super::{Call, Group};
 use crate::EngineError;
 use crate::claim::Claim;
 use crate::matching::Want;
-use crate::meeting::{End, Link, Meeting};
+use crate::meeting::{self, End, Meeting, release};
 use crate::message::Status;
 use crate::rank::Rank;
 use crate::request::{Owned, Request, RequestRef};
-use cohort_alloc::Heap;
-use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use cohort_base::sync::atomic::{AtomicBool, Ordering};
 use cohort_steal::TaskKind;
 use copies::Operand;
 use core::fmt;
-use core::ptr::{NonNull, null_mut};
+use core::ptr::NonNull;
 pub(crate) use plan::Plan;
 use plan::Weight;
 
@@ -104,17 +103,11 @@ pub(super) unsafe fn start_alone(
 ) -> Result<RequestRef, EngineError> {
     if let Some(spread) = group.shared.spread() {
         // SAFETY: the caller's conditions.
-        return unsafe { Station::next(group, spread).start(call) };
+        return unsafe { start_once(group, spread, call) };
     }
-    let place = Place {
-        first: group.shared.schedules(),
-        cursor: group.shared.cursor(group.me),
-        me: group.me,
-        size: group.world.len() as u32,
-    };
     let rank = group.rank.node().rank(group.rank.id());
     // SAFETY: the caller's conditions.
-    unsafe { post(rank, &place, call, alone) }
+    unsafe { post(rank, &place(group), call, alone) }
 }
 
 /// [`start`] on an intercommunicator. Roots of `call` are [`Intergroup::place_of`].
@@ -152,7 +145,7 @@ impl Repeated {
     /// No memory.
     pub fn open(group: &Group<'_>) -> Result<Self, EngineError> {
         Ok(Self(match group.shared.spread() {
-            Some(spread) => Form::Scripts(Station::next(group, spread)),
+            Some(spread) => Form::Scripts(Station::repeated(group, spread)?),
             None => Form::WithinNode(Chain::open(group)?),
         }))
     }
@@ -185,109 +178,36 @@ impl Repeated {
 #[derive(Debug)]
 struct Chain {
     rank: &'static Rank,
-    anchor: NonNull<Schedule>,
-    cursor: AtomicPtr<Schedule>,
-    me: u32,
-    size: u32,
+    meetings: meeting::Chain<Part, Plan>,
 }
-
-// SAFETY: meetings are shared; the cursor is the owner's.
-unsafe impl Send for Chain {}
 
 impl Chain {
     fn open(group: &Group<'_>) -> Result<Self, EngineError> {
-        let size = group.world.len() as u32;
-        let place = Place {
-            first: group.shared.schedules(),
-            cursor: group.shared.cursor(group.me),
-            me: group.me,
-            size,
-        };
-        let anchor = place
-            .advance(&mut group.rank.enter())
-            .ok_or(EngineError::OutOfMemory)?;
-        // SAFETY: our cursor's reference.
-        unsafe { anchor.as_ref() }.retain();
+        let meetings = meeting::Chain::open(&place(group), &mut group.rank.enter());
         Ok(Self {
             rank: group.rank.node().rank(group.rank.id()),
-            anchor,
-            cursor: AtomicPtr::new(null_mut()),
-            me: group.me,
-            size,
+            meetings: meetings.ok_or(EngineError::OutOfMemory)?,
         })
     }
 
     /// # Safety
     /// As for [`Repeated::start`].
     unsafe fn start(&self, call: &Call<'_>) -> Result<RequestRef, EngineError> {
-        let place = Place {
-            // SAFETY: our reference.
-            first: unsafe { self.anchor.as_ref() }.branch(),
-            cursor: &self.cursor,
-            me: self.me,
-            size: self.size,
-        };
         // SAFETY: the caller's conditions.
-        unsafe { post(self.rank, &place, call, AT_ONCE_MAX) }
-    }
-}
-
-impl Drop for Chain {
-    fn drop(&mut self) {
-        release_cursor(&self.cursor);
-        // SAFETY: our reference.
-        unsafe { release(self.anchor) };
+        unsafe { post(self.rank, &self.meetings.place(), call, AT_ONCE_MAX) }
     }
 }
 
 /// One member's place in a chain.
-struct Place<'a> {
-    first: &'a Link<Part, Plan>,
-    cursor: &'a AtomicPtr<Schedule>,
-    me: u32,
-    size: u32,
-}
+type Place<'a> = meeting::Place<'a, Part, Plan>;
 
-impl Place<'_> {
-    /// Moves the member's cursor to its next meeting. `None` when there is no memory.
-    fn advance(&self, claim: &mut Claim<'_>) -> Option<NonNull<Schedule>> {
-        // Relaxed: one thread of the member at a time is here, as MPI demands.
-        let before = self.cursor.load(Ordering::Relaxed);
-        // SAFETY: the cursor has a reference.
-        let link = unsafe { before.as_ref() }.map_or(self.first, Schedule::next);
-        let schedule = link.join(
-            self.size,
-            |bytes| claim.alloc_aligned(bytes, Schedule::ALIGN),
-            // SAFETY: the block was just allocated.
-            |block| unsafe { Heap::free(block) },
-        )?;
-        self.cursor.store(schedule.as_ptr(), Ordering::Relaxed);
-        if let Some(before) = NonNull::new(before) {
-            // SAFETY: the cursor's reference.
-            unsafe { release(before) };
-        }
-        Some(schedule)
-    }
-}
-
-/// Gives a cursor's reference back.
-pub(super) fn release_cursor(cursor: &AtomicPtr<Schedule>) {
-    if let Some(last) = NonNull::new(cursor.swap(null_mut(), Ordering::Relaxed)) {
-        // SAFETY: the cursor's reference.
-        unsafe { release(last) };
-    }
-}
-
-/// Gives a reference back.
-///
-/// # Safety
-/// The caller has it and does not use the schedule any more.
-unsafe fn release(schedule: NonNull<Schedule>) {
-    // SAFETY: the caller's promise; the memory came from some rank's heap.
-    unsafe {
-        if let Some(block) = Schedule::release(schedule) {
-            Heap::free(block);
-        }
+/// The caller's place in the chain of a group's nonblocking collectives.
+fn place<'a>(group: &Group<'a>) -> Place<'a> {
+    Place {
+        first: group.shared.schedules(),
+        cursor: group.shared.cursor(group.me),
+        me: group.me,
+        size: group.world.len() as u32,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::coll::{Blocks, Call, Group, Reduction, start};
 use crate::datatype::{Layout, TypeRef};
+use crate::net::is_acquainted;
 use crate::net::tests::{Ranks, networks};
 use crate::op::{Op, PredefinedOp};
 use crate::request::RequestRef;
@@ -17,7 +18,17 @@ use std::vec::Vec;
 
 /// Two nodes of two members, and one more rank each.
 const NODES: [&[u32]; 2] = [&[0, 2, 4], &[1, 3, 5]];
-const MEMBERS: u32 = 4;
+
+/// Two nodes of three members, one after the other, and one more rank each.
+const LARGER: [&[u32]; 2] = [&[0, 1, 2, 6], &[3, 4, 5, 7]];
+
+/// Nodes of two and of three members that are mixed, and one more rank each; and one with a single member.
+const UNEVEN: [&[u32]; 3] = [&[0, 3, 6], &[1, 4, 5, 7], &[2, 8]];
+
+/// Members of a job: all ranks but the last one of each node.
+fn members_of(nodes: &[&[u32]]) -> u32 {
+    nodes.iter().map(|ranks| ranks.len() as u32 - 1).sum()
+}
 
 /// Longest time that members compute: far more than the operations take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -26,16 +37,20 @@ const LIMIT: Duration = Duration::from_secs(60);
 struct Trial {
     kind: u32,
     count: usize,
+    members: usize,
     send: Vec<i32>,
     receive: Vec<i32>,
     datatype: TypeRef,
 }
 
-const KINDS: u32 = 6;
+const KINDS: u32 = 7;
+
+/// Those in which leaders speak for their nodes.
+const OF_LEADERS: [u32; 5] = [0, 1, 2, 3, 6];
 
 impl Trial {
-    fn new(kind: u32, count: usize, me: u32) -> Self {
-        let members = MEMBERS as usize;
+    fn new(kind: u32, count: usize, group: &Group<'_>) -> Self {
+        let (me, members) = (group.me, group.world.len());
         let value = |at: usize| (me as usize * 1000 + at) as i32;
         let mut receive = vec![-1; count * members];
         if kind == 1 && me == 0 {
@@ -44,6 +59,7 @@ impl Trial {
         Self {
             kind,
             count,
+            members,
             send: (0..count * members).map(value).collect(),
             receive,
             datatype: super::data::int(),
@@ -81,10 +97,11 @@ impl Trial {
                 send: Some(blocks(send)),
                 receive: blocks(receive),
             },
-            _ => Call::Scan {
+            5 => Call::Scan {
                 reduction,
                 kind: coll::Scan::Inclusive,
             },
+            _ => Call::Reduce { reduction, root: 1 },
         }
     }
 
@@ -98,11 +115,13 @@ impl Trial {
         let expected: Vec<i32> = match self.kind {
             0 => return,
             1 => (0..count).map(|at| at as i32).collect(),
-            2 => (0..count).map(|at| sum(MEMBERS as usize, at)).collect(),
-            3 => (0..count * 4)
+            2 => (0..count).map(|at| sum(self.members, at)).collect(),
+            6 if me == 1 => (0..count).map(|at| sum(self.members, at)).collect(),
+            6 => return,
+            3 => (0..count * self.members)
                 .map(|at| (at / count * 1000 + at % count) as i32)
                 .collect(),
-            4 => (0..count * 4)
+            4 => (0..count * self.members)
                 .map(|at| (at / count * 1000 + me * count + at % count) as i32)
                 .collect(),
             _ => (0..count).map(|at| sum(me + 1, at)).collect(),
@@ -126,7 +145,7 @@ fn compute_until(request: RequestRef) {
 }
 
 fn one(group: &Group<'_>, kind: u32, count: usize) {
-    let mut trial = Trial::new(kind, count, group.me);
+    let mut trial = Trial::new(kind, count, group);
     // SAFETY: the trial lives until the request is complete.
     let request = unsafe { start(group, &trial.call()) }.expect("memory");
     compute_until(request);
@@ -138,13 +157,14 @@ fn one(group: &Group<'_>, kind: u32, count: usize) {
 /// Counts a member that is through, or that has failed, and wakes all ranks.
 struct Over<'a> {
     ranks: &'a Ranks,
+    all: u32,
     count: &'a AtomicU32,
 }
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.count.fetch_add(1, Ordering::AcqRel);
-        for world in 0..MEMBERS + 2 {
+        for world in 0..self.all {
             wait::wake(self.ranks.rank(world));
         }
     }
@@ -152,18 +172,20 @@ impl Drop for Over<'_> {
 
 /// Has members start one operation after the other, while the other ranks wait for all to be over. Nobody leaves earlier: a
 /// dedicated worker ends with the rank whose task has it.
-fn run(ranks: &Ranks, work: impl Fn(&Group<'_>) + Sync) {
+fn run(nodes: &[&[u32]], ranks: &Ranks, work: impl Fn(&Group<'_>) + Sync) {
     const CONTEXT: u32 = 1;
+    let members = members_of(nodes);
+    let all = members + nodes.len() as u32;
     let over = AtomicU32::new(0);
     ranks.run(|rank: &'static Rank| {
-        if rank.world_rank() >= MEMBERS {
-            let all_over = || over.load(Ordering::Acquire) == MEMBERS;
+        if rank.world_rank() >= members {
+            let all_over = || over.load(Ordering::Acquire) == members;
             return wait::until(rank, WaitKind::Request, all_over);
         }
         let count = &over;
-        let is_over = Over { ranks, count };
+        let is_over = Over { ranks, all, count };
         let node = rank.node();
-        let world: Vec<_> = (0..MEMBERS).map(|it| node.peer(it)).collect();
+        let world: Vec<_> = (0..members).map(|it| node.peer(it)).collect();
         let shared = node.comm_shared(CONTEXT, &world);
         work(&Group {
             rank,
@@ -174,7 +196,7 @@ fn run(ranks: &Ranks, work: impl Fn(&Group<'_>) + Sync) {
         });
         shared.leave();
         drop(is_over);
-        while over.load(Ordering::Acquire) < MEMBERS {
+        while over.load(Ordering::Acquire) < members {
             thread::yield_now();
         }
     });
@@ -206,7 +228,7 @@ fn waiting_ranks_go_on_with_them() {
                 wait,
                 ..settings(Progress::Steal)
             };
-            run(&Ranks::new(&NODES, network, settings), every_kind);
+            run(&NODES, &Ranks::new(&NODES, network, settings), every_kind);
         }
     }
 }
@@ -221,7 +243,7 @@ fn threads_and_dedicated_workers_go_on_with_them() {
         Progress::StealHelper,
     ] {
         let ranks = Ranks::new(&NODES, networks()[0], settings(progress));
-        run(&ranks, every_kind);
+        run(&NODES, &ranks, every_kind);
     }
 }
 
@@ -231,16 +253,20 @@ fn the_grouping_of_ranks_is_stolen_too() {
         reduce_order: ReduceOrder::Ranks,
         ..settings(Progress::Steal)
     };
-    run(&Ranks::new(&NODES, networks()[0], settings), every_kind);
+    run(
+        &NODES,
+        &Ranks::new(&NODES, networks()[0], settings),
+        every_kind,
+    );
 }
 
 #[test]
 fn several_are_under_way_at_a_time_while_their_owner_calls_now_and_then() {
     let ranks = Ranks::new(&NODES, networks()[0], settings(Progress::Steal));
-    run(&ranks, |group| {
+    run(&NODES, &ranks, |group| {
         for round in 0..40 {
             let mut trials: Vec<_> = (0..KINDS)
-                .map(|kind| Trial::new(kind, COUNTS[(round + kind as usize) % 3], group.me))
+                .map(|kind| Trial::new(kind, COUNTS[(round + kind as usize) % 3], group))
                 .collect();
             let requests: Vec<_> = trials
                 .iter_mut()
@@ -265,8 +291,8 @@ fn several_are_under_way_at_a_time_while_their_owner_calls_now_and_then() {
 #[test]
 fn a_member_with_too_little_room_is_told() {
     let ranks = Ranks::new(&NODES, networks()[0], settings(Progress::Steal));
-    run(&ranks, |group| {
-        let mut trial = Trial::new(1, 10, group.me);
+    run(&NODES, &ranks, |group| {
+        let mut trial = Trial::new(1, 10, group);
         trial.count = if group.me == 3 { 5 } else { 10 };
         // SAFETY: the trial lives until the request is complete.
         let request = unsafe { start(group, &trial.call()) }.expect("memory");
@@ -274,5 +300,65 @@ fn a_member_with_too_little_room_is_told() {
         let error = request.status().error;
         assert_eq!(error == crate::Status::TRUNCATE, group.me == 3);
         request.release(&mut group.rank.enter());
+    });
+}
+
+#[test]
+fn leaders_that_compute_have_others_go_on_for_their_nodes() {
+    let [usual, _, _, piecemeal] = networks();
+    for nodes in [&LARGER[..], &UNEVEN[..]] {
+        for network in [usual, piecemeal] {
+            let ranks = Ranks::new(nodes, network, settings(Progress::Steal));
+            run(nodes, &ranks, every_kind);
+        }
+    }
+}
+
+#[test]
+fn only_leaders_have_connections() {
+    let ranks = Ranks::new(&LARGER, networks()[0], settings(Progress::Steal));
+    run(&LARGER, &ranks, |group| {
+        for kind in OF_LEADERS {
+            for count in COUNTS {
+                one(group, kind, count);
+            }
+        }
+        let node = group.rank.node();
+        let mut remote = group
+            .world
+            .iter()
+            .filter(|&&peer| node.local(peer).is_none());
+        let sends = remote.any(|&peer| is_acquainted(&mut group.rank.enter(), peer));
+        let is_leader = [0, 3].contains(&group.me);
+        assert_eq!(sends, is_leader);
+    });
+}
+
+#[test]
+fn starts_of_a_persistent_operation_meet_in_a_chain_of_their_own() {
+    let ranks = Ranks::new(&UNEVEN, networks()[0], settings(Progress::Steal));
+    run(&UNEVEN, &ranks, |group| {
+        let operations: Vec<_> = (0..KINDS)
+            .map(|_| coll::Repeated::open(group).expect("memory"))
+            .collect();
+        for round in 0..12 {
+            // Each member starts them in an order of its own, and others between them.
+            let order = |it: u32| (it * (1 + group.me % 6) + round) % KINDS;
+            let mut trials: Vec<_> = (0..KINDS)
+                .map(|it| Trial::new(order(it), COUNTS[round as usize % 3], group))
+                .collect();
+            let mut requests = Vec::new();
+            for trial in &mut trials {
+                // SAFETY: the trials live until the requests are complete.
+                let request = unsafe { operations[trial.kind as usize].start(&trial.call()) };
+                requests.push(request.expect("memory"));
+            }
+            one(group, OF_LEADERS[round as usize % 5], 100);
+            for request in requests {
+                compute_until(request);
+                request.release(&mut group.rank.enter());
+            }
+            trials.iter().for_each(|trial| trial.check(group.me));
+        }
     });
 }

@@ -39,6 +39,7 @@ impl Station {
             members,
             number: inter.begin(),
             sides: Some(Sides { ours, theirs }),
+            neighbours: None,
         }
     }
 }

@@ -6,12 +6,14 @@
 use super::moving::{meet, pass_on};
 use super::reducing;
 use super::script::{Line, Script};
+use super::spread::Homes;
 use super::{Group, Spread};
 use crate::EngineError;
 use crate::coll::fold::{Folder, Scratch};
 use crate::coll::{self, Reduction};
 use crate::datatype::Layout;
 use crate::op::Op;
+use crate::rank::Rank;
 use cohort_base::settings::ReduceOrder;
 
 /// Barrier: the node's members, then the leaders, then the node's members again.
@@ -55,9 +57,9 @@ pub(in crate::coll) unsafe fn bcast(
 
 /// Whether each node may fold its operands first: the setting allows it, and the order of operands does not
 /// matter or is kept.
-fn folds_by_node(group: &Group<'_>, op: Op<'_>, spread: &Spread) -> bool {
-    group.rank.node().settings().reduce_order == ReduceOrder::Nodes
-        && (op.commutative() || spread.is_in_order())
+pub(super) fn folds_by_node(rank: &Rank, op: Op<'_>, homes: &Homes) -> bool {
+    rank.node().settings().reduce_order == ReduceOrder::Nodes
+        && (op.commutative() || homes.is_in_order())
 }
 
 /// An outcome to report at the end, after which the caller goes on; or an error that ends the call at once.
@@ -80,7 +82,7 @@ pub(in crate::coll) unsafe fn allreduce(
     folder: &Folder<'_>,
     call: &Reduction<'_>,
 ) -> Result<(), EngineError> {
-    if !folds_by_node(group, call.op, spread) {
+    if !folds_by_node(group.rank, call.op, spread) {
         let mut script = Script::new(group, Some(*folder));
         let everyone = script.everyone();
         reducing::allreduce(&mut script, everyone, folder, call)?;
@@ -122,7 +124,7 @@ pub(in crate::coll) unsafe fn reduce(
     call: &Reduction<'_>,
     root: usize,
 ) -> Result<(), EngineError> {
-    if !folds_by_node(group, call.op, spread) {
+    if !folds_by_node(group.rank, call.op, spread) {
         let mut script = Script::new(group, Some(*folder));
         let everyone = script.everyone();
         reducing::reduce(&mut script, everyone, folder, call, root)?;

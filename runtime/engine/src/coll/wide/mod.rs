@@ -9,7 +9,8 @@
 //! | `script` | stages and who runs them |
 //! | `moving`, `reducing` | scripts in which members speak for themselves |
 //! | `station` | nonblocking and persistent forms: their order, and their scripts |
-//! | `running` | how those go on, by whoever looks at the rank |
+//! | `joint` | those in which one member of each node has the script, for all of them |
+//! | `running` | how scripts go on, by whoever looks at the rank |
 //! | `between` | the same for intercommunicators |
 //! | `leaders`, `gathering`, `crossing` | one member of each node speaks for all of them |
 //! | `bundle` | what it says for them in one message |
@@ -18,6 +19,7 @@ mod between;
 mod bundle;
 mod crossing;
 mod gathering;
+mod joint;
 mod leaders;
 mod moving;
 mod reducing;
@@ -33,7 +35,7 @@ pub(super) use moving::{allgather, alltoall};
 pub(super) use reducing::{reduce_scatter, scan};
 pub(crate) use running::{IN_SCRIPTS, Running, ScriptRef, free_ended, leave, next};
 pub(super) use spread::Spread;
-pub(super) use station::Station;
+pub(super) use station::{Station, start_once};
 
 use super::Group;
 use script::Script;

@@ -24,6 +24,7 @@
 //! All that a script needs is reserved when it starts; messages and requests come from the rank's heap, under its claim. A script that is over
 //! is freed by its owner's next call, since it is memory of the node, whose lock the code below a handler may hold.
 
+use super::joint::JointRef;
 use super::script::{Message, PIECE, Script, Step};
 use crate::EngineError;
 use crate::claim::Claim;
@@ -38,12 +39,12 @@ use crate::request::{Request, RequestRef};
 use crate::watch::{self, Watch};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicBool, Ordering};
+use cohort_base::{LocalRank, Peer};
 use cohort_steal::TaskKind;
 use core::cell::Cell;
 use core::fmt;
-use core::ptr::null_mut;
+use core::ptr::{NonNull, null_mut};
 
 /// Messages that are started in the time of one piece.
 const MESSAGES_PER_PIECE: u32 = 16;
@@ -65,7 +66,10 @@ pub(crate) struct Running {
 
 /// How far a script has come.
 struct Course {
-    script: Script<'static>,
+    /// Nothing as long as the members of the node that it is for have not all come.
+    script: Option<Script<'static>>,
+    /// Where these meet, if it is for more than the rank.
+    joint: Option<JointRef>,
     /// Steps that are done or, of messages, started.
     at: usize,
     /// Bytes, or elements, of the step there that are done.
@@ -122,20 +126,57 @@ pub(super) fn start(script: Script<'static>) -> Result<RequestRef, EngineError> 
     let mut claim = rank.enter();
     free_ended(&mut claim);
     let request = Request::make(&mut claim, None, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    greet(&mut claim, script.receivers());
     let is_private = script.calls_user();
-    for peer in script.receivers() {
-        net::greet(&mut claim, peer);
+    let course = Course {
+        script: Some(script),
+        joint: None,
+        at: 0,
+        done: 0,
+        messages,
+        request: request.as_ptr(),
+        status: Status::EMPTY,
+    };
+    let script = begin(&mut claim, course, is_private);
+    drop(claim);
+    script.work(u32::MAX);
+    Ok(RequestRef(request))
+}
+
+/// Starts a script that is still to be written, for all members of a node that meet there, in a call of its owner. The
+/// peers are those that it will send to.
+pub(super) fn start_joint(
+    claim: &mut Claim<'_>,
+    joint: JointRef,
+    request: NonNull<Request>,
+    peers: impl Iterator<Item = Peer>,
+) -> ScriptRef {
+    greet(claim, peers);
+    let course = Course {
+        script: None,
+        joint: Some(joint),
+        at: 0,
+        done: 0,
+        messages: Vec::new(),
+        request: request.as_ptr(),
+        status: Status::EMPTY,
+    };
+    begin(claim, course, false)
+}
+
+/// Has connections made to the peers of a script.
+fn greet(claim: &mut Claim<'_>, peers: impl Iterator<Item = Peer>) {
+    for peer in peers {
+        net::greet(claim, peer);
     }
-    net::kick(&mut claim);
+    net::kick(claim);
+}
+
+/// Puts a script among those of the claimed rank, taken by the caller, its owner.
+fn begin(claim: &mut Claim<'_>, course: Course, is_private: bool) -> ScriptRef {
+    let rank = claim.rank().forever();
     let running = Box::into_raw(Box::new(Running {
-        course: Course {
-            script,
-            at: 0,
-            done: 0,
-            messages,
-            request: request.as_ptr(),
-            status: Status::EMPTY,
-        },
+        course,
         is_taken: AtomicBool::new(true),
         is_private,
         watch: Watch::No,
@@ -147,19 +188,15 @@ pub(super) fn start(script: Script<'static>) -> Result<RequestRef, EngineError> 
         if !is_private {
             rank.bell().hang();
             claim.expect_more(TaskKind::Shm);
-            (*running).watch = watch::leave_script_behind(&mut claim);
+            (*running).watch = watch::leave_script_behind(claim);
         }
     }
-    let caller = claim.caller();
-    drop(claim);
-    let script = ScriptRef {
+    ScriptRef {
         rank,
         running: Cell::new(running),
-        caller,
+        caller: claim.caller(),
         is_owner: true,
-    };
-    script.work(u32::MAX);
-    Ok(RequestRef(request))
+    }
 }
 
 /// Takes a script of the claimed rank that can go on: one that anybody may go on with, or a private one.
@@ -270,8 +307,12 @@ impl ScriptRef {
             let Course {
                 request, status, ..
             } = (*running).course;
+            let joint = (*running).course.joint.take();
             claim.state().ended_scripts.push(running);
-            Request::complete(request, status);
+            match joint {
+                Some(joint) => joint.complete(status),
+                None => Request::complete(request, status),
+            }
         }
     }
 }
@@ -298,13 +339,20 @@ impl Running {
 
 impl Course {
     fn can_go_on(&self) -> bool {
-        !matches!(self.script.step(self.at), Some(Step::Wait) | None) || self.is_stage_complete()
+        match (&self.script, &self.joint) {
+            (None, Some(joint)) => joint.is_written(),
+            _ => !matches!(self.step(), Some(Step::Wait) | None) || self.is_stage_complete(),
+        }
+    }
+
+    /// The step it is at.
+    fn step(&self) -> Option<&Step<'static>> {
+        self.script.as_ref()?.step(self.at)
     }
 
     /// Whether the next step copies or folds.
     fn has_data(&self) -> bool {
-        let step = self.script.step(self.at);
-        matches!(step, Some(Step::Copy { .. } | Step::Fold { .. }))
+        matches!(self.step(), Some(Step::Copy { .. } | Step::Fold { .. }))
     }
 
     fn is_stage_complete(&self) -> bool {
@@ -317,29 +365,35 @@ impl Course {
     /// The buffers are live, and written by nobody else; a user's operation is called on a task of its owner.
     unsafe fn move_data(&mut self, pieces: &mut u32) -> u64 {
         let mut bytes = 0;
+        let Some(script) = &self.script else {
+            return 0;
+        };
         while *pieces > 0 {
             // SAFETY: the caller's promise.
             let is_done = unsafe {
-                match self.script.step(self.at) {
-                    Some(&Step::Copy { from, to }) => {
+                match script.step(self.at) {
+                    Some(&Step::Copy { from, to, told }) => {
                         let end = from.bytes().min(self.done.saturating_add(PIECE));
                         copy_piece(to, from, self.done..end);
                         bytes += end - self.done;
                         self.done = end;
-                        (end == from.bytes()).then(|| fits(end, to))
+                        (end == from.bytes()).then(|| (fits(end, to), told))
                     }
                     Some(&Step::Fold { left, right, count }) => {
                         let before = self.done;
-                        self.done = self.script.combine_piece(left, right, count, before);
-                        bytes += self.script.bytes_of(self.done - before);
-                        (self.done == count).then_some(Ok(()))
+                        self.done = script.combine_piece(left, right, count, before);
+                        bytes += script.bytes_of(self.done - before);
+                        (self.done == count).then_some((Ok(()), None))
                     }
                     _ => return bytes,
                 }
             };
             *pieces -= 1;
-            if let Some(outcome) = is_done {
-                self.note(outcome);
+            if let Some((outcome, told)) = is_done {
+                match (&self.joint, told) {
+                    (Some(joint), Some(place)) => joint.tell(place, outcome),
+                    _ => note(&mut self.status, outcome),
+                }
                 self.done = 0;
                 self.at += 1;
             }
@@ -349,20 +403,31 @@ impl Course {
 
     /// Takes the steps that need the claim.
     fn look(&mut self, claim: &mut Claim<'_>, pieces: &mut u32) -> Look {
+        if self.script.is_none() {
+            let Some(written) = self.joint.as_ref().and_then(JointRef::take) else {
+                return Look::Waits;
+            };
+            note(&mut self.status, written.outcome);
+            self.messages = written.messages;
+            self.script = Some(written.script);
+        }
+        let Some(script) = &self.script else {
+            return Look::Waits;
+        };
         let mut started = 0;
         loop {
-            match self.script.step(self.at) {
+            match script.step(self.at) {
                 Some(Step::Copy { .. } | Step::Fold { .. }) => return Look::Data,
                 Some(step @ (Step::Send { .. } | Step::Receive { .. })) => {
                     if *pieces == 0 {
                         return Look::Cut;
                     }
                     // SAFETY: the buffers are live until the request is complete.
-                    let message = unsafe { self.script.begin(claim, step) };
+                    let message = unsafe { script.begin(claim, step) };
                     match message {
                         // There is room for all messages of a stage.
                         Ok(message) => self.messages.push(message),
-                        Err(error) => self.note(Err(error)),
+                        Err(error) => note(&mut self.status, Err(error)),
                     }
                     started += 1;
                     if started % MESSAGES_PER_PIECE == 0 {
@@ -376,7 +441,7 @@ impl Course {
                     }
                     while let Some(message) = self.messages.pop() {
                         let outcome = message.end(claim);
-                        self.note(outcome);
+                        note(&mut self.status, outcome);
                     }
                     if is_last {
                         return Look::Over;
@@ -386,15 +451,15 @@ impl Course {
             self.at += 1;
         }
     }
+}
 
-    /// Remembers the first failure.
-    fn note(&mut self, outcome: Result<(), EngineError>) {
-        if self.status.error == Status::SUCCESS {
-            self.status.error = match outcome {
-                Ok(()) => Status::SUCCESS,
-                Err(EngineError::Truncated { .. }) => Status::TRUNCATE,
-                Err(_) => Status::NO_MEMORY,
-            };
-        }
+/// Remembers the first failure.
+pub(super) fn note(status: &mut Status, outcome: Result<(), EngineError>) {
+    if status.error == Status::SUCCESS {
+        status.error = match outcome {
+            Ok(()) => Status::SUCCESS,
+            Err(EngineError::Truncated { .. }) => Status::TRUNCATE,
+            Err(_) => Status::NO_MEMORY,
+        };
     }
 }

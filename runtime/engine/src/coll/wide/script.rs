@@ -47,8 +47,13 @@ pub(super) enum Step<'a> {
     },
     /// Waits for all messages so far.
     Wait,
-    /// Copies data of the caller's.
-    Copy { from: Layout<'a>, to: Layout<'a> },
+    /// Copies data.
+    Copy {
+        from: Layout<'a>,
+        to: Layout<'a>,
+        /// The member of the node that is told when it does not fit; without one the script's own is.
+        told: Option<u32>,
+    },
     /// `right = left op right`, this many elements.
     Fold {
         left: *const u8,
@@ -118,13 +123,18 @@ impl<'a> Script<'a> {
     }
 
     /// The same for a call that returns before the script has ended, and whose messages so have a tag of
-    /// their own.
-    pub(super) fn lasting(station: &Station, folder: Option<Folder<'a>>, tag: i32) -> Self {
+    /// their own: of the member `me`, which is this rank.
+    pub(super) fn lasting(
+        station: &Station,
+        rank: &'static Rank,
+        me: u32,
+        folder: Option<Folder<'a>>,
+    ) -> Self {
         Self {
-            rank: station.rank,
+            rank,
             context: station.context,
-            me: station.me,
-            tag,
+            me,
+            tag: station.tag(),
             members: Cow::Owned(station.members.clone()),
             folder,
             steps: Vec::new(),
@@ -201,9 +211,16 @@ impl<'a> Script<'a> {
         self.steps.push(Step::Wait);
     }
 
-    /// Copies data of the caller's.
+    /// Copies data.
     pub(super) fn copy(&mut self, from: Layout<'a>, to: Layout<'a>) {
-        self.steps.push(Step::Copy { from, to });
+        let told = None;
+        self.steps.push(Step::Copy { from, to, told });
+    }
+
+    /// Copies data to the member at this place of the node.
+    pub(super) fn copy_for(&mut self, place: usize, from: Layout<'a>, to: Layout<'a>) {
+        let told = Some(place as u32);
+        self.steps.push(Step::Copy { from, to, told });
     }
 
     /// `right = left op right`, `count` elements.
@@ -243,7 +260,7 @@ impl<'a> Script<'a> {
                         .and_then(|()| self.begin(&mut self.rank.enter(), step))
                         .map(|message| messages.push(message)),
                     Step::Wait => self.finish(&mut messages),
-                    Step::Copy { from, to } => crate::coll::blocks::copy_whole(*to, *from),
+                    Step::Copy { from, to, .. } => crate::coll::blocks::copy_whole(*to, *from),
                     Step::Fold { left, right, count } => {
                         self.combine(*left, *right, *count);
                         Ok(())

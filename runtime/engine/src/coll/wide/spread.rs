@@ -1,28 +1,48 @@
 //! Which members of a communicator live where.
 
+use super::joint::{self, Joint};
 use crate::coll::{CommShared, Group};
+use crate::meeting::{Link, release_cursor};
 use crate::node::Node;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_base::Peer;
-use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::ops::Deref;
+use core::ptr::null_mut;
 
 /// Where the members of a communicator live that spans nodes, as one of these nodes sees it. Nodes
 /// are numbered in the order of their first members, so all nodes number them alike.
-pub(in crate::coll) struct Spread {
+#[derive(Debug)]
+pub(in crate::coll) struct Homes {
     /// The members of each node, in ascending order.
     nodes: Vec<Vec<u32>>,
     /// The node of each member.
     homes: Vec<u32>,
     /// This node.
     here: u32,
+}
+
+/// [`Homes`], and what the members on this node share.
+pub(in crate::coll) struct Spread {
+    homes: Arc<Homes>,
     /// This node's members.
     local: Vec<Peer>,
     /// What this node's members share.
     inner: Box<CommShared>,
-    /// Nonblocking collectives that each of them has begun.
-    begun: Vec<AtomicU32>,
+    /// Where their nonblocking collectives meet in which one of them speaks for all.
+    joints: Link<joint::Part, joint::Plan>,
+    /// What each of them has begun.
+    begun: Vec<Begun>,
+}
+
+/// Nonblocking collectives that a member has begun.
+struct Begun {
+    number: AtomicU32,
+    /// Its cursor in the chain of those in which one speaks for all.
+    joint: AtomicPtr<Joint>,
 }
 
 impl Spread {
@@ -55,27 +75,77 @@ impl Spread {
             .iter()
             .map(|&member| members[member as usize])
             .collect();
-        let begun = local.iter().map(|_| AtomicU32::new(0)).collect();
+        let begun = local.iter().map(|_| Begun {
+            number: AtomicU32::new(0),
+            joint: AtomicPtr::new(null_mut()),
+        });
         let inner = CommShared::within_node(node, context, local.len() as u32);
+        let homes = Homes { nodes, homes, here };
         Some(Self {
-            nodes,
-            homes,
-            here,
+            begun: begun.collect(),
+            homes: Arc::new(homes),
             local,
             inner: Box::new(inner),
-            begun,
+            joints: Link::new(),
         })
     }
 
     /// The number of a member's next nonblocking collective, the same at all members.
     pub(in crate::coll) fn begin(&self, group: &Group<'_>) -> u32 {
         // Relaxed: one thread of the member at a time is here, as MPI demands.
-        self.begun[self.place_here(group.me()) as usize].fetch_add(1, Ordering::Relaxed)
+        self.begun(group).number.fetch_add(1, Ordering::Relaxed)
     }
 
+    fn begun(&self, group: &Group<'_>) -> &Begun {
+        &self.begun[self.place_here(group.me()) as usize]
+    }
+
+    /// A member's place in the chain of operations in which one member speaks for all of the node.
+    pub(super) fn place(&self, group: &Group<'_>) -> joint::Place<'_> {
+        joint::Place {
+            first: &self.joints,
+            cursor: &self.begun(group).joint,
+            me: self.place_here(group.me()),
+            size: self.local.len() as u32,
+        }
+    }
+
+    /// Where the members live, for longer than the communicator may last.
+    pub(super) fn homes(&self) -> Arc<Homes> {
+        self.homes.clone()
+    }
+
+    /// The group of this node's members, as the caller sees it.
+    pub(super) fn inner<'a>(&'a self, group: &Group<'a>) -> Group<'a> {
+        Group {
+            me: self.place_here(group.me()),
+            world: &self.local,
+            shared: &self.inner,
+            ..*group
+        }
+    }
+}
+
+impl Deref for Spread {
+    type Target = Homes;
+
+    fn deref(&self) -> &Homes {
+        &self.homes
+    }
+}
+
+impl Drop for Spread {
+    fn drop(&mut self) {
+        for begun in &self.begun {
+            release_cursor(&begun.joint);
+        }
+    }
+}
+
+impl Homes {
     /// Members on this node.
     pub(in crate::coll) fn members_here(&self) -> usize {
-        self.local.len()
+        self.nodes[self.here()].len()
     }
 
     /// The member that speaks for each node: the first, but `root` for its own.
@@ -127,15 +197,5 @@ impl Spread {
     /// Whether every node has consecutive members.
     pub(super) fn is_in_order(&self) -> bool {
         self.nodes.concat().is_sorted()
-    }
-
-    /// The group of this node's members, as the caller sees it.
-    pub(super) fn inner<'a>(&'a self, group: &Group<'a>) -> Group<'a> {
-        Group {
-            me: self.place_here(group.me()),
-            world: &self.local,
-            shared: &self.inner,
-            ..*group
-        }
     }
 }

@@ -1,17 +1,19 @@
 //! One member's place in a sequence of collectives that do not block, and the scripts of these.
 
-use super::Spread;
 use super::between::{self, Sides};
+use super::joint;
 use super::moving::{collect, deal_out, meet, pass_on, tell_each, tell_everyone};
 use super::reducing::{allreduce, fold_and_deal_out, prefixes, reduce};
 use super::running::start;
 use super::script::{LANES, Script, byte};
+use super::spread::{Homes, Spread};
 use crate::EngineError;
 use crate::coll::fold::{Folder, reserve};
 use crate::coll::{Blocks, Call, Group};
 use crate::datatype::{Layout, pack};
 use crate::rank::Rank;
 use crate::request::RequestRef;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_base::Peer;
 
@@ -31,11 +33,35 @@ pub(in crate::coll) struct Station {
     pub(super) number: u32,
     /// The two groups, of an intercommunicator.
     pub(super) sides: Option<Sides>,
+    /// Of a persistent operation among nodes with several members: where these live and their starts meet.
+    pub(super) neighbours: Option<(Arc<Homes>, joint::Chain)>,
+}
+
+/// Starts the caller's next operation among nodes, which is not persistent.
+///
+/// # Safety
+/// As [`Station::start`].
+///
+/// # Errors
+/// As [`Station::start`].
+pub(in crate::coll) unsafe fn start_once(
+    group: &Group<'_>,
+    spread: &Spread,
+    call: &Call<'_>,
+) -> Result<RequestRef, EngineError> {
+    let station = Station::next(group, spread);
+    // SAFETY: the caller's promise.
+    unsafe {
+        match joint::root_of(station.rank, call, spread) {
+            Some(root) => joint::start(&station, &spread.place(group), spread, call, root),
+            None => station.start(call),
+        }
+    }
 }
 
 impl Station {
     /// The place of the caller's next operation.
-    pub(in crate::coll) fn next(group: &Group<'_>, spread: &Spread) -> Self {
+    fn next(group: &Group<'_>, spread: &Spread) -> Self {
         Self {
             rank: group.rank.node().rank(group.rank.id()),
             context: group.context,
@@ -43,7 +69,31 @@ impl Station {
             members: group.world.to_vec(),
             number: spread.begin(group),
             sides: None,
+            neighbours: None,
         }
+    }
+
+    /// The same for all starts of a persistent one.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(in crate::coll) fn repeated(
+        group: &Group<'_>,
+        spread: &Spread,
+    ) -> Result<Self, EngineError> {
+        let mut station = Self::next(group, spread);
+        if spread.has_neighbours() {
+            let place = spread.place(group);
+            let chain = joint::Chain::open(&place, &mut group.rank.enter());
+            let chain = chain.ok_or(EngineError::OutOfMemory)?;
+            station.neighbours = Some((spread.homes(), chain));
+        }
+        Ok(station)
+    }
+
+    /// The first of the tags of its messages.
+    pub(super) fn tag(&self) -> i32 {
+        FIRST_TAG - (self.number % NUMBERS * LANES) as i32
     }
 
     /// Starts an operation; the one before at this place is complete.
@@ -54,6 +104,12 @@ impl Station {
     /// # Errors
     /// No memory, or a predefined operation that does not take the type; then the member has not taken part.
     pub(in crate::coll) unsafe fn start(&self, call: &Call<'_>) -> Result<RequestRef, EngineError> {
+        if let Some((homes, chain)) = &self.neighbours
+            && let Some(root) = joint::root_of(self.rank, call, homes)
+        {
+            // SAFETY: the caller's promise.
+            return unsafe { joint::start(self, &chain.place(), homes, call, root) };
+        }
         // SAFETY: the caller keeps what the arguments refer to until the request is complete, and the
         // script uses them until then.
         let call = unsafe { core::mem::transmute::<Call<'_>, Call<'static>>(*call) };
@@ -61,8 +117,7 @@ impl Station {
             Some(call) => Some(Folder::new(call.op, call.datatype)?),
             None => None,
         };
-        let tag = FIRST_TAG - (self.number % NUMBERS * LANES) as i32;
-        let mut script = Script::lasting(self, folder, tag);
+        let mut script = Script::lasting(self, self.rank, self.me, folder);
         match &self.sides {
             Some(sides) => between::write(&mut script, &call, sides, folder)?,
             // SAFETY: the caller's promise.
