@@ -51,6 +51,10 @@ const YIELD_US: u64 = 2;
 /// Sleeping would cost whoever brings work for it more than that work is often worth.
 const ALONE_US: u64 = 200;
 
+/// Time after which a rank that has a CPU of its own gives it away, again and again: the kernel may have put those it waits for on the
+/// same CPU, or somebody else on theirs.
+const GENEROUS_US: u64 = 10;
+
 /// Turns between two looks at the clock.
 const TURNS_PER_LOOK: u32 = 16;
 
@@ -185,6 +189,10 @@ fn take_turns<'rank>(
                 patience.renew();
             }
             continue;
+        } else if patience.is_generous() {
+            drop(held);
+            rank.node().courtesy().give_way();
+            continue;
         } else {
             pause();
         }
@@ -282,6 +290,20 @@ impl<'rank> Patience<'rank> {
         } else {
             self.yields = 0;
         }
+        true
+    }
+
+    /// Whether it is time for a rank with a CPU of its own to give it away.
+    #[inline]
+    fn is_generous(&mut self) -> bool {
+        if self.may_yield || !self.turns.is_multiple_of(TURNS_PER_LOOK) || self.limit.is_none() {
+            return false;
+        }
+        let now = ticks();
+        if now.wrapping_sub(self.since) < GENEROUS_US * TICKS_PER_US * u64::from(self.yields + 1) {
+            return false;
+        }
+        self.yields += 1;
         true
     }
 
@@ -436,6 +458,24 @@ pub fn wake(rank: &Rank) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rank_with_a_cpu_gives_it_away_at_intervals() {
+        let mut patience = Patience {
+            limit: Some(u64::MAX),
+            threads: None,
+            since: ticks().wrapping_sub(2 * GENEROUS_US * TICKS_PER_US),
+            turns: TURNS_PER_LOOK,
+            yields: 0,
+            may_yield: false,
+        };
+        assert!(patience.is_generous());
+        patience.yields = 1 << 20;
+        assert!(!patience.is_generous(), "its next turn is seconds away");
+        patience.limit = None;
+        patience.yields = 0;
+        assert!(!patience.is_generous(), "who spins keeps the CPU");
+    }
 
     #[test]
     fn a_rank_that_never_parks_steals_after_its_own_turns() {
