@@ -250,7 +250,7 @@ static void overlap(int by_sleep, double lengths, int by_node)
     for (int which = 0; which < 4; which++)
         for (int i = 2; i < 4; i++) {
             int operation = operations[which];
-            size_t bytes = has_blocks(operation) ? sizes[i] / 2 : sizes[i];
+            size_t bytes = sizes[i];
             for (int repeat = -20; repeat < REPEATS; repeat++)
                 repeats[repeat < 0 ? 0 : repeat] = overlapped(operation, bytes, pair, 0, by_sleep);
             double pure = median_exposed(repeats, by_sleep ? -1 : 0, pair);

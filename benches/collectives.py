@@ -3,7 +3,7 @@
 Three tables. Blocking: each collective at four sizes (of a member's buffer; of a block for gather,
 scatter, allgather and alltoall) with 2 ranks and with more ranks than CPUs, in microseconds; in brackets ours
 over theirs (below 1 is better); and the largest bcast and allreduce over what the memory takes for the same moves,
-measured in the same run. Nonblocking: how much of an operation of two ranks hides behind
+measured in the same run. Nonblocking, sizes as in the first table: how much of an operation of two ranks hides behind
 computation as long as its pure latency while a third rank is idle; rank 0 sleeps or works, rank 1 sleeps.
 Between nodes, as in `network.py`: both again on two nodes of two ranks. There an operation of one rank of each
 node is to be hidden, while both sleep and the other rank of each is idle.

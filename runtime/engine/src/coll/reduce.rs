@@ -1,6 +1,6 @@
 //! Reduce, allreduce and reduce-scatter.
 //!
-//! Small (an entry's worth, for a reduce a parcel's): everybody posts its operand; whoever needs the result folds them, in rank order.
+//! Small (an entry's worth, or, where it saves a meeting, a parcel's): everybody posts its operand; whoever needs the result folds them, in rank order.
 //!
 //! Large: members exchange addresses; each folds its share of the elements straight from all
 //! operands, block by block in the first-level cache, and writes the result straight to
@@ -18,6 +18,9 @@ use core::ops::Range;
 
 /// Bytes of all operands that the root of a reduce folds alone.
 const FOLD_ALONE_MAX: usize = 64 << 10;
+
+/// Bytes of all operands of an allreduce that every member folds.
+const ALL_FOLD_MAX: usize = 16 << 10;
 
 /// `MPI_Allreduce`.
 ///
@@ -43,12 +46,13 @@ pub unsafe fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), E
         if let Some(done) = scheduled(group, |it| it.allreduce, by_itself, &description) {
             return done;
         }
-        if !folder.is_small(call.count) {
+        let operand = folder.layout(call.operand(), call.count);
+        if operand.bytes() > everyone_folds_max(group, &folder) {
             let scratch = Scratch::new(&folder, folder.block())?;
             return reduce_by_shares(group, &folder, call, &scratch, call.output, None);
         }
         let round = Round::begin(group);
-        round.post_layout(&folder.layout(call.operand(), call.count));
+        round.leave_data(&operand)?;
         round.exchange();
         let result = folder.fold_entries(&round, 0..group.size(), 0..call.count, call.output);
         round.finish(Finish::Nobody);
@@ -114,10 +118,21 @@ pub unsafe fn reduce(
 /// Longest operand that members leave to the root to fold. Its fold takes as long as a meeting then; where ranks outnumber CPUs, all that
 /// members leave, since a meeting takes so much longer.
 fn leaves_max(group: &Group<'_>) -> u64 {
-    match group.rank.node().is_crowded() {
-        true => LEAVES as u64,
-        false => ((FOLD_ALONE_MAX / group.size()).max(INLINE) as u64).min(LEAVES as u64),
-    }
+    let max = match group.rank.node().is_crowded() {
+        true => LEAVES,
+        false => (FOLD_ALONE_MAX / group.size()).clamp(INLINE, LEAVES),
+    };
+    max as u64
+}
+
+/// Longest operand of an allreduce that every member folds all of, which saves a meeting. Users' operations are called for
+/// each element once, beyond an entry's worth.
+fn everyone_folds_max(group: &Group<'_>, folder: &Folder<'_>) -> u64 {
+    let max = match group.rank.node().is_crowded() || folder.calls_user() {
+        true => INLINE,
+        false => (ALL_FOLD_MAX / group.size()).clamp(INLINE, LEAVES),
+    };
+    max as u64
 }
 
 /// # Safety
