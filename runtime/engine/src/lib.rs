@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`node`], [`rank`], [`claim`] | who is there, and the right to act for a rank |
 //! | [`offload`] | posts that a dedicated worker does for a rank |
-//! | [`p2p`], [`probe`] | the calls of the layers above: send, receive, probe, cancel |
+//! | [`p2p`], [`probe`](mod@probe) | the calls of the layers above: send, receive, probe, cancel |
 //! | [`request`], [`message`] | what those calls take and give |
 //! | [`wait`], [`progress`] | how a rank waits, and what it or a thief does meanwhile |
 //! | [`protocol`] | how bytes travel: inline in a ring, in a block, or straight between user buffers |
