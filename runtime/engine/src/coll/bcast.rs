@@ -52,7 +52,7 @@ pub unsafe fn bcast(group: &Group<'_>, buffer: Layout<'_>, root: u32) -> Result<
     };
     if is_scheduled {
         round.finish(Finish::Nobody);
-        let movers = movers(group, buffer.bytes() * group.size() as u64);
+        let movers = movers(group, buffer.bytes().saturating_mul(group.size() as u64));
         // SAFETY: the caller's conditions.
         return unsafe { run_schedule(group, &Call::Bcast { buffer, root }, movers) };
     }
