@@ -1,4 +1,4 @@
-//! How the network library hears of descriptors that its C libraries make, use and close.
+//! How the network library hears of descriptors that its C libraries make, use and close, and says which process they run in.
 //!
 //! The executable that loads it defines `socket`, `accept`, `epoll_create` and the like (crate
 //! `cohort-interpose`), so that C libraries in its namespace call these. They do what the C library's functions do, and
@@ -8,7 +8,7 @@
 use core::ffi::c_int;
 
 /// Raised whenever the layout of the record changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Name of the function that the executable exports, a [`Register`].
 pub const REGISTER: &str = "cohort_interpose";
@@ -51,6 +51,8 @@ pub struct Hooks {
     /// A call is about to be made. 0 to let it; else the `errno` to fail with, which asks for another
     /// try later.
     pub withhold: extern "C" fn(descriptor: c_int, action: Action) -> c_int,
+    /// The process that the caller passes for; 0 if it is itself.
+    pub process: extern "C" fn() -> c_int,
 }
 
 /// Type of the executable's function: takes hooks that are never freed, or NULL for none. Returns 0, or -1 if they

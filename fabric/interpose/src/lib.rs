@@ -1,4 +1,4 @@
-//! `socket`, `close`, `writev` and the like, as C libraries of an executable's namespace call them.
+//! `socket`, `close`, `writev`, `getpid` and the like, as C libraries of an executable's namespace call them.
 //!
 //! An executable that links this crate, calls [`keep`] and exports the functions from its dynamic table (its build
 //! script passes `--dynamic-list` with this crate's `exported.list`) takes them over from the C library, for itself
@@ -17,7 +17,7 @@ static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(std::ptr::null_mut());
 /// Makes sure that the linker takes this crate's functions before the C library's. To be called
 /// once in `main`; it does nothing.
 pub fn keep() {
-    let functions: [*const (); 19] = [
+    let functions: [*const (); 21] = [
         cohort_interpose as *const (),
         socket as *const (),
         accept as *const (),
@@ -36,7 +36,9 @@ pub fn keep() {
         send as *const (),
         sendto as *const (),
         sendmsg as *const (),
+        recv as *const (),
         ioctl as *const (),
+        getpid as *const (),
     ];
     std::hint::black_box(functions);
 }
@@ -317,6 +319,30 @@ pub unsafe extern "C" fn sendmsg(
     unsafe { libc::syscall(libc::SYS_sendmsg, descriptor, message, flags) as ssize_t }
 }
 
+/// `recv(2)`. At a stream's end, which is no error, it also clears `errno`: libfabric 1.17 takes what it finds there for the
+/// reason, and waits for ever for more if an earlier call has left `EAGAIN`.
+///
+/// # Safety
+/// As the manual page demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recv(
+    descriptor: c_int,
+    bytes: *mut c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
+    let nobody = std::ptr::null_mut::<c_void>();
+    // SAFETY: the caller's promise; `errno` is the calling thread's own.
+    unsafe {
+        let call = libc::SYS_recvfrom;
+        let result = libc::syscall(call, descriptor, bytes, length, flags, nobody, nobody);
+        if result == 0 {
+            *libc::__errno_location() = 0;
+        }
+        result as ssize_t
+    }
+}
+
 /// `ioctl(2)`.
 ///
 /// # Safety
@@ -332,4 +358,17 @@ pub unsafe extern "C" fn ioctl(
     }
     // SAFETY: the caller's promise.
     unsafe { libc::syscall(libc::SYS_ioctl, descriptor, request, argument) as c_int }
+}
+
+/// `getpid(2)`. Calls of the network by several processes that share its memory are one process's to its peers: libfabric
+/// takes another number at the same address for a new process, and drops its connection with the former one.
+#[unsafe(no_mangle)]
+pub extern "C" fn getpid() -> c_int {
+    match hooks().map(|hooks| (hooks.process)()) {
+        None | Some(0) => {
+            // SAFETY: no condition.
+            unsafe { libc::syscall(libc::SYS_getpid) as c_int }
+        }
+        Some(process) => process,
+    }
 }

@@ -146,6 +146,13 @@ impl Descriptors {
         self.processes.len() - 1
     }
 
+    /// The root's process id, which calls of all processes give as theirs.
+    #[must_use]
+    pub fn root_process(&self) -> i32 {
+        // Relaxed: stored before any call.
+        self.processes[self.root()].pid.load(Ordering::Relaxed)
+    }
+
     /// The numbers.
     #[must_use]
     pub fn numbers(&self) -> &Numbers {
@@ -223,10 +230,9 @@ impl Descriptors {
         }
     }
 
-    /// Takes a descriptor from one of its holders, under its own number. True if that is done, or
-    /// if all holders have ended and the descriptor with them: libfabric finds that out.
-    fn mirror(&self, number: i32, holders: impl Iterator<Item = usize>) -> bool {
-        let mut gone = true;
+    /// Takes a descriptor from one of its holders, under its own number.
+    fn mirror(&self, number: i32, holders: impl Iterator<Item = usize>) -> Mirrored {
+        let mut mirrored = Mirrored::Ended;
         for holder in holders {
             let fetched = self.fetch(holder, number).and_then(|copy| {
                 let placed = place(copy, number);
@@ -234,12 +240,24 @@ impl Descriptors {
                 placed
             });
             match fetched {
-                Ok(()) => return true,
-                Err(code) => gone &= code == libc::ESRCH,
+                Ok(()) => return Mirrored::Held,
+                Err(libc::ESRCH) => {}
+                Err(_code) => mirrored = Mirrored::Denied,
             }
         }
-        gone
+        mirrored
     }
+}
+
+/// What came of an attempt to take a descriptor from its holders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mirrored {
+    /// The caller has it.
+    Held,
+    /// Holders live, but do not give it.
+    Denied,
+    /// All holders have ended.
+    Ended,
 }
 
 /// Copies a descriptor to a number, and never lets an executed program inherit it. The soft limit of

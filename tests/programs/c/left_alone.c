@@ -3,8 +3,6 @@
 // network that only its owner may use, are only to end with the right results.
 //# ranks: 6
 //# abi: mpi5
-// Over libfabric's tcp a connection that both sides begin to make while thieves look at it breaks in one of 50 runs (docs/ROADMAP.md).
-//# nodes: no
 //# timeout: 120
 #include "check.h"
 #include <sys/syscall.h>

@@ -32,6 +32,7 @@ static HOOKS: Hooks = Hooks {
     opened,
     closing,
     withhold,
+    process,
 };
 
 /// Registers the hooks with the executable, if it takes any: without, descriptors
@@ -144,6 +145,10 @@ extern "C" fn withhold(descriptor: c_int, action: Action) -> c_int {
         code
     });
     code.unwrap_or(0)
+}
+
+extern "C" fn process() -> c_int {
+    with_call(|descriptors, _, _, _| descriptors.root_process()).unwrap_or(0)
 }
 
 /// Whether a file is a character device, as drivers of networks are; other files are read and closed

@@ -2,7 +2,7 @@
 
 use super::hooks::listen;
 use super::mailbox::Mailbox;
-use super::{Descriptors, close, exists, place};
+use super::{Descriptors, Mirrored, close, exists, place};
 use cohort_fabric::interpose::{Action, Kind};
 
 /// One descriptor.
@@ -105,7 +105,12 @@ impl Shelf {
                 || (able && {
                     let others = entry.holders.iter().enumerate();
                     let others = others.filter(|(_, holds)| **holds).map(|(index, _)| index);
-                    descriptors.mirror(entry.number, others)
+                    match descriptors.mirror(entry.number, others) {
+                        Mirrored::Held => true,
+                        Mirrored::Denied => false,
+                        // Then it is gone, as libfabric finds out; or it lies in a mailbox, until the owner comes.
+                        Mirrored::Ended => self.owner.is_none_or(|(owner, _)| owner == process),
+                    }
                 });
             entry.holders[process] = held;
             complete &= held;

@@ -159,6 +159,16 @@ fn every_task_runs_every_endpoint() {
 }
 
 #[test]
+fn connections_that_cross_and_have_several_callers() {
+    play("crossing", 1, 6);
+}
+
+#[test]
+fn what_an_ended_thief_has_made_waits_for_the_owner() {
+    play("orphan", 1, 3);
+}
+
+#[test]
 fn what_a_thief_withholds_the_owner_sends() {
     play("deferred", 2, 2);
 }

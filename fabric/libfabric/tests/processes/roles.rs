@@ -18,6 +18,8 @@ pub fn play(role: &str) {
         "thief" => tasks::thief(),
         "forbidden" => tasks::forbidden(),
         "mixed" => tasks::mixed(),
+        "orphan" => tasks::orphan(),
+        "crossing" => tasks::crossing(),
         "deferred" => tasks::deferred(),
         "storm" => tasks::storm(),
         other => panic!("no role {other}"),

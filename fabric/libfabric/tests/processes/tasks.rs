@@ -30,6 +30,10 @@ struct Common {
     flag: AtomicBool,
     /// Tasks that have sent everything.
     done: AtomicU32,
+    /// Whether each endpoint has sent its first packet to each of this node.
+    sent: Vec<Vec<AtomicBool>>,
+    /// Steps that are over, where tasks take turns.
+    turn: AtomicU32,
 }
 
 // SAFETY: the node is used as a transport only while tasks run, the rest are atomics.
@@ -45,15 +49,18 @@ impl Common {
         let world = (node.nodes * node.ranks) as usize;
         let ranks = node.ranks as usize;
         let numbers = || (0..world).map(|_| AtomicU32::new(0)).collect();
+        let flags = || (0..ranks).map(|_| AtomicBool::new(false)).collect();
         Box::leak(Box::new(Self {
             node: Shared(Box::leak(Box::new(node))),
             body: crate::roles::pattern(9, LENGTH),
             next: (0..ranks).map(|_| numbers()).collect(),
             pending: (0..ranks).map(|_| AtomicU32::new(0)).collect(),
-            claims: (0..ranks).map(|_| AtomicBool::new(false)).collect(),
+            claims: flags(),
             wrong: AtomicU32::new(0),
             flag: AtomicBool::new(false),
             done: AtomicU32::new(0),
+            sent: (0..ranks).map(|_| flags()).collect(),
+            turn: AtomicU32::new(0),
         }))
     }
 
@@ -123,6 +130,19 @@ impl Common {
         }
         pending.fetch_sub(1, Ordering::Relaxed);
         false
+    }
+
+    /// Tries to send the first packet, unless that was done.
+    fn sent_once(&self, endpoint: u32, caller: u32, to: u32) {
+        let sent = &self.sent[endpoint as usize][to as usize];
+        if !sent.load(Ordering::Relaxed) {
+            sent.store(self.try_send(endpoint, caller, to, 0), Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until `turn` steps are over.
+    fn await_turn(&self, turn: u32) {
+        task::wait_for_done(&self.turn, turn);
     }
 
     /// Whether an endpoint has had `count` packets of a rank.
@@ -281,6 +301,107 @@ fn mix(common: &Common, own: u32) {
     common.claims[own as usize].store(false, Ordering::Release);
 }
 
+/// Two endpoints ask each other for a connection at once, and one task asks where another answers: neither connection may be
+/// taken for that of a new process, which replaces the other and loses what was sent. For each pair of endpoints.
+pub fn crossing() {
+    let common = Common::join(Notify::Mirror);
+    let ranks = common.node.get().ranks;
+    let pairs =
+        move || (0..ranks).flat_map(move |first| (0..first).map(move |second| (first, second)));
+    let asking = move || {
+        for (pair, (first, second)) in pairs().enumerate() {
+            common.await_turn(2 * pair as u32);
+            common.sent_once(first, 0, second);
+            common.sent_once(second, 0, first);
+            common.turn.fetch_add(1, Ordering::Release);
+        }
+        // What it has made ends with it, since nobody else's endpoint is its own.
+        common.await_turn(ranks * (ranks - 1));
+    };
+    let answering = move || {
+        for (pair, (first, second)) in pairs().enumerate() {
+            common.await_turn(2 * pair as u32 + 1);
+            answer(common, first, second);
+            common.turn.fetch_add(1, Ordering::Release);
+        }
+    };
+    let tasks = [
+        task::start(Box::leak(Box::new(asking))),
+        task::start(Box::leak(Box::new(answering))),
+    ];
+    tasks.into_iter().for_each(task::Task::join);
+    common.assert_good();
+}
+
+/// The second endpoint answers before the first one looks at anything. Then both go on until each has the other's packet,
+/// for which some rounds are enough.
+fn answer(common: &Common, first: u32, second: u32) {
+    for _ in 0..ROUNDS {
+        common.poll(second, 1);
+    }
+    common.sent_once(second, 1, first);
+    let there = || common.has(first, second, 1) && common.has(second, first, 1);
+    let idle = |endpoint: u32| common.pending[endpoint as usize].load(Ordering::Relaxed) == 0;
+    for _ in 0..100 * ROUNDS {
+        for (endpoint, other) in [(first, second), (second, first)] {
+            common.poll(endpoint, 1);
+            common.sent_once(endpoint, 1, other);
+        }
+        if there() && idle(first) && idle(second) {
+            return;
+        }
+        task::give_way();
+    }
+    common.wrong.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A thief connects and sends for local rank 0, and ends. What it has made is in the mailbox then: another thief leaves the
+/// connection alone until the owner has taken it.
+pub fn orphan() {
+    let common = Common::join(Notify::Mirror);
+    let first = move || {
+        while !(common.has(2, 0, 1) && common.pending[0].load(Ordering::Relaxed) == 0) {
+            common.sent_once(0, 1, 2);
+            common.poll(0, 1);
+            common.poll(2, 1);
+        }
+        common.flag.store(true, Ordering::Release);
+    };
+    let second = move || {
+        task::wait_for(&common.flag);
+        await_end();
+        let mut number = 1;
+        for _ in 0..ROUNDS {
+            // It may, if the first one lives.
+            number += u32::from(common.try_send(0, 2, 2, number));
+            common.poll(0, 2);
+        }
+        common.turn.store(number, Ordering::Release);
+        while !common.has(2, 0, number + 1) {
+            common.poll(2, 2);
+        }
+    };
+    let owner = move || {
+        task::wait_for_done(&common.turn, 1);
+        common.send(0, 0, 2, common.turn.load(Ordering::Acquire));
+        common.linger(0, 0);
+    };
+    let tasks = [
+        task::start(Box::leak(Box::new(first))),
+        task::start(Box::leak(Box::new(second))),
+        task::start(Box::leak(Box::new(owner))),
+    ];
+    tasks.into_iter().for_each(task::Task::join);
+    common.assert_good();
+}
+
+/// Long enough for another task's end, on most machines.
+fn await_end() {
+    for _ in 0..10_000 {
+        task::give_way();
+    }
+}
+
 /// On node 0 a thief sends for local rank 0 until nothing goes any more; then the owner comes.
 pub fn deferred() {
     let common = Common::join(Notify::Defer);
@@ -304,10 +425,7 @@ pub fn deferred() {
     };
     let owner = move || {
         task::wait_for(&common.flag);
-        // Long enough for the thief's end, on most machines.
-        for _ in 0..10_000 {
-            task::give_way();
-        }
+        await_end();
         let sent = common.done.load(Ordering::Acquire);
         common.poll(0, 0);
         for number in sent..ROUNDS {
