@@ -372,3 +372,35 @@ pub extern "C" fn getpid() -> c_int {
         Some(process) => process,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Error;
+
+    #[test]
+    fn the_end_of_a_stream_leaves_no_reason_behind() {
+        let mut pair = [-1; 2];
+        let mut byte = 0_u8;
+        let target = (&raw mut byte).cast();
+        let flags = libc::MSG_DONTWAIT;
+        // SAFETY: places of the lengths that are passed.
+        unsafe {
+            let kind = libc::SOCK_STREAM;
+            assert_eq!(socketpair(libc::AF_UNIX, kind, 0, pair.as_mut_ptr()), 0);
+            assert_eq!(recv(pair[0], target, 1, flags), -1);
+            assert_eq!(Error::last_os_error().raw_os_error(), Some(libc::EAGAIN));
+            assert_eq!(send(pair[1], (&raw const byte).cast(), 1, 0), 1);
+            assert_eq!(recv(pair[0], target, 1, flags), 1);
+            assert_eq!(close(pair[1]), 0);
+            assert_eq!(recv(pair[0], target, 1, flags), 0);
+        }
+        assert_eq!(Error::last_os_error().raw_os_error(), Some(0));
+        assert_eq!(close(pair[0]), 0);
+    }
+
+    #[test]
+    fn a_caller_without_hooks_is_itself() {
+        assert_eq!(getpid(), std::process::id() as c_int);
+    }
+}
