@@ -208,13 +208,13 @@ pub unsafe fn reduce_scatter(
             );
             return Ok(());
         }
-        if group.shared.spread().is_some() {
-            return wide::reduce_scatter(group, &folder, call, counts);
-        }
         let reduction = Reduction {
             count: total,
             ..*call
         };
+        if let Some(spread) = group.shared.spread() {
+            return wide::reduce_scatter(group, spread, &folder, &reduction, counts);
+        }
         let description = Call::ReduceScatter { reduction, counts };
         let by_itself = || meets_once(group, folder.bytes(total), group.size());
         if let Some(done) = scheduled(group, |it| it.reduce_scatter, by_itself, &description) {

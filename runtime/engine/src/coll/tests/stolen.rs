@@ -40,13 +40,15 @@ struct Trial {
     members: usize,
     send: Vec<i32>,
     receive: Vec<i32>,
+    /// Of the result of a reduce-scatter, each member's: nothing, some, or nearly twice as much.
+    counts: Vec<i64>,
     datatype: TypeRef,
 }
 
-const KINDS: u32 = 7;
+const KINDS: u32 = 8;
 
 /// Those in which leaders speak for their nodes.
-const OF_LEADERS: [u32; 5] = [0, 1, 2, 3, 6];
+const OF_LEADERS: [u32; 6] = [0, 1, 2, 3, 6, 7];
 
 impl Trial {
     fn new(kind: u32, count: usize, group: &Group<'_>) -> Self {
@@ -62,6 +64,9 @@ impl Trial {
             members,
             send: (0..count * members).map(value).collect(),
             receive,
+            counts: (0..members)
+                .map(|member| (member % 3 * count) as i64 / 2)
+                .collect(),
             datatype: super::data::int(),
         }
     }
@@ -101,7 +106,14 @@ impl Trial {
                 reduction,
                 kind: coll::Scan::Inclusive,
             },
-            _ => Call::Reduce { reduction, root: 1 },
+            6 => Call::Reduce { reduction, root: 1 },
+            _ => Call::ReduceScatter {
+                reduction: Reduction {
+                    count: self.counts.iter().sum::<i64>() as u64,
+                    ..reduction
+                },
+                counts: &self.counts,
+            },
         }
     }
 
@@ -124,7 +136,12 @@ impl Trial {
             4 => (0..count * self.members)
                 .map(|at| (at / count * 1000 + me * count + at % count) as i32)
                 .collect(),
-            _ => (0..count).map(|at| sum(me + 1, at)).collect(),
+            5 => (0..count).map(|at| sum(me + 1, at)).collect(),
+            _ => {
+                let start: i64 = self.counts[..me].iter().sum();
+                let share = start..start + self.counts[me];
+                share.map(|at| sum(self.members, at as usize)).collect()
+            }
         };
         assert_eq!(
             self.receive[..expected.len()],
@@ -342,8 +359,8 @@ fn starts_of_a_persistent_operation_meet_in_a_chain_of_their_own() {
             .map(|_| coll::Repeated::open(group).expect("memory"))
             .collect();
         for round in 0..12 {
-            // Each member starts them in an order of its own, and others between them.
-            let order = |it: u32| (it * (1 + group.me % 6) + round) % KINDS;
+            // Each member starts them in an order of its own (their number is even, the factor odd), and others between them.
+            let order = |it: u32| (it * (1 + 2 * (group.me % 4)) + round) % KINDS;
             let mut trials: Vec<_> = (0..KINDS)
                 .map(|it| Trial::new(order(it), COUNTS[round as usize % 3], group))
                 .collect();
@@ -353,7 +370,7 @@ fn starts_of_a_persistent_operation_meet_in_a_chain_of_their_own() {
                 let request = unsafe { operations[trial.kind as usize].start(&trial.call()) };
                 requests.push(request.expect("memory"));
             }
-            one(group, OF_LEADERS[round as usize % 5], 100);
+            one(group, OF_LEADERS[round as usize % OF_LEADERS.len()], 100);
             for request in requests {
                 compute_until(request);
                 request.release(&mut group.rank.enter());

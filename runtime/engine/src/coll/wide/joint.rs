@@ -161,7 +161,9 @@ pub(super) fn root_of(rank: &Rank, call: &Call<'_>, homes: &Homes) -> Option<u32
     let root = match *call {
         Call::Barrier | Call::Allgather { .. } => Some(0),
         Call::Bcast { root, .. } => Some(root),
-        Call::Allreduce { reduction } => folds(reduction.op).then_some(0),
+        Call::Allreduce { reduction } | Call::ReduceScatter { reduction, .. } => {
+            folds(reduction.op).then_some(0)
+        }
         Call::Reduce { reduction, root } => folds(reduction.op).then_some(root),
         _ => None,
     };

@@ -10,11 +10,13 @@ use super::spread::Homes;
 use super::{Group, Spread};
 use crate::EngineError;
 use crate::coll::fold::{Folder, Scratch};
-use crate::coll::{self, Reduction};
+use crate::coll::{self, Blocks, Reduction};
 use crate::datatype::Layout;
 use crate::op::Op;
 use crate::rank::Rank;
+use alloc::vec::Vec;
 use cohort_base::settings::ReduceOrder;
+use core::ops::Range;
 
 /// Barrier: the node's members, then the leaders, then the node's members again.
 pub(in crate::coll) fn barrier(group: &Group<'_>, spread: &Spread) -> Result<(), EngineError> {
@@ -157,4 +159,72 @@ pub(in crate::coll) unsafe fn reduce(
         reducing::reduce(&mut script, line, folder, &in_place, spread.home(root))?;
         outcome.and(script.run())
     }
+}
+
+/// Reduce-scatter: within the node, among the leaders, and each result to its member.
+///
+/// # Safety
+/// As [`reduce_scatter`](crate::coll::reduce_scatter); `call.count` is the sum of `counts`.
+pub(in crate::coll) unsafe fn reduce_scatter(
+    group: &Group<'_>,
+    spread: &Spread,
+    folder: &Folder<'_>,
+    call: &Reduction<'_>,
+    counts: &[i64],
+) -> Result<(), EngineError> {
+    if !folds_by_node(group.rank, call.op, spread) {
+        let mut script = Script::new(group, Some(*folder));
+        reducing::reduce_scatter(&mut script, folder, call, counts)?;
+        // SAFETY: the caller's promise.
+        return unsafe { script.run() };
+    }
+    let inner = spread.inner(group);
+    let own = folder.layout(call.output, counts[group.me()] as u64);
+    let here = Reduction {
+        input: Some(call.operand()),
+        output: core::ptr::null_mut(),
+        ..*call
+    };
+    let leaders = spread.leaders(0);
+    // SAFETY: the caller's promise; only the leader's reduce has an output, which is its operand in the second step.
+    unsafe {
+        if leaders[spread.here()] != group.me() {
+            let outcome = unless_truncated(coll::reduce(&inner, &here, 0))?;
+            return outcome.and(coll::scatter(&inner, None, Some(own), 0));
+        }
+        let scratch = Scratch::new(folder, call.count)?;
+        let folded = Reduction {
+            output: scratch.base,
+            ..here
+        };
+        let outcome = unless_truncated(coll::reduce(&inner, &folded, 0))?;
+        let in_place = Reduction {
+            input: None,
+            ..folded
+        };
+        let line = Line::of(&leaders, spread.here());
+        let mut script = Script::new(group, Some(*folder));
+        let homes: &Homes = spread;
+        reducing::reduce_scatter_of_nodes(&mut script, (homes, line), folder, &in_place, counts)?;
+        let outcome = outcome.and(script.run());
+        let (lengths, places) = results_here(spread, counts);
+        let results = Blocks::Varying {
+            base: scratch.base,
+            counts: &lengths,
+            displacements: &places,
+            datatype: call.datatype,
+        };
+        outcome.and(coll::scatter(&inner, Some(results), Some(own), 0))
+    }
+}
+
+/// How many elements of a result each member of this node gets, and at which one they begin.
+fn results_here(homes: &Homes, counts: &[i64]) -> (Vec<i64>, Vec<i64>) {
+    let members = homes.members(homes.here()).iter();
+    let of = |&member: &u32| {
+        let Range { start, end } =
+            reducing::elements_of(counts, member as usize..member as usize + 1);
+        ((end - start) as i64, start as i64)
+    };
+    members.map(of).unzip()
 }

@@ -30,9 +30,9 @@ mod station;
 
 pub(super) use crossing::alltoall_by_node;
 pub(super) use gathering::{allgather_by_node, gather, scatter};
-pub(super) use leaders::{allreduce, barrier, bcast, reduce};
+pub(super) use leaders::{allreduce, barrier, bcast, reduce, reduce_scatter};
 pub(super) use moving::{allgather, alltoall};
-pub(super) use reducing::{reduce_scatter, scan};
+pub(super) use reducing::scan;
 pub(crate) use running::{IN_SCRIPTS, Running, ScriptRef, free_ended, leave, next};
 pub(super) use spread::Spread;
 pub(super) use station::{Station, start_once};

@@ -10,6 +10,7 @@
 
 use super::moving::pass_on;
 use super::script::Line;
+use super::spread::Homes;
 use super::{Group, Script};
 use crate::EngineError;
 use crate::coll::fold::{Folder, reserve, share};
@@ -285,56 +286,93 @@ fn reduce_in_shares<'a>(
     Ok(())
 }
 
-/// Reduce-scatter.
-///
-/// # Safety
-/// As [`reduce_scatter`](crate::coll::reduce_scatter).
-pub(in crate::coll) unsafe fn reduce_scatter(
-    group: &Group<'_>,
-    folder: &Folder<'_>,
-    call: &Reduction<'_>,
-    counts: &[i64],
-) -> Result<(), EngineError> {
-    let mut script = Script::new(group, Some(*folder));
-    fold_and_deal_out(&mut script, folder, call, counts)?;
-    // SAFETY: the caller's promise.
-    unsafe { script.run() }
+/// The elements of the result of a reduce-scatter that consecutive members get.
+pub(super) fn elements_of(counts: &[i64], members: Range<usize>) -> Range<u64> {
+    let start: i64 = counts[..members.start].iter().sum();
+    let length: i64 = counts[members].iter().sum();
+    start as u64..(start + length) as u64
 }
 
-/// Steps of a reduce-scatter: operands are folded by those that get the result; short ones of very many members at
-/// member 0, which scatters it.
+/// Steps of a reduce-scatter among all members.
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`].
-pub(super) fn fold_and_deal_out<'a>(
+pub(super) fn reduce_scatter<'a>(
     script: &mut Script<'a>,
     folder: &Folder<'a>,
     call: &Reduction<'a>,
     counts: &[i64],
 ) -> Result<(), EngineError> {
-    let total: i64 = counts.iter().sum();
-    let (me, size) = script.place();
     let line = script.everyone();
-    let output = folder.layout(call.output, counts[me] as u64);
-    if folds_in_shares(line, folder, total as u64) {
-        let start = |place: usize| counts[..place].iter().sum::<i64>() as u64;
-        let shares = |place| start(place)..start(place + 1);
-        let sum = fold_share(script, line, folder, call.operand(), shares)?;
-        script.copy(folder.layout(sum, counts[me] as u64), output);
-        return Ok(());
-    }
-    let sum = fold_at_first(script, line, folder, call.operand(), total as u64)?;
-    if me != 0 {
-        script.receive_operand(0, output);
-        return Ok(());
-    }
-    let mut start = counts[0] as u64;
-    for (member, &count) in (1..size).zip(&counts[1..]) {
-        script.send(member, folder.layout(folder.at(sum, start), count as u64));
-        start += count as u64;
-    }
-    script.copy(folder.layout(sum, counts[0] as u64), output);
+    let count = counts[line.me] as u64;
+    let total = elements_of(counts, 0..line.size).end;
+    let shares = |place| elements_of(counts, place..place + 1);
+    let result = fold_and_deal_out(script, line, folder, (call.operand(), total), shares)?;
+    script.copy(
+        folder.layout(result, count),
+        folder.layout(call.output, count),
+    );
     Ok(())
+}
+
+/// Steps of a reduce-scatter among leaders. The operand of `call` is what those of the caller's node are folded to; the results of
+/// that node's members come to its output, where a whole result would have them.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(super) fn reduce_scatter_of_nodes<'a>(
+    script: &mut Script<'a>,
+    (homes, line): (&Homes, Line<'_>),
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    counts: &[i64],
+) -> Result<(), EngineError> {
+    if !homes.is_in_order() {
+        allreduce(script, line, folder, call)?;
+        script.wait();
+        return Ok(());
+    }
+    let shares = |node| {
+        let members = homes.members(node);
+        let first = members[0] as usize;
+        elements_of(counts, first..first + members.len())
+    };
+    let Range { start, end } = shares(line.me);
+    let result = fold_and_deal_out(script, line, folder, (call.operand(), call.count), shares)?;
+    let mine = folder.at(call.output, start);
+    script.copy(
+        folder.layout(result, end - start),
+        folder.layout(mine, end - start),
+    );
+    Ok(())
+}
+
+/// Steps that fold operands at those that get the result, the elements `shares` of each place; short ones of very many at the
+/// first of the line, which deals the result out. Returns where the caller's part is.
+fn fold_and_deal_out<'a>(
+    script: &mut Script<'a>,
+    line: Line<'_>,
+    folder: &Folder<'a>,
+    (operand, count): (*const u8, u64),
+    shares: impl Fn(usize) -> Range<u64>,
+) -> Result<*mut u8, EngineError> {
+    if folds_in_shares(line, folder, count) {
+        return fold_share(script, line, folder, operand, shares);
+    }
+    let sum = fold_at_first(script, line, folder, operand, count)?;
+    let Range { start, end } = shares(line.me);
+    if line.me != 0 {
+        let room = script.room(folder, end - start)?;
+        script.receive_operand(line.at(0), folder.layout(room, end - start));
+        script.wait();
+        return Ok(room);
+    }
+    for place in 1..line.size {
+        let Range { start, end } = shares(place);
+        let part = folder.layout(folder.at(sum, start), end - start);
+        script.send(line.at(place), part);
+    }
+    Ok(folder.at(sum, start))
 }
 
 /// Scan and exscan.

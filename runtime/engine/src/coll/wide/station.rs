@@ -3,7 +3,7 @@
 use super::between::{self, Sides};
 use super::joint;
 use super::moving::{collect, deal_out, meet, pass_on, tell_each, tell_everyone};
-use super::reducing::{allreduce, fold_and_deal_out, prefixes, reduce};
+use super::reducing::{allreduce, prefixes, reduce, reduce_scatter};
 use super::running::start;
 use super::script::{LANES, Script, byte};
 use super::spread::{Homes, Spread};
@@ -156,7 +156,7 @@ fn write_fold(
         }
         Call::Allreduce { reduction } => allreduce(script, everyone, folder, reduction),
         Call::ReduceScatter { reduction, counts } => {
-            fold_and_deal_out(script, folder, reduction, counts)
+            reduce_scatter(script, folder, reduction, counts)
         }
         Call::Scan { reduction, kind } => prefixes(script, folder, reduction, *kind),
         _ => Err(EngineError::Unsupported),

@@ -119,6 +119,9 @@ impl<'a> Members<'a> {
             (Call::Reduce { reduction, .. }, Some(folder)) => {
                 return self.reduce(script, line, folder, &reduction, home);
             }
+            (Call::ReduceScatter { reduction, counts }, Some(folder)) => {
+                return self.reduce_scatter(script, line, folder, &reduction, counts);
+            }
             _ => return Err(EngineError::Unsupported),
         }
         Ok(Ok(()))
@@ -157,6 +160,36 @@ impl<'a> Members<'a> {
         let (operand, outcome) = self.fold(script, folder, own)?;
         let input = Some(operand);
         reducing::reduce(script, line, folder, &Reduction { input, ..*own }, home)?;
+        Ok(outcome)
+    }
+
+    /// Steps of a reduce-scatter. Returns what is wrong already.
+    fn reduce_scatter(
+        &self,
+        script: &mut Script<'static>,
+        line: Line<'_>,
+        folder: &Folder<'static>,
+        own: &Reduction<'static>,
+        counts: &[i64],
+    ) -> Result<Result<(), EngineError>, EngineError> {
+        let (operand, outcome) = self.fold(script, folder, own)?;
+        let of_nodes = Reduction {
+            input: Some(operand),
+            output: script.room(folder, own.count)?,
+            ..*own
+        };
+        let where_to = (self.homes, line);
+        reducing::reduce_scatter_of_nodes(script, where_to, folder, &of_nodes, counts)?;
+        for place in self.places() {
+            let member = self.member(place);
+            let Range { start, end } = reducing::elements_of(counts, member..member + 1);
+            let result = folder.layout(folder.at(of_nodes.output, start), end - start);
+            if let Call::ReduceScatter { reduction, counts } = self.at(place).call {
+                let count = counts[member] as u64;
+                let into = Layout::new(reduction.output, count, reduction.datatype);
+                script.copy_for(place, result, into);
+            }
+        }
         Ok(outcome)
     }
 
