@@ -63,18 +63,19 @@ unsafe extern "C" fn run(rank: *const c_void) {
 /// Takes turns while `is_needed`, and parks in the rank's slot when nothing moves.
 fn poll_while(rank: &Rank, is_needed: impl Fn() -> bool) {
     let mut patience = Patience::of(rank.node());
-    let mut watched = false;
+    let mut has_parked = false;
     while !rank.thread().must_stop() && is_needed() {
         if poll(rank) {
             patience.renew();
         } else if patience.is_over() {
-            watched |= park(rank, &is_needed);
+            has_parked = true;
+            park(rank, &is_needed);
             patience.renew();
         } else {
             pause();
         }
     }
-    if watched {
+    if has_parked {
         net::hand_over(rank.node());
     }
 }
@@ -119,17 +120,16 @@ fn poll(rank: &Rank) -> bool {
     turn.moved || helped > 0
 }
 
-/// Sleeps until something happens to the rank. Says whether it watched the network meanwhile.
-fn park(rank: &Rank, is_needed: &impl Fn() -> bool) -> bool {
+/// Sleeps until something happens to the rank.
+fn park(rank: &Rank, is_needed: &impl Fn() -> bool) {
     let ticket = rank.park().prepare(rank.node().barriers());
     if rank.thread().must_stop() || !is_needed() || poll(rank) {
         rank.park().cancel(ticket);
-        false
     } else {
         // While the owner is in a call it holds the claim and handles everything itself; when it
         // leaves, a message that it left behind may wait for us, so that the sleep is short.
         let limit = rank.is_claimed().then_some(UNSURE_SLEEP);
-        net::sleep(rank, ticket, limit).watched
+        net::sleep(rank, ticket, limit);
     }
 }
 

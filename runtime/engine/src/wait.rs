@@ -147,11 +147,11 @@ fn take_turns<'rank>(
     let rank = claim.rank();
     let mut claim = Some(claim);
     let mut patience = Patience::of_thread(rank);
-    let mut watched = false;
+    let mut has_parked = false;
     loop {
         let mut held = claim.take().unwrap_or_else(|| rank.enter());
         if done(&mut held) {
-            if watched {
+            if has_parked {
                 net::hand_over(rank.node());
             }
             return held;
@@ -185,7 +185,8 @@ fn take_turns<'rank>(
             if patience.gives_way(rank.node().courtesy()) {
                 continue;
             }
-            if park(rank, worker, &mut done, &mut watched) {
+            has_parked = true;
+            if park(rank, worker, &mut done) {
                 patience.renew();
             }
             continue;
@@ -332,15 +333,10 @@ impl<'rank> Patience<'rank> {
     }
 }
 
-/// Parks until something happens; `true` when something was found or did happen. Sets `watched` if
-/// the rank watched the network meanwhile.
+/// Parks until something happens; `true` when something was found or did happen. At the end of the wait
+/// [`net::hand_over`] is to be called.
 #[cold]
-fn park(
-    rank: &Rank,
-    worker: &Worker<'_>,
-    done: &mut impl FnMut(&mut Claim<'_>) -> bool,
-    watched: &mut bool,
-) -> bool {
+fn park(rank: &Rank, worker: &Worker<'_>, done: &mut impl FnMut(&mut Claim<'_>) -> bool) -> bool {
     let node = rank.node();
     // Another thread of the rank may change what the rank does for others meanwhile.
     let steals = rank.means().steals();
@@ -358,9 +354,8 @@ fn park(
         LastLook::Unsure => Some(UNSURE_SLEEP),
     };
     rank.counters().count_park();
-    let slept = net::sleep(rank, ticket, limit);
-    *watched |= slept.watched;
-    leave_idle(rank, worker, steals) || slept.awake == Awake::Woken
+    let awake = net::sleep(rank, ticket, limit);
+    leave_idle(rank, worker, steals) || awake == Awake::Woken
 }
 
 /// Leaves the idle set, if the rank entered it. `true`: a sender had picked the rank to work for another one, and it
@@ -445,6 +440,7 @@ fn fruitless(rank: &Rank) {
         // What comes meanwhile ends the nap; what came just before it, and what no message tells, waits for its end.
         let ticket = rank.park().prepare(node.barriers());
         rank.park().sleep(ticket, Some(NAP));
+        net::hand_over(node);
     }
     last.store(ticks(), Ordering::Relaxed);
 }

@@ -3,7 +3,8 @@
 //! A rank that parks becomes the *watcher* if there is none: it sleeps in the transport's watch instead of on
 //! its futex. The others sleep as ever. The watcher wakes when an endpoint of the node has events, takes
 //! them off whoever they belong to (or wakes those, under policies that do not steal), and sleeps
-//! again. When its own wait is over it wakes one sleeper, which then parks again as the watcher.
+//! again. When its own wait is over it wakes one sleeper, which then parks again as the watcher, or, if its own wait is over
+//! too, wakes the next one.
 //!
 //! Under policies that do not steal, who the events belong to is told by what ranks expect of the network: so a rank must expect
 //! something ([`crate::claim::Claim::expect_more`]) as long as its wait, or what it has sent, may need a turn of its own.
@@ -13,7 +14,9 @@
 //! fences, then looks who watches, and interrupts the watch if it is the woken rank. One of them
 //! sees the other; an interruption that comes before the watch ends that watch at once.
 //! A rank that finds a watcher announced its sleep before; so the watcher, which looks for sleepers
-//! after it has taken its number back, finds it.
+//! after it has taken its number back, finds it, or another one. That one may be about to leave, and never sleep: its last look
+//! behind the announcement has found what it waited for. So not only who watched, but whoever leaves a wait after an
+//! announcement looks whether somebody watches, and else wakes a sleeper.
 
 use super::{Net, turn};
 use crate::node::Node;
@@ -30,21 +33,11 @@ use core::time::Duration;
 /// Watches in a row that may end for nothing before the watcher rests.
 const FRUITLESS_MAX: u32 = 8;
 
-/// How a sleep went.
-pub(crate) struct Slept {
-    pub(crate) awake: Awake,
-    /// Whether the rank watched the network. Whoever leaves its wait after that calls [`hand_over`].
-    pub(crate) watched: bool,
-}
-
 /// The sleep of a rank that has announced it and looked at everything once more; as the watcher
-/// if the node has a network that nobody watches.
-pub(crate) fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Slept {
+/// if the node has a network that nobody watches. Whoever leaves a wait in which it has announced a sleep calls [`hand_over`].
+pub(crate) fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Awake {
     let Some(net) = rank.node().net() else {
-        return Slept {
-            awake: rank.park().sleep(ticket, limit),
-            watched: false,
-        };
+        return rank.park().sleep(ticket, limit);
     };
     let me = rank.id() + 1;
     // SeqCst: the module page says why.
@@ -53,27 +46,20 @@ pub(crate) fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Sle
         .compare_exchange(0, me, Ordering::SeqCst, Ordering::SeqCst)
         .is_err()
     {
-        return Slept {
-            awake: rank.park().sleep(ticket, limit),
-            watched: false,
-        };
+        return rank.park().sleep(ticket, limit);
     }
     let awake = rank
         .park()
         .sleep_elsewhere(ticket, || net.transport.watch(rank.id(), limit));
     net.watcher.store(0, Ordering::SeqCst);
     let moved = look_around(rank, net);
-    let awake = match awake {
+    match awake {
         _ if moved => {
             net.fruitless.store(0, Ordering::Relaxed);
             Awake::Woken
         }
         Awake::Unasked => after_nothing(rank, net),
         Awake::Woken => Awake::Woken,
-    };
-    Slept {
-        awake,
-        watched: true,
     }
 }
 
@@ -129,8 +115,8 @@ fn caller(node: &Node) -> LocalRank {
     (0..node.size()).find(is_it).unwrap_or(0)
 }
 
-/// By a thread that watched and has come to the end of its wait: finds another watcher among those that
-/// sleep, also among the threads of its own rank.
+/// By a thread that has come to the end of a wait in which it announced a sleep: finds a watcher among those that
+/// sleep, if there is none, also among the threads of its own rank.
 #[cold]
 pub(crate) fn hand_over(node: &Node) {
     let is_watched = node

@@ -2,6 +2,7 @@
 
 mod messages;
 mod traffic;
+mod watching;
 
 use crate::datatype::{TypeRef, predefined};
 use crate::message::{Envelope, SendMode, Source, Status, Tag};

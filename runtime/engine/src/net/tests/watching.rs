@@ -1,0 +1,69 @@
+//! Who watches the network.
+
+use super::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Far longer than what is waited for takes.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Waits, without the runtime, until something is so.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < LIMIT, "{what}");
+        thread::yield_now();
+    }
+}
+
+/// Whether this rank is its node's watcher.
+fn watches(rank: &Rank) -> bool {
+    let net = rank.node().net().expect("there are two nodes");
+    net.watcher.load(Ordering::SeqCst) == rank.id() + 1
+}
+
+/// The first rank announces a sleep and finds, in its last look, that its wait is over. At that moment the second one stops
+/// watching, and takes the first for a sleeper that will watch.
+#[test]
+fn who_leaves_instead_of_watching_finds_another() {
+    let settings = settings(Progress::None, WaitMode::Park);
+    let ranks = Ranks::new(&[&[0, 1, 2], &[3]], networks()[0], settings);
+    let (stops_watching, has_left, all_over) = (
+        AtomicBool::new(false),
+        AtomicBool::new(false),
+        AtomicBool::new(false),
+    );
+    let [first, second, third] = [0, 1, 2].map(|world| ranks.rank(world));
+    let leaves = || {
+        let has_announced = first.park().is_parked();
+        if has_announced {
+            stops_watching.store(true, Ordering::SeqCst);
+            wait::wake(second);
+            wait_until("the watcher leaves", || has_left.load(Ordering::SeqCst));
+        }
+        has_announced || has_left.load(Ordering::SeqCst)
+    };
+    ranks.run(|rank| match rank.world_rank() {
+        0 => {
+            wait_until("two ranks sleep", || {
+                watches(second) && third.park().is_parked()
+            });
+            wait::until(rank, WaitKind::Collective, leaves);
+            wait_until("somebody watches", || watches(third));
+            all_over.store(true, Ordering::SeqCst);
+            wait::wake(third);
+        }
+        1 => {
+            let is_over = || stops_watching.load(Ordering::SeqCst);
+            wait::until(rank, WaitKind::Collective, is_over);
+            has_left.store(true, Ordering::SeqCst);
+        }
+        2 => {
+            wait_until("the second rank watches", || watches(second));
+            let is_over = || all_over.load(Ordering::SeqCst);
+            wait::until(rank, WaitKind::Collective, is_over);
+        }
+        _ => {}
+    });
+}
