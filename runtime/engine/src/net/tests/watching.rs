@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 /// Far longer than what is waited for takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Waits, without the runtime, until something is so.
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+/// Waits, without the runtime, until something is so. False if it takes too long: other threads would wait for one that panics.
+fn eventually(is_so: impl Fn() -> bool) -> bool {
     let since = Instant::now();
-    while !is_so() {
-        assert!(since.elapsed() < LIMIT, "{what}");
+    while !is_so() && since.elapsed() < LIMIT {
         thread::yield_now();
     }
+    is_so()
 }
 
 /// Whether this rank is its node's watcher.
@@ -29,28 +29,23 @@ fn watches(rank: &Rank) -> bool {
 fn who_leaves_instead_of_watching_finds_another() {
     let settings = settings(Progress::None, WaitMode::Park);
     let ranks = Ranks::new(&[&[0, 1, 2], &[3]], networks()[0], settings);
-    let (stops_watching, has_left, all_over) = (
-        AtomicBool::new(false),
-        AtomicBool::new(false),
-        AtomicBool::new(false),
-    );
+    let [stops_watching, has_left, all_over, is_watched] = [false; 4].map(AtomicBool::new);
     let [first, second, third] = [0, 1, 2].map(|world| ranks.rank(world));
     let leaves = || {
         let has_announced = first.park().is_parked();
         if has_announced {
             stops_watching.store(true, Ordering::SeqCst);
             wait::wake(second);
-            wait_until("the watcher leaves", || has_left.load(Ordering::SeqCst));
+            eventually(|| has_left.load(Ordering::SeqCst));
         }
         has_announced || has_left.load(Ordering::SeqCst)
     };
     ranks.run(|rank| match rank.world_rank() {
         0 => {
-            wait_until("two ranks sleep", || {
-                watches(second) && third.park().is_parked()
-            });
+            let both_sleep = eventually(|| watches(second) && third.park().is_parked());
             wait::until(rank, WaitKind::Collective, leaves);
-            wait_until("somebody watches", || watches(third));
+            let succeeds = eventually(|| watches(third));
+            is_watched.store(both_sleep && succeeds, Ordering::SeqCst);
             all_over.store(true, Ordering::SeqCst);
             wait::wake(third);
         }
@@ -60,10 +55,11 @@ fn who_leaves_instead_of_watching_finds_another() {
             has_left.store(true, Ordering::SeqCst);
         }
         2 => {
-            wait_until("the second rank watches", || watches(second));
+            eventually(|| watches(second));
             let is_over = || all_over.load(Ordering::SeqCst);
             wait::until(rank, WaitKind::Collective, is_over);
         }
         _ => {}
     });
+    assert!(is_watched.into_inner());
 }
