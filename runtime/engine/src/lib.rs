@@ -35,8 +35,6 @@ mod courtesy;
 #[cfg(not(loom))]
 mod crew;
 #[cfg(not(loom))]
-pub mod datatype;
-#[cfg(not(loom))]
 pub mod error;
 #[cfg(not(loom))]
 mod guarded;
@@ -64,8 +62,6 @@ pub mod node;
 mod observer;
 #[cfg(not(loom))]
 pub mod offload;
-#[cfg(not(loom))]
-pub mod op;
 #[cfg(not(loom))]
 mod outbox;
 #[cfg(not(loom))]
@@ -108,6 +104,8 @@ pub mod watch;
 #[cfg(not(loom))]
 pub use claim::Claim;
 pub use cohort_base::{LocalRank, Peer};
+pub use cohort_datatype as datatype;
+pub use cohort_datatype::op;
 #[cfg(not(loom))]
 pub use error::EngineError;
 #[cfg(not(loom))]

@@ -9,6 +9,7 @@ const LAYERS: [&[&str]; 9] = [
     &["cohort-base"],
     &[
         "cohort-alloc",
+        "cohort-datatype",
         "cohort-steal",
         "cohort-fabric",
         "cohort-abi",
@@ -40,9 +41,10 @@ const BELOW_LOADER: [&str; 4] = [
 ];
 
 /// Crates whose code may run on any task of the node.
-const STEALABLE: [&str; 5] = [
+const STEALABLE: [&str; 6] = [
     "cohort-base",
     "cohort-alloc",
+    "cohort-datatype",
     "cohort-steal",
     "cohort-fabric",
     "cohort-engine",

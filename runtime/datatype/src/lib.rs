@@ -10,6 +10,15 @@
 //!
 //! Making and dropping the last reference of a type is owner-only; everything else here
 //! neither allocates nor blocks, so any task may do it for any rank.
+//!
+//! [`op`] holds the reduction operations on elements of these types.
+//!
+//! This crate is **stealable** (`no_std`, no thread-local data). It knows no rank.
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod arrays;
 mod basic;
@@ -17,6 +26,7 @@ mod bounds;
 mod construct;
 mod contents;
 mod kernels;
+pub mod op;
 mod predefined;
 mod program;
 mod signature;
@@ -32,8 +42,7 @@ pub use construct::{
     struct_, vector,
 };
 pub use contents::{Combiner, Contents, CountForm};
-pub(crate) use predefined::predefined_type;
-pub use predefined::{predefined, predefined_all, value_index};
+pub use predefined::{predefined, predefined_all, predefined_type, value_index};
 pub use signature::Signature;
 pub use transfer::{Layout, copy, pack, unpack, visit};
 
@@ -192,6 +201,7 @@ enum Reference {
 }
 
 impl TypeRef {
+    #[inline]
     const fn of_static(datatype: &'static Type) -> Self {
         Self(Reference::Static(datatype))
     }
@@ -204,13 +214,16 @@ impl TypeRef {
     ///
     /// # Safety
     /// The type outlives the reference and its clones.
-    pub(crate) unsafe fn borrowed(datatype: &Type) -> Self {
+    #[inline]
+    #[must_use]
+    pub unsafe fn borrowed(datatype: &Type) -> Self {
         // SAFETY: the caller's promise.
         Self::of_static(unsafe { &*core::ptr::from_ref(datatype) })
     }
 
     /// Whether both refer to the same type object.
     #[must_use]
+    #[inline]
     pub fn same(&self, other: &Self) -> bool {
         core::ptr::eq::<Type>(&**self, &**other)
     }

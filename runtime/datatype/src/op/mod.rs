@@ -23,7 +23,7 @@ mod kernels;
 mod tests;
 mod x87;
 
-use crate::datatype::{Basic, Type, TypeRef};
+use crate::{Basic, Type, TypeRef};
 
 /// A predefined reduction operation; the discriminants are the MPI-5 ABI's handle values.
 #[repr(u32)]

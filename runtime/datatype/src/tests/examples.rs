@@ -1,8 +1,8 @@
 //! Single types with known answers.
 
 use super::FORM;
-use crate::datatype::program::Kind;
-use crate::datatype::*;
+use crate::program::Kind;
+use crate::*;
 use std::vec;
 use std::vec::Vec;
 

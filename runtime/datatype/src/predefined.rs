@@ -117,12 +117,15 @@ static INDEX: [u8; 256] = {
 /// The predefined datatype of an MPI-5 ABI handle value; `None` for `MPI_DATATYPE_NULL` and
 /// for values that name no datatype.
 #[must_use]
+#[inline]
 pub fn predefined(handle: u32) -> Option<TypeRef> {
     predefined_type(handle).map(TypeRef::of_static)
 }
 
 /// The predefined datatype of a handle itself.
-pub(crate) fn predefined_type(handle: u32) -> Option<&'static Type> {
+#[inline]
+#[must_use]
+pub fn predefined_type(handle: u32) -> Option<&'static Type> {
     let slot = *INDEX.get(handle.checked_sub(HANDLE_PAGE)? as usize)?;
     PREDEFINED.get(usize::from(slot).checked_sub(1)?)
 }

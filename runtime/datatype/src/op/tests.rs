@@ -2,7 +2,7 @@
 
 use super::x87::Extended;
 use super::*;
-use crate::datatype::{predefined, predefined_all};
+use crate::{predefined, predefined_all};
 use std::vec::Vec;
 
 fn named(name: &str) -> TypeRef {
@@ -172,10 +172,10 @@ fn unsuitable_pairs_are_refused() {
             .iter()
             .all(|&op| PredefinedOp::from_handle(op as u32) == Some(op))
     );
-    let pair = crate::datatype::contiguous(
+    let pair = crate::contiguous(
         2,
         &predefined(0x214).expect("MPI_DOUBLE"),
-        crate::datatype::CountForm::Int,
+        crate::CountForm::Int,
     )
     .expect("small");
     assert!(

@@ -2,7 +2,7 @@
 
 use super::x87::Extended;
 use super::{Kernel, PredefinedOp};
-use crate::datatype::Basic;
+use crate::Basic;
 
 /// A binary operation on values of one type.
 trait Operation<T> {
