@@ -9,7 +9,7 @@ use crate::request::Failure;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Count, Handle, Integer, neutral};
 use cohort_engine::datatype::{TypeRef, predefined};
-use cohort_engine::{EngineError, Rank};
+use cohort_engine::{EngineError, Owner, Rank};
 use cohort_object::{Datatype, Objects, Session, Win};
 use core::ffi::c_void;
 use core::fmt;
@@ -47,6 +47,13 @@ impl<'a, A: Abi> Call<'a, A> {
     #[inline]
     pub fn rank(&self) -> &'static Rank {
         self.process.objects.rank()
+    }
+
+    /// The witness that this is a call of the program.
+    #[inline]
+    pub fn owner(&self) -> Owner<'static> {
+        // SAFETY: a call is made by `Call::new`, on a task of the rank, in a call of the program.
+        unsafe { Owner::new(self.rank()) }
     }
 
     /// Its objects.

@@ -71,7 +71,7 @@ impl Lifetime {
         *uses += 1;
         if *uses == 1 {
             let rank = process.objects.rank();
-            lifecycle::begin(rank);
+            lifecycle::begin(process.objects.owner());
             let stage = Lifecycle::Initialized as u32;
             rank.boot().lifecycle.store(stage, Ordering::Release);
         }
@@ -83,7 +83,7 @@ impl Lifetime {
         *uses -= 1;
         if *uses == 0 {
             let rank = process.objects.rank();
-            lifecycle::end(rank);
+            lifecycle::end(process.objects.owner());
             let stage = Lifecycle::Finalized as u32;
             rank.boot().lifecycle.store(stage, Ordering::Release);
         }
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn finalize<A: Abi>(caller: *const c_void) -> c_int {
                 coll::barrier(&call.objects().comm(world)?.collective())
                     .map_err(crate::arguments::engine_error)?;
             } else {
-                lifecycle::meet_at_end(call.rank());
+                lifecycle::meet_at_end(call.owner());
             }
             call.objects().end();
             process.lifetime.leave(process);

@@ -43,7 +43,7 @@ pub unsafe extern "C" fn probe<A: Abi>(
             let wanted = Wanted::check::<A>(comm, from, tag)?;
             let found = match wanted.from {
                 None => FROM_NOBODY,
-                Some(from) => cohort_engine::probe(call.rank(), from, wanted.context, wanted.tag),
+                Some(from) => cohort_engine::probe(call.owner(), from, wanted.context, wanted.tag),
             };
             A::write_status(status, &neutral_status(&found));
             Ok(())
@@ -92,7 +92,7 @@ fn twice<A: Abi, T>(
     if let Some(found) = look(&mut call.rank().enter()) {
         return Some(found);
     }
-    progress(call.rank());
+    progress(call.owner());
     look(&mut call.rank().enter())
 }
 
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn mprobe<A: Abi>(
                 return no_process::<A>(message, status);
             };
             let (found, outcome) =
-                cohort_engine::mprobe(call.rank(), from, wanted.context, wanted.tag);
+                cohort_engine::mprobe(call.owner(), from, wanted.context, wanted.tag);
             A::write_status(status, &neutral_status(&outcome));
             publish(call, found, message)
         })
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn mrecv<A: Abi, C: Count>(
         on_process::<A>(caller, "MPI_Mrecv", |call| {
             let request = receive(call, buffer, elements, datatype, message)?;
             if !request.is_complete() {
-                until(call.rank(), WaitKind::Request, || request.is_complete());
+                until(call.owner(), WaitKind::Request, || request.is_complete());
             }
             let received: Status = neutral_status(&request.status());
             request.release(&mut call.rank().enter());

@@ -32,6 +32,25 @@ mod program;
 mod signature;
 mod transfer;
 
+/// Some elements in a buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Elements<'a> {
+    /// Address of the first.
+    pub base: *mut u8,
+    /// How many.
+    pub count: u64,
+    /// Their type.
+    pub datatype: &'a TypeRef,
+}
+
+impl<'a> Elements<'a> {
+    /// As a layout.
+    #[must_use]
+    pub fn layout(&self) -> Layout<'a> {
+        Layout::new(self.base, self.count, self.datatype)
+    }
+}
+
 #[cfg(test)]
 mod tests;
 

@@ -1,19 +1,17 @@
-//! The engine: everything that moves bytes between the ranks of a node.
+//! The engine: everything that moves bytes between the ranks of a node, and between nodes.
 //!
-//! This crate is **stealable** (`no_std`, no thread-local data): any task of the node may run it
-//! for any rank whose claim it holds.
+//! This crate joins the subsystems, and is what the layers above see. Each subsystem is a crate of its own; the compiler forbids
+//! that one uses another that stands above it.
 //!
-//! | module | what it holds |
+//! | crate | what it holds |
 //! |---|---|
-//! | [`node`], [`rank`], [`claim`] | who is there, and the right to act for a rank |
-//! | [`offload`] | posts that a dedicated worker does for a rank |
-//! | [`p2p`], [`probe`](mod@probe) | the calls of the layers above: send, receive, probe, cancel |
-//! | [`request`], [`message`] | what those calls take and give |
-//! | [`wait`], [`progress`] | how a rank waits, and what it or a thief does meanwhile |
-//! | [`protocol`] | how bytes travel: inline in a ring, in a block, or straight between user buffers |
-//! | [`datatype`] | what lies where in a user's buffer |
-//! | [`coll`], [`op`] | collectives and reduction operations |
-//! | [`rma`] | windows: one-sided operations and their epochs |
+//! | `core` | nodes, ranks, claims, requests, waits, and the progress loop |
+//! | `datatype` | what lies where in a user's buffer; reduction operations |
+//! | `net` | packets between nodes |
+//! | `p2p` | messages: matching, eager and rendezvous, probes, partitions |
+//! | `coll` | collectives |
+//! | `rma` | windows |
+//! | `progress` | what the policies need besides stealing |
 //!
 //! Under `--cfg loom` only the lock-free parts exist, for their models.
 #![no_std]
@@ -24,100 +22,45 @@ extern crate alloc;
 extern crate std;
 
 #[cfg(not(loom))]
-mod arch;
-mod bell;
-#[cfg(not(loom))]
-pub mod claim;
-#[cfg(not(loom))]
 pub mod coll;
-#[cfg(not(loom))]
-mod courtesy;
-#[cfg(not(loom))]
-mod crew;
-#[cfg(not(loom))]
-pub mod error;
-#[cfg(not(loom))]
-mod guarded;
-#[cfg(not(loom))]
-mod helper;
-#[cfg(not(loom))]
-mod inbox;
-#[cfg(not(loom))]
-pub mod kept;
-#[cfg(not(loom))]
-mod kernel_thread;
-#[cfg(not(loom))]
-pub mod lifecycle;
-#[cfg(not(loom))]
-mod list;
-#[cfg(not(loom))]
-mod matching;
 mod meeting;
-pub mod message;
-#[cfg(not(loom))]
-mod net;
-#[cfg(not(loom))]
-pub mod node;
-#[cfg(not(loom))]
-mod observer;
-#[cfg(not(loom))]
-pub mod offload;
-#[cfg(not(loom))]
-mod outbox;
-#[cfg(not(loom))]
-pub mod p2p;
-#[cfg(not(loom))]
-pub mod partitioned;
-#[cfg(not(loom))]
-mod peers;
-#[cfg(not(loom))]
-mod policies;
-#[cfg(not(loom))]
-mod poller;
-#[cfg(not(loom))]
-pub mod probe;
-#[cfg(not(loom))]
-pub mod progress;
-#[cfg(not(loom))]
-pub mod protocol;
-#[cfg(not(loom))]
-pub mod rank;
-#[cfg(not(loom))]
-mod report;
-#[cfg(not(loom))]
-pub mod request;
-mod ring;
-pub mod rma;
-mod rounds;
-mod shares;
-#[cfg(not(loom))]
-mod signal;
-#[cfg(all(test, not(loom)))]
-mod testing;
-#[cfg(not(loom))]
-mod threads;
-#[cfg(not(loom))]
-pub mod wait;
-#[cfg(not(loom))]
-pub mod watch;
 
 #[cfg(not(loom))]
-pub use claim::Claim;
-pub use cohort_base::{LocalRank, Peer};
-pub use cohort_datatype as datatype;
-pub use cohort_datatype::op;
+pub use {
+    cohort_core::claim::Claim,
+    cohort_core::{
+        Envelope, LocalRank, Look, Node, Owner, Peer, Piece, Rank, RequestRef, SendMode, Source,
+        Status, Tag, Turn, Work, abort, claim, error, error::EngineError, kept, list, memory,
+        message, node, owner, rank, request, subsystem, wait,
+    },
+    cohort_datatype as datatype,
+    cohort_datatype::op,
+    cohort_p2p::{
+        MessageRef, improbe, imrecv, iprobe, irecv, isend, isend_owned, matching, mprobe,
+        partitioned, probe, receive_now, recv, send,
+    },
+    cohort_progress::{offload, watch},
+    cohort_rma as rma,
+};
+/// The beginning and the end of a rank, and changes of its policies.
 #[cfg(not(loom))]
-pub use error::EngineError;
+pub mod lifecycle {
+    pub use cohort_core::lifecycle::{abort, abort_members, begin, end, meet_at_end};
+    pub use cohort_progress::lifecycle::{exchange_policy, set_policy};
+}
+
 #[cfg(not(loom))]
-pub use lifecycle::abort;
-pub use message::{Envelope, SendMode, Source, Status, Tag};
+use {cohort_core::guarded, cohort_net as net};
+
 #[cfg(not(loom))]
-pub use node::Node;
-#[cfg(not(loom))]
-pub use p2p::{cancel, irecv, isend, isend_owned, receive_now, recv, send};
-#[cfg(not(loom))]
-pub use probe::{MessageRef, improbe, imrecv, iprobe, mprobe, probe};
-#[cfg(not(loom))]
-pub use rank::Rank;
-#[cfg(not(loom))]
-pub use request::RequestRef;
+mod joined_engine {
+    use crate::coll::Coll;
+    use cohort_net::Network;
+    use cohort_p2p::P2p;
+    use cohort_progress::Machinery;
+    use cohort_rma::Rma;
+
+    // A turn visits the subsystems in this order.
+    cohort_core::engine!(Network, P2p, Coll, Rma, Machinery);
+    cohort_net::receivers!(P2p, Rma);
+}

@@ -11,6 +11,7 @@ use crate::attribute::Attributes;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::hints::Hints;
+use crate::owner_of;
 use crate::policy::OwnPolicy;
 use crate::topology::Topology;
 use alloc::string::String;
@@ -18,6 +19,7 @@ use alloc::sync::Arc;
 use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_base::sync::atomic::AtomicU32;
+use cohort_engine::Owner;
 use cohort_engine::Rank;
 use cohort_engine::coll::exchange::Channel;
 use cohort_engine::coll::inter::Intergroup;
@@ -72,7 +74,7 @@ impl Comm {
     #[must_use]
     pub fn new(rank: &'static Rank, number: u32, group: Group, errhandler: Errhandler) -> Self {
         let me = group.me().expect("only members make a communicator");
-        let shared = rank.node().comm_shared(number * 2 + 1, group.members());
+        let shared = CommShared::of(rank.node(), number * 2 + 1, group.members());
         Self {
             rank,
             number: AtomicU32::new(number),
@@ -119,6 +121,13 @@ impl Comm {
         self.rank
     }
 
+    /// The witness that this is a call of the program.
+    #[inline]
+    #[must_use]
+    pub fn owner(&self) -> Owner<'static> {
+        owner_of(self.rank)
+    }
+
     /// Its number. Relaxed, as that of all three: they change once, in the call that completes a nonblocking
     /// duplicate, before the program may use it.
     #[inline]
@@ -140,7 +149,7 @@ impl Comm {
     /// Gives a nonblocking duplicate its numbers.
     fn renumber(&self, number: u32, local_number: u32) {
         let node = self.rank.node();
-        let shared = node.comm_shared(local_number * 2 + 1, self.group.members());
+        let shared = CommShared::of(node, local_number * 2 + 1, self.group.members());
         self.number.store(number, Ordering::Relaxed);
         self.local_number.store(local_number, Ordering::Relaxed);
         let shared = core::ptr::from_ref(shared).cast_mut();

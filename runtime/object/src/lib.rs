@@ -60,3 +60,10 @@ pub use win::Win;
 
 /// What an operation on objects gives, or a neutral error class.
 pub type Outcome<T> = Result<T, i32>;
+
+/// The witness that the objects of this rank are used in a call of the program, as all objects are.
+#[inline]
+pub(crate) fn owner_of(rank: &cohort_engine::Rank) -> cohort_engine::Owner<'_> {
+    // SAFETY: objects belong to one rank, whose tasks use them in calls of the program only (see the crate's page).
+    unsafe { cohort_engine::Owner::new(rank) }
+}

@@ -136,6 +136,12 @@ impl Objects {
         self.rank
     }
 
+    /// The witness that this is a call of the program.
+    #[must_use]
+    pub fn owner(&self) -> cohort_engine::Owner<'static> {
+        crate::owner_of(self.rank)
+    }
+
     /// Makes `MPI_COMM_WORLD` and `MPI_COMM_SELF`. Not collective: members meet in the
     /// shared part by its number.
     pub fn initialize(&self) {

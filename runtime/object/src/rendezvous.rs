@@ -14,6 +14,7 @@
 //! every member meets the n-th of the others.
 
 use crate::Outcome;
+use crate::owner_of;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -69,7 +70,9 @@ const CONTEXT: u32 = 2;
 /// Of [`begin`] and [`Agreement::number`].
 pub fn number(rank: &Rank, occasion: Occasion, members: &[Peer]) -> Outcome<u32> {
     let agreement = begin(rank, occasion, members)?;
-    until(rank, WaitKind::Request, || agreement.is_complete());
+    until(owner_of(rank), WaitKind::Request, || {
+        agreement.is_complete()
+    });
     let number = agreement.number();
     agreement.release(&mut rank.enter());
     number

@@ -171,7 +171,7 @@ impl Win {
             parts: &parts,
             is_dynamic: flavor == Flavor::Dynamic,
         };
-        let window = Window::open(rank, &plan, reorder(&hints));
+        let window = Window::open(own.owner(), &plan, reorder(&hints));
         if let Some(block) = block {
             window.shared().keep(block);
         }
@@ -204,7 +204,7 @@ impl Win {
     /// Of the collective inside.
     pub fn release(self) -> Outcome<()> {
         coll::barrier(&self.comm.collective()).map_err(failed)?;
-        self.window.close();
+        self.window.close(self.comm.owner());
         self.comm.release();
         Ok(())
     }

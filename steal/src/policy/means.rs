@@ -90,6 +90,13 @@ impl Means {
         self.has(WAKES_WORKER)
     }
 
+    /// Whether anybody may be found for the rank while it computes.
+    #[inline]
+    #[must_use]
+    pub fn finds_help(self) -> bool {
+        self.has(WAKES_WORKER | INTERRUPTS | ADAPTS | HELPERS)
+    }
+
     /// Whether timers and dedicated workers rest while this rank waits.
     #[inline]
     #[must_use]

@@ -30,7 +30,7 @@ macro_rules! sends {
                         Outgoing::check(call, comm, buffer, elements, datatype, to, tag)?;
                     let Some(to) = message.to else { return Ok(()) };
                     cohort_engine::send(
-                        call.rank(),
+                        call.owner(),
                         message.buffer,
                         message.count,
                         &message.datatype,
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn recv<A: Abi, C: Count>(
             let received = match message.from {
                 None => FROM_NOBODY,
                 Some(from) => cohort_engine::recv(
-                    call.rank(),
+                    call.owner(),
                     message.buffer,
                     message.count,
                     &message.datatype,

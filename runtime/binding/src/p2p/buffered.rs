@@ -147,7 +147,7 @@ fn drain<A: Abi>(call: &Call<'_, A>, owner: u32) -> Outcome<()> {
     let sends = departures(call, owner)?;
     let all_left = || sends.iter().all(|departure| departure.is_complete());
     if !all_left() {
-        until(call.rank(), WaitKind::Request, all_left);
+        until(call.owner(), WaitKind::Request, all_left);
     }
     let claim = &mut call.rank().enter();
     for departure in sends {

@@ -49,7 +49,7 @@ unsafe fn start<A: Abi>(
 fn finish<A: Abi>(call: &Call<'_, A>, both: &Both) -> Status {
     let done = || both.receive.is_complete() && both.send.is_complete();
     if !done() {
-        until(call.rank(), WaitKind::Request, done);
+        until(call.owner(), WaitKind::Request, done);
     }
     let status = neutral_status(&both.receive.status());
     let claim = &mut call.rank().enter();

@@ -11,7 +11,7 @@ use cohort_engine::partitioned::{
     AwayReceive, AwaySend, NotReady, PartitionedReceive, PartitionedSend, Partitions,
 };
 use cohort_engine::wait::progress;
-use cohort_engine::{Claim, Rank, Source, Tag};
+use cohort_engine::{Claim, Owner, Source, Tag};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -148,18 +148,18 @@ impl Partitioned {
     }
 
     /// Whether a partition has arrived; in an inactive operation every one has.
-    fn has_arrived(&self, rank: &Rank, partition: u32) -> Outcome<bool> {
+    fn has_arrived(&self, owner: Owner<'_>, partition: u32) -> Outcome<bool> {
         match &self.side {
             Side::Send(_) | Side::SendAway(_) => Err(neutral::ERR_REQUEST),
             Side::ReceiveAway(receive) if self.is_active() => {
                 if !receive.has_arrived(partition) {
-                    progress(rank);
+                    progress(owner);
                 }
                 Ok(receive.has_arrived(partition))
             }
             Side::Receive(receive) if self.is_active() => {
                 if !receive.has_arrived(partition) {
-                    progress(rank);
+                    progress(owner);
                 }
                 Ok(receive.has_arrived(partition))
             }
@@ -415,7 +415,7 @@ pub unsafe extern "C" fn parrived<A: Abi>(
             }
             let operation = partitioned(call, request)?;
             let partition = operation.partition(call, partition)?;
-            flag.write(c_int::from(operation.has_arrived(call.rank(), partition)?));
+            flag.write(c_int::from(operation.has_arrived(call.owner(), partition)?));
             Ok(())
         })
     }

@@ -97,7 +97,7 @@ pub unsafe extern "C" fn cancel<A: Abi>(caller: *const c_void, request: *mut A::
                 }
                 State::Generalized(generalized) => return generalized.cancel(),
             };
-            cohort_engine::cancel(&mut call.rank().enter(), request);
+            request.cancel(&mut call.rank().enter());
             Ok(())
         })
     }
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn get_status<A: Abi>(
             call.output(flag, "flag")?;
             let operation = live(call, request)?;
             if operation.is_some_and(|operation| !operation.is_complete()) {
-                progress(call.rank());
+                progress(call.owner());
             }
             let complete = operation.is_none_or(|operation| operation.is_complete());
             flag.write(c_int::from(complete));
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn get_status_all<A: Abi>(
             call.output(flag, "flag")?;
             let array = Array::check(call, count, requests.cast_mut())?;
             if array.complete_from(call, 0) < array.len() {
-                progress(call.rank());
+                progress(call.owner());
             }
             let all = array.complete_from(call, 0) == array.len();
             flag.write(c_int::from(all));
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn get_status_any<A: Abi>(
             let any_active = array.any_active(call);
             let mut found = array.find_complete(call);
             if found.is_none() && any_active {
-                progress(call.rank());
+                progress(call.owner());
                 found = array.find_complete(call);
             }
             flag.write(c_int::from(found.is_some() || !any_active));
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn get_status_some<A: Abi>(
             }
             call.output(indices, "array_of_indices")?;
             if array.find_complete(call).is_none() {
-                progress(call.rank());
+                progress(call.owner());
             }
             let mut done = 0;
             for entry in 0..array.len() {

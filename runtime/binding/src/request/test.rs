@@ -30,7 +30,7 @@ pub unsafe extern "C" fn test<A: Abi>(
                 return Ok(());
             };
             if !operation.is_complete() {
-                progress(call.rank());
+                progress(call.owner());
             }
             if !operation.is_complete() {
                 flag.write(0);
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn testall<A: Abi>(
             let array = Array::check(call, count, requests)?;
             let mut first = array.complete_from(call, 0);
             if first < array.len() {
-                progress(call.rank());
+                progress(call.owner());
                 first += array.complete_from(call, first);
             }
             let all = first == array.len();
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn testany<A: Abi>(
             let array = Array::check(call, count, requests)?;
             let mut found = array.find_complete(call);
             if found.is_none() && array.any_active(call) {
-                progress(call.rank());
+                progress(call.owner());
                 found = array.find_complete(call);
                 if found.is_none() {
                     flag.write(0);
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn testsome<A: Abi>(
             call.output(completed, "outcount")?;
             let array = Array::check(call, count, requests)?;
             if array.find_complete(call).is_none() && array.any_active(call) {
-                progress(call.rank());
+                progress(call.owner());
             }
             report_some(call, &array, completed, indices, statuses)
         })

@@ -27,7 +27,7 @@ pub unsafe extern "C" fn wait<A: Abi>(
                 return Ok(());
             };
             if !operation.is_complete() {
-                until(call.rank(), WaitKind::Request, || operation.is_complete());
+                until(call.owner(), WaitKind::Request, || operation.is_complete());
             }
             let finished = operation.finish(call);
             if finished.freed {
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn waitall<A: Abi>(
                 first == array.len()
             };
             if !done() {
-                until(call.rank(), WaitKind::Request, done);
+                until(call.owner(), WaitKind::Request, done);
             }
             report_all(call, &array, statuses)
         })
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn waitany<A: Abi>(
             let array = Array::check(call, count, requests)?;
             let mut found = array.find_complete(call);
             if found.is_none() && array.any_active(call) {
-                until(call.rank(), WaitKind::Request, || {
+                until(call.owner(), WaitKind::Request, || {
                     found = array.find_complete(call);
                     found.is_some()
                 });
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn waitsome<A: Abi>(
             call.output(completed, "outcount")?;
             let array = Array::check(call, count, requests)?;
             if array.find_complete(call).is_none() && array.any_active(call) {
-                until(call.rank(), WaitKind::Request, || {
+                until(call.owner(), WaitKind::Request, || {
                     array.find_complete(call).is_some()
                 });
             }

@@ -130,7 +130,7 @@ impl Request<'_> {
             datatype: &self.target.datatype,
         };
         // SAFETY: the caller's contract.
-        let begun = unsafe { win.window.access(&operation, wants_request) };
+        let begun = unsafe { win.window.access(call.owner(), &operation, wants_request) };
         let closing = begun.map_err(|error| failed(call, error))?;
         Ok(closing.request())
     }

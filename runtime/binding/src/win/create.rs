@@ -166,7 +166,7 @@ pub unsafe extern "C" fn attach<A: Abi>(
         on_win::<A>(caller, "MPI_Win_attach", win, |call, win| {
             only_dynamic(call, win)?;
             let (from, size) = (base.expose_provenance() as u64, bytes(call, size)?);
-            let attached = win.window.attach(from, size);
+            let attached = win.window.attach(call.owner(), from, size);
             attached.map_err(|error| failed(call, error))
         })
     }
@@ -205,7 +205,10 @@ pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, win: *mut A::Win) -
         }
         let handle = *win;
         on_win::<A>(caller, "MPI_Win_free", handle, |call, object| {
-            object.window.idle().map_err(|error| failed(call, error))?;
+            object
+                .window
+                .idle(call.owner())
+                .map_err(|error| failed(call, error))?;
             object.attributes.delete_all(handle.neutral())?;
             call.objects().remove_win(handle.neutral())?.release()?;
             win.write(A::Win::from_neutral(neutral::handle::WIN_NULL));

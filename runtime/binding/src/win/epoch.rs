@@ -66,7 +66,7 @@ fn finish<A: Abi>(
     win: &Win,
     closing: Result<Closing, RmaError>,
 ) -> Outcome<()> {
-    let finished = closing.and_then(|closing| win.window.finish(closing));
+    let finished = closing.and_then(|closing| win.window.finish(call.owner(), closing));
     finished.map_err(|error| failed(call, error))
 }
 
@@ -82,13 +82,15 @@ pub unsafe extern "C" fn fence<A: Abi>(
     // SAFETY: the caller's contract.
     unsafe {
         on_win::<A>(caller, "MPI_Win_fence", win, |call, win| {
-            let closing = win.window.fence(is_last_fence::<A>(assertions));
+            let closing = win
+                .window
+                .fence(call.owner(), is_last_fence::<A>(assertions));
             if A::assertion_in(assertions) & neutral::MODE_NOPRECEDE == 0 {
                 return finish(call, win, closing);
             }
             // It completes nothing, so nobody waits; the next epoch does.
             let closing = closing.map_err(|error| failed(call, error))?;
-            win.window.forget(closing);
+            win.window.forget(call.owner(), closing);
             Ok(())
         })
     }
@@ -110,7 +112,7 @@ macro_rules! openings {
             unsafe {
                 on_win::<A>(caller, $mpi, win, |call, win| {
                     let members = ranks(call, win, group)?;
-                    let opened = win.window.$name(&members);
+                    let opened = win.window.$name(call.owner(), &members);
                     opened.map_err(|error| failed(call, error))
                 })
             }
@@ -134,7 +136,7 @@ macro_rules! closings {
         pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, win: A::Win) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_win::<A>(caller, $mpi, win, |call, win| finish(call, win, win.window.$name()))
+                on_win::<A>(caller, $mpi, win, |call, win| finish(call, win, win.window.$name(call.owner())))
             }
         }
     )*};
@@ -162,7 +164,10 @@ pub unsafe extern "C" fn test<A: Abi>(
     unsafe {
         on_win::<A>(caller, "MPI_Win_test", win, |call, win| {
             output(flag)?;
-            let over = win.window.test().map_err(|error| failed(call, error))?;
+            let over = win
+                .window
+                .test(call.owner())
+                .map_err(|error| failed(call, error))?;
             flag.write(c_int::from(over));
             Ok(())
         })
@@ -186,9 +191,9 @@ pub unsafe extern "C" fn lock<A: Abi>(
         on_win::<A>(caller, "MPI_Win_lock", win, |call, win| {
             let (target, exclusive) = lock_arguments(call, win, kind, rank)?;
             let Some(target) = target else { return Ok(()) };
-            let locked = win.window.lock(target, exclusive);
+            let locked = win.window.lock(call.owner(), target, exclusive);
             if !locked.map_err(|error| failed(call, error))? {
-                win.window.hold_locks(Some(target));
+                win.window.hold_locks(call.owner(), Some(target));
             }
             Ok(())
         })
@@ -207,7 +212,7 @@ pub unsafe extern "C" fn unlock<A: Abi>(caller: *const c_void, rank: c_int, win:
             "MPI_Win_unlock",
             win,
             |call, win| match super::target(call, win, rank)? {
-                Some(target) => finish(call, win, win.window.unlock(target)),
+                Some(target) => finish(call, win, win.window.unlock(call.owner(), target)),
                 None => Ok(()),
             },
         )
@@ -227,8 +232,10 @@ pub unsafe extern "C" fn lock_all<A: Abi>(
     unsafe {
         on_win::<A>(caller, "MPI_Win_lock_all", win, |call, win| {
             may_lock(call, win)?;
-            win.window.lock_all().map_err(|error| failed(call, error))?;
-            win.window.hold_locks(None);
+            win.window
+                .lock_all(call.owner())
+                .map_err(|error| failed(call, error))?;
+            win.window.hold_locks(call.owner(), None);
             Ok(())
         })
     }
@@ -249,7 +256,7 @@ macro_rules! flushes {
             unsafe {
                 on_win::<A>(caller, $mpi, win, |call, win| {
                     match super::target(call, win, rank)? {
-                        Some(target) => finish(call, win, win.window.flush(Some(target))),
+                        Some(target) => finish(call, win, win.window.flush(call.owner(), Some(target))),
                         None => Ok(()),
                     }
                 })
@@ -274,7 +281,7 @@ macro_rules! flushes_of_all {
         pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, win: A::Win) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_win::<A>(caller, $mpi, win, |call, win| finish(call, win, win.window.flush(None)))
+                on_win::<A>(caller, $mpi, win, |call, win| finish(call, win, win.window.flush(call.owner(), None)))
             }
         }
     )*};
@@ -297,7 +304,7 @@ pub unsafe extern "C" fn sync<A: Abi>(caller: *const c_void, win: A::Win) -> c_i
         on_win::<A>(caller, "MPI_Win_sync", win, |call, _| {
             memory_fence(Ordering::SeqCst);
             // A program may wait in a loop for what others store, and they may need this process's CPU.
-            cohort_engine::wait::progress(call.rank());
+            cohort_engine::wait::progress(call.owner());
             Ok(())
         })
     }

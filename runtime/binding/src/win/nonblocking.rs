@@ -48,7 +48,7 @@ macro_rules! openings {
                 on_win::<A>(caller, $mpi, win, |call, object| {
                     output(request)?;
                     let members = ranks(call, object, group)?;
-                    let opened = object.window.$open(&members);
+                    let opened = object.window.$open(call.owner(), &members);
                     opened.map_err(|error| failed(call, error))?;
                     publish_complete::<A>(request)
                 })
@@ -65,7 +65,7 @@ openings! {
 }
 
 macro_rules! closings {
-    ($($(#[$page:meta])* $name:ident $mpi:literal $window:ident $close:expr;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal $call:ident $window:ident $close:expr;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -77,10 +77,10 @@ macro_rules! closings {
         ) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_win::<A>(caller, $mpi, win, |call, object| {
+                on_win::<A>(caller, $mpi, win, |$call, object| {
                     output(request)?;
                     let $window = &object.window;
-                    publish(call, win, $close, request)
+                    publish($call, win, $close, request)
                 })
             }
         }
@@ -89,19 +89,19 @@ macro_rules! closings {
 
 closings! {
     /// `MPIX_Win_icomplete`.
-    icomplete "MPIX_Win_icomplete" window window.complete();
+    icomplete "MPIX_Win_icomplete" call window window.complete(call.owner());
     /// `MPIX_Win_iwait`.
-    iwait "MPIX_Win_iwait" window window.wait();
+    iwait "MPIX_Win_iwait" call window window.wait(call.owner());
     /// `MPIX_Win_iunlock_all`.
-    iunlock_all "MPIX_Win_iunlock_all" window window.unlock_all();
+    iunlock_all "MPIX_Win_iunlock_all" call window window.unlock_all(call.owner());
     /// `MPIX_Win_iflush_all`.
-    iflush_all "MPIX_Win_iflush_all" window window.flush(None);
+    iflush_all "MPIX_Win_iflush_all" call window window.flush(call.owner(), None);
     /// `MPIX_Win_iflush_local_all`.
-    iflush_local_all "MPIX_Win_iflush_local_all" window window.flush(None);
+    iflush_local_all "MPIX_Win_iflush_local_all" call window window.flush(call.owner(), None);
 }
 
 macro_rules! at_one_target {
-    ($($(#[$page:meta])* $name:ident $mpi:literal $window:ident $target:ident $begin:expr;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $mpi:literal $call:ident $window:ident $target:ident $begin:expr;)*) => {$(
         $(#[$page])*
         ///
         /// # Safety
@@ -114,11 +114,11 @@ macro_rules! at_one_target {
         ) -> c_int {
             // SAFETY: the caller's contract.
             unsafe {
-                on_win::<A>(caller, $mpi, win, |call, object| {
+                on_win::<A>(caller, $mpi, win, |$call, object| {
                     output(request)?;
                     let $window = &object.window;
-                    match super::target(call, object, rank)? {
-                        Some($target) => publish(call, win, $begin, request),
+                    match super::target($call, object, rank)? {
+                        Some($target) => publish($call, win, $begin, request),
                         None => publish_complete::<A>(request),
                     }
                 })
@@ -129,11 +129,11 @@ macro_rules! at_one_target {
 
 at_one_target! {
     /// `MPIX_Win_iunlock`.
-    iunlock "MPIX_Win_iunlock" window target window.unlock(target);
+    iunlock "MPIX_Win_iunlock" call window target window.unlock(call.owner(), target);
     /// `MPIX_Win_iflush`.
-    iflush "MPIX_Win_iflush" window target window.flush(Some(target));
+    iflush "MPIX_Win_iflush" call window target window.flush(call.owner(), Some(target));
     /// `MPIX_Win_iflush_local`.
-    iflush_local "MPIX_Win_iflush_local" window target window.flush(Some(target));
+    iflush_local "MPIX_Win_iflush_local" call window target window.flush(call.owner(), Some(target));
 }
 
 /// `MPIX_Win_ifence`: its request is complete when `MPI_Win_fence` would return.
@@ -150,12 +150,14 @@ pub unsafe extern "C" fn ifence<A: Abi>(
     unsafe {
         on_win::<A>(caller, "MPIX_Win_ifence", win, |call, object| {
             output(request)?;
-            let closing = object.window.fence(is_last_fence::<A>(assertions));
+            let closing = object
+                .window
+                .fence(call.owner(), is_last_fence::<A>(assertions));
             if A::assertion_in(assertions) & neutral::MODE_NOPRECEDE == 0 {
                 return publish(call, win, closing, request);
             }
             let closing = closing.map_err(|error| failed(call, error))?;
-            object.window.forget(closing);
+            object.window.forget(call.owner(), closing);
             publish_complete::<A>(request)
         })
     }
@@ -179,7 +181,7 @@ pub unsafe extern "C" fn ilock<A: Abi>(
             output(request)?;
             let (target, exclusive) = lock_arguments(call, object, kind, rank)?;
             if let Some(target) = target {
-                let locked = object.window.lock(target, exclusive);
+                let locked = object.window.lock(call.owner(), target, exclusive);
                 locked.map_err(|error| failed(call, error))?;
             }
             publish_complete::<A>(request)
@@ -202,7 +204,7 @@ pub unsafe extern "C" fn ilock_all<A: Abi>(
         on_win::<A>(caller, "MPIX_Win_ilock_all", win, |call, object| {
             output(request)?;
             may_lock(call, object)?;
-            let locked = object.window.lock_all();
+            let locked = object.window.lock_all(call.owner());
             locked.map_err(|error| failed(call, error))?;
             publish_complete::<A>(request)
         })

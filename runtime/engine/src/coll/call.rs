@@ -4,6 +4,7 @@ use super::round::runs_others;
 use super::schedule::{AT_ONCE_MAX, start_alone};
 use super::{Blocks, Group, Reduction, Scan};
 use crate::EngineError;
+use crate::coll::state::owner_of;
 use crate::datatype::Layout;
 use crate::message::Status;
 use crate::wait::{self, WaitKind};
@@ -164,7 +165,9 @@ pub(super) unsafe fn run_schedule(
     // SAFETY: the caller's buffers, which live to the end of this call.
     let request = unsafe { start_alone(group, call, alone)? };
     if movers == Movers::Everyone || !runs_others(group, &mut || request.is_complete()) {
-        wait::until(group.rank, WaitKind::Collective, || request.is_complete());
+        wait::until(owner_of(group.rank), WaitKind::Collective, || {
+            request.is_complete()
+        });
     }
     let error = request.status().error;
     request.release(&mut group.rank.enter());

@@ -6,6 +6,7 @@
 //! different calls need no different tags. Tags are negative here; nonnegative ones in this
 //! context belong to the construction of communicators (`MPI_Comm_create_group`).
 
+use crate::coll::state::owner_of;
 use crate::datatype::{Layout, TypeRef};
 use crate::message::{Envelope, SendMode, Source, Status, Tag};
 use crate::rank::Rank;
@@ -15,24 +16,7 @@ use crate::{EngineError, irecv, isend};
 use alloc::vec::Vec;
 use cohort_base::Peer;
 
-/// Some elements in a member's buffer.
-#[derive(Clone, Copy, Debug)]
-pub struct Elements<'a> {
-    /// Address of the first.
-    pub base: *mut u8,
-    /// How many.
-    pub count: u64,
-    /// Their type.
-    pub datatype: &'a TypeRef,
-}
-
-impl<'a> Elements<'a> {
-    /// As a layout.
-    #[must_use]
-    pub fn layout(&self) -> Layout<'a> {
-        Layout::new(self.base, self.count, self.datatype)
-    }
-}
+pub use cohort_datatype::Elements;
 
 /// What a member sends to another.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +73,9 @@ impl Channel<'_> {
         let mut claim = self.rank.enter();
         let mut outcome = started;
         for request in requests {
-            claim = until_claimed(claim, WaitKind::Collective, |_| request.is_complete());
+            claim = until_claimed(owner_of(claim.rank()), claim, WaitKind::Collective, |_| {
+                request.is_complete()
+            });
             let status = request.status();
             request.release(&mut claim);
             if status.error == Status::TRUNCATE && outcome.is_ok() {

@@ -50,6 +50,7 @@ mod round;
 mod scan;
 pub(crate) mod schedule;
 mod shared;
+pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 pub(crate) mod wide;
@@ -66,6 +67,7 @@ pub use reduce::{allreduce, reduce, reduce_scatter};
 pub use scan::{Scan, scan};
 pub use schedule::{Repeated, start, start_between};
 pub use shared::CommShared;
+pub use state::Coll;
 
 use crate::rank::Rank;
 use cohort_base::Peer;

@@ -16,6 +16,7 @@
 
 use super::Group;
 use super::shared::{Awaits, CommShared, Entry, INLINE, PARCEL, PARCELS, RING, SCHEDULED, Slot};
+use crate::coll::state::owner_of;
 use crate::wait::{self, WaitKind};
 use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
 use cohort_base::sync::{Barriers, pause};
@@ -275,7 +276,7 @@ impl<'a> Round<'a> {
         } else {
             let mut done = || barriers.load(Ordering::Acquire) >= this;
             if !self.spin(&mut done) {
-                wait::until(self.group.rank, WaitKind::Collective, done);
+                wait::until(owner_of(self.group.rank), WaitKind::Collective, done);
             }
         }
         // Whoever arrived has completed the round before.
@@ -339,7 +340,7 @@ impl<'a> Round<'a> {
         }
         let awaits = &self.mine().awaits.posts;
         awaits.store(self.round, Ordering::SeqCst);
-        wait::until(self.group.rank, WaitKind::Collective, done);
+        wait::until(owner_of(self.group.rank), WaitKind::Collective, done);
         awaits.store(0, Ordering::Relaxed);
     }
 
@@ -349,7 +350,7 @@ impl<'a> Round<'a> {
         let watchers = &self.group.shared.watchers;
         awaits.store(round, Ordering::SeqCst);
         watchers.fetch_add(1, Ordering::SeqCst);
-        wait::until(self.group.rank, WaitKind::Collective, done);
+        wait::until(owner_of(self.group.rank), WaitKind::Collective, done);
         watchers.fetch_sub(1, Ordering::Relaxed);
         awaits.store(0, Ordering::Relaxed);
     }

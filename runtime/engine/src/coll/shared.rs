@@ -309,20 +309,20 @@ impl Drop for CommShared {
     }
 }
 
-impl Node {
+impl CommShared {
     /// The shared part of the communicator with this (collective) context number; the first
     /// member that asks makes it. Each of the `members` on this node asks once and later calls
     /// [`CommShared::leave`] once. Owner-only.
     #[must_use]
-    pub fn comm_shared(&'static self, context: u32, members: &[Peer]) -> &'static CommShared {
+    pub fn of(node: &'static Node, context: u32, members: &[Peer]) -> &'static Self {
         TABLE.with(|list| {
             let found = list.iter().map(|entry| entry.0).find(|shared| {
                 // SAFETY: members of the list live until their last `leave` removes them.
                 let shared = unsafe { shared.as_ref() };
-                shared.context == context && core::ptr::eq(shared.node, self)
+                shared.context == context && core::ptr::eq(shared.node, node)
             });
             let shared = found.unwrap_or_else(|| {
-                let shared = Box::new(CommShared::new(self, context, members));
+                let shared = Box::new(Self::new(node, context, members));
                 let shared = NonNull::from(Box::leak(shared));
                 list.push(Entrant(shared));
                 shared

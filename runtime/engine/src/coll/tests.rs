@@ -64,7 +64,7 @@ fn on_nodes_with<R: Send>(
     ranks.run(|rank| {
         let node = rank.node();
         let world: Vec<_> = (0..node.world_size()).map(|it| node.peer(it)).collect();
-        let shared = node.comm_shared(CONTEXT, &world);
+        let shared = CommShared::of(node, CONTEXT, &world);
         let group = Group {
             rank,
             context: CONTEXT,
@@ -90,7 +90,7 @@ pub(super) fn on_node<R: Send>(
         let start = |me| {
             let (world, work) = (&world, &work);
             scope.spawn(move || {
-                let shared = node.comm_shared(CONTEXT, world);
+                let shared = CommShared::of(node, CONTEXT, world);
                 let rank = node.rank(me);
                 let group = Group {
                     rank,
@@ -132,12 +132,12 @@ fn nobody_leaves_a_barrier_before_everybody_arrived() {
 fn the_last_member_that_leaves_frees_the_shared_part() {
     let node = Node::for_test(2);
     let members = [0, 1, 2].map(Peer::local);
-    let first = node.comm_shared(7, &members[..2]);
+    let first = CommShared::of(node, 7, &members[..2]);
     first.leave();
-    let second = node.comm_shared(7, &members[..2]);
+    let second = CommShared::of(node, 7, &members[..2]);
     assert!(core::ptr::eq(first, second), "one member is still missing");
     second.leave();
-    let other = node.comm_shared(9, &members);
+    let other = CommShared::of(node, 9, &members);
     assert_eq!(other.size(), 3);
     (0..3).for_each(|_| other.leave());
 }

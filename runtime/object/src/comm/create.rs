@@ -163,7 +163,7 @@ impl Comm {
                 // SAFETY: `number` outlives the blocking call.
                 unsafe {
                     send(
-                        self.rank,
+                        self.owner(),
                         buffer,
                         1,
                         &integer,
@@ -182,8 +182,18 @@ impl Comm {
             };
             let buffer = (&raw mut number).cast();
             // SAFETY: as above.
-            unsafe { recv(self.rank, buffer, 1, &integer, from, context, Tag::Is(tag)) }
-                .map_err(|_| neutral::ERR_NO_MEM)?;
+            unsafe {
+                recv(
+                    self.owner(),
+                    buffer,
+                    1,
+                    &integer,
+                    from,
+                    context,
+                    Tag::Is(tag),
+                )
+            }
+            .map_err(|_| neutral::ERR_NO_MEM)?;
         }
         Ok(Self::new(
             self.rank,

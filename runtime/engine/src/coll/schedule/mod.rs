@@ -27,12 +27,13 @@ use super::inter::Intergroup;
 use super::wide::{Station, start_once};
 use super::{Call, Group};
 use crate::EngineError;
+use crate::Piece;
 use crate::claim::Claim;
-use crate::matching::Want;
+use crate::coll::state::{Coll, Listed};
 use crate::meeting::{self, End, Meeting, release};
 use crate::message::Status;
 use crate::rank::Rank;
-use crate::request::{Owned, Request, RequestRef};
+use crate::request::{Request, RequestRef};
 use cohort_base::sync::atomic::{AtomicBool, Ordering};
 use cohort_steal::TaskKind;
 use copies::Operand;
@@ -51,7 +52,7 @@ pub(crate) struct Part {
     call: Call<'static>,
     operand: Operand,
     weight: Weight,
-    request: *mut Request,
+    request: *mut Listed,
     rank: &'static Rank,
     truncated: AtomicBool,
 }
@@ -227,7 +228,7 @@ unsafe fn post(
     plan::check(&call)?;
     let mut held = rank.enter();
     let claim = &mut held;
-    let request = Request::make(claim, None, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    let request = Listed::make(claim).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the caller's buffers; the fresh request is ours.
     let (operand, schedule) = unsafe {
         let joined =
@@ -241,8 +242,8 @@ unsafe fn post(
                 }
             });
         let Some(joined) = joined else {
-            Request::complete_quietly(request.as_ptr(), Status::EMPTY);
-            RequestRef(request).release(claim);
+            Request::complete_quietly(request.as_ptr().cast(), Status::EMPTY);
+            Listed::handle(request).release(claim);
             return Err(EngineError::OutOfMemory);
         };
         joined
@@ -279,18 +280,18 @@ unsafe fn post(
         Some(Opened::Large { steps }) => call_helpers(membership, rank, place.size, steps),
         Some(Opened::Done) | None => {}
     }
-    Ok(RequestRef(request))
+    Ok(Listed::handle(request))
 }
 
 /// Adds a request to the claimed rank's pending schedules.
 ///
 /// # Safety
 /// It is the claimed rank's, has a membership, and is in no list.
-unsafe fn enlist(claim: &mut Claim<'_>, request: *mut Request) {
+unsafe fn enlist(claim: &mut Claim<'_>, request: *mut Listed) {
     // SAFETY: the caller's promise.
     unsafe {
-        (*request).owned = Owned::Schedules;
-        claim.state().schedules.push(request);
+        (*request).is_listed = true;
+        claim.of::<Coll>().schedules.push(request);
     }
     claim.expect_more(TaskKind::Shm);
 }
@@ -299,11 +300,11 @@ unsafe fn enlist(claim: &mut Claim<'_>, request: *mut Request) {
 ///
 /// # Safety
 /// It is in there.
-pub(crate) unsafe fn delist(claim: &mut Claim<'_>, request: *mut Request) {
+pub(crate) unsafe fn delist(claim: &mut Claim<'_>, request: *mut Listed) {
     // SAFETY: the caller's promise.
     unsafe {
-        (*request).owned = Owned::No;
-        claim.state().schedules.remove(request);
+        (*request).is_listed = false;
+        claim.of::<Coll>().schedules.remove(request);
     }
     claim.expect_less(TaskKind::Shm);
 }
@@ -383,7 +384,7 @@ unsafe fn complete(schedule: &Schedule, size: u32) {
                 error,
                 ..Status::EMPTY
             };
-            Request::complete(part.request, status);
+            Request::complete(part.request.cast(), status);
         }
     }
 }
@@ -427,6 +428,12 @@ impl ScheduleRef {
     }
 }
 
+impl Piece for ScheduleRef {
+    fn run(&self, pieces: u32) -> u64 {
+        self.work(pieces)
+    }
+}
+
 impl Drop for ScheduleRef {
     fn drop(&mut self) {
         // SAFETY: our reference.
@@ -448,12 +455,12 @@ impl Membership {
 /// A pending schedule of the claimed rank. Forgets exhausted ones on the way. Those with a user's
 /// operation are for the rank's owner only.
 pub(crate) fn next(claim: &mut Claim<'_>, by_owner: bool) -> Option<ScheduleRef> {
-    let mut request = claim.state().schedules.first();
+    let mut request = claim.of::<Coll>().schedules.first();
     while !request.is_null() {
         // SAFETY: requests in the list are valid and have a reference to their schedule; the next
         // one is taken before this one leaves.
         unsafe {
-            let following = claim.state().schedules.next(request);
+            let following = claim.of::<Coll>().schedules.next(request);
             if let Some(membership) = (*request).membership {
                 let schedule = membership.schedule.as_ref();
                 if schedule.is_exhausted() {

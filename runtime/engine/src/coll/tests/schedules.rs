@@ -377,7 +377,7 @@ fn a_waiting_rank_finishes_what_others_posted() {
     let node = Node::for_test(3);
     let done = AtomicU32::new(0);
     on_node(node, |everyone| {
-        let shared = (everyone.me < 2).then(|| node.comm_shared(77, &everyone.world[..2]));
+        let shared = (everyone.me < 2).then(|| CommShared::of(node, 77, &everyone.world[..2]));
         if let Some(shared) = shared {
             let pair = Group {
                 context: 77,
@@ -437,7 +437,7 @@ fn a_users_operation_runs_on_members_only() {
             let over = || done.load(Ordering::SeqCst) == 2;
             return wait::until(everyone.rank, WaitKind::Request, over);
         }
-        let shared = node.comm_shared(78, &everyone.world[..2]);
+        let shared = CommShared::of(node, 78, &everyone.world[..2]);
         let pair = Group {
             context: 78,
             world: &everyone.world[..2],

@@ -203,7 +203,7 @@ fn run(nodes: &[&[u32]], ranks: &Ranks, work: impl Fn(&Group<'_>) + Sync) {
         let is_over = Over { ranks, all, count };
         let node = rank.node();
         let world: Vec<_> = (0..members).map(|it| node.peer(it)).collect();
-        let shared = node.comm_shared(CONTEXT, &world);
+        let shared = CommShared::of(node, CONTEXT, &world);
         work(&Group {
             rank,
             context: CONTEXT,

@@ -35,7 +35,6 @@ use super::{Script, Station, free_ended};
 use crate::EngineError;
 use crate::coll::Call;
 use crate::coll::fold::Folder;
-use crate::matching::Want;
 use crate::meeting::{self, End, Meeting, release};
 use crate::message::Status;
 use crate::op::Op;
@@ -192,11 +191,12 @@ pub(super) unsafe fn start(
     let (rank, leaders) = (station.rank, homes.leaders(0));
     let mut claim = rank.enter();
     free_ended(&mut claim);
-    let request = Request::make(&mut claim, None, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    let request = Request::bare(&mut claim).ok_or(EngineError::OutOfMemory)?;
     let Some(meeting) = place.advance(&mut claim) else {
         // SAFETY: the fresh request is ours.
         unsafe { Request::complete_quietly(request.as_ptr(), Status::EMPTY) };
-        RequestRef(request).release(&mut claim);
+        // SAFETY: as above.
+        unsafe { RequestRef::new(request) }.release(&mut claim);
         return Err(EngineError::OutOfMemory);
     };
     // SAFETY: our cursor keeps it while we are in this call.
@@ -234,5 +234,6 @@ pub(super) unsafe fn start(
     if let Some(script) = script {
         script.work(u32::MAX);
     }
-    Ok(RequestRef(request))
+    // SAFETY: fresh; it lives until it is released.
+    Ok(unsafe { RequestRef::new(request) })
 }

@@ -33,7 +33,7 @@ pub(super) use gathering::{allgather_by_node, gather, scatter};
 pub(super) use leaders::{allreduce, barrier, bcast, reduce, reduce_scatter};
 pub(super) use moving::{allgather, alltoall};
 pub(super) use reducing::scan;
-pub(crate) use running::{IN_SCRIPTS, Running, ScriptRef, free_ended, leave, next};
+pub(crate) use running::{IN_SCRIPTS, Running, free_ended, next};
 pub(super) use spread::Spread;
 pub(super) use station::{Station, start_once};
 

@@ -27,16 +27,17 @@
 use super::joint::JointRef;
 use super::script::{Message, PIECE, Script, Step};
 use crate::EngineError;
-use crate::claim::Claim;
+use crate::Piece;
+use crate::claim::{Claim, Releasing};
 use crate::coll::blocks::{copy_piece, fits};
 use crate::coll::fold::reserve;
+use crate::coll::state::Coll;
 use crate::list::{Linked, Links};
-use crate::matching::Want;
 use crate::message::Status;
 use crate::net;
 use crate::rank::Rank;
 use crate::request::{Request, RequestRef};
-use crate::watch::{self, Watch};
+use crate::subsystem::{Mark, hooks};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_base::sync::atomic::{AtomicBool, Ordering};
@@ -60,7 +61,7 @@ pub(crate) struct Running {
     is_taken: AtomicBool,
     /// Whether only the owner may go on with it.
     is_private: bool,
-    watch: Watch,
+    mark: Mark,
     links: Links<Self>,
 }
 
@@ -125,7 +126,7 @@ pub(super) fn start(script: Script<'static>) -> Result<RequestRef, EngineError> 
     let messages = reserve(script.most_messages())?;
     let mut claim = rank.enter();
     free_ended(&mut claim);
-    let request = Request::make(&mut claim, None, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    let request = Request::bare(&mut claim).ok_or(EngineError::OutOfMemory)?;
     greet(&mut claim, script.receivers());
     let is_private = script.calls_user();
     let course = Course {
@@ -140,7 +141,8 @@ pub(super) fn start(script: Script<'static>) -> Result<RequestRef, EngineError> 
     let script = begin(&mut claim, course, is_private);
     drop(claim);
     script.work(u32::MAX);
-    Ok(RequestRef(request))
+    // SAFETY: fresh; it lives until it is released.
+    Ok(unsafe { RequestRef::new(request) })
 }
 
 /// Starts a script that is still to be written, for all members of a node that meet there, in a call of its owner. The
@@ -179,16 +181,17 @@ fn begin(claim: &mut Claim<'_>, course: Course, is_private: bool) -> ScriptRef {
         course,
         is_taken: AtomicBool::new(true),
         is_private,
-        watch: Watch::No,
+        mark: Mark::NONE,
         links: Links::NONE,
     }));
     // SAFETY: fresh, and in no list.
     unsafe {
-        claim.state().scripts.push(running);
+        claim.of::<Coll>().scripts.push(running);
+        claim.set_at_release(Some(leave));
         if !is_private {
             rank.bell().hang();
             claim.expect_more(TaskKind::Shm);
-            (*running).watch = watch::leave_script_behind(claim);
+            (*running).mark = hooks::left_behind(claim);
         }
     }
     ScriptRef {
@@ -217,19 +220,20 @@ pub(crate) fn next(claim: &mut Claim<'_>, private: bool) -> Option<ScriptRef> {
 
 /// A script of the claimed rank that can go on and is not taken, or null.
 fn ready(claim: &mut Claim<'_>, private: bool) -> *mut Running {
-    let scripts = &claim.state().scripts;
+    let scripts = &claim.of::<Coll>().scripts;
     // SAFETY: elements of the list are valid.
     scripts.find(|it| unsafe { (*it).is_private == private && Running::can_go_on(it) })
 }
 
 /// Gives back the claim of a rank with scripts. If one of them can go on, somebody is called for it.
 #[cold]
-pub(crate) fn leave(claim: &mut Claim<'_>) {
+fn leave(mut releasing: Releasing<'_, '_>) {
+    let claim = releasing.claim();
     let rank = claim.rank();
     let heard = rank.bell().listen();
     let is_hung = rank.bell().is_hung();
     let is_ready = is_hung && !ready(claim, false).is_null();
-    rank.release_claim();
+    releasing.release();
     if is_hung && (rank.bell().rang_since(heard) || is_ready) && !rank.is_claimed() {
         rank.call(rank);
     }
@@ -238,13 +242,13 @@ pub(crate) fn leave(claim: &mut Claim<'_>) {
 /// Frees the claimed rank's scripts that are over. By the owner.
 pub(crate) fn free_ended(claim: &mut Claim<'_>) {
     loop {
-        let ended = claim.state().ended_scripts.first();
+        let ended = claim.of::<Coll>().ended_scripts.first();
         if ended.is_null() {
             return;
         }
         // SAFETY: it is in the list; nobody uses a script that is over.
         unsafe {
-            claim.state().ended_scripts.remove(ended);
+            claim.of::<Coll>().ended_scripts.remove(ended);
             drop(Box::from_raw(ended));
         }
     }
@@ -298,22 +302,31 @@ impl ScriptRef {
         let running = self.running.replace(null_mut());
         // SAFETY: it is ours, and in the list; its owner frees it after it was put among those that are over.
         unsafe {
-            claim.state().scripts.remove(running);
+            claim.of::<Coll>().scripts.remove(running);
+            if claim.of::<Coll>().scripts.first().is_null() {
+                claim.set_at_release(None);
+            }
             if !(*running).is_private {
                 self.rank.bell().take_down();
                 claim.expect_less(TaskKind::Shm);
-                watch::end_script(claim, (*running).watch);
+                hooks::over(claim, (*running).mark);
             }
             let Course {
                 request, status, ..
             } = (*running).course;
             let joint = (*running).course.joint.take();
-            claim.state().ended_scripts.push(running);
+            claim.of::<Coll>().ended_scripts.push(running);
             match joint {
                 Some(joint) => joint.complete(status),
                 None => Request::complete(request, status),
             }
         }
+    }
+}
+
+impl Piece for ScriptRef {
+    fn run(&self, pieces: u32) -> u64 {
+        self.work(pieces)
     }
 }
 

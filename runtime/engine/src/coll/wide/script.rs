@@ -5,6 +5,7 @@ use crate::EngineError;
 use crate::claim::Claim;
 use crate::coll::Group;
 use crate::coll::fold::{Folder, Scratch};
+use crate::coll::state::owner_of;
 use crate::datatype::{Layout, Type, TypeRef, predefined_type};
 use crate::message::{Envelope, SendMode, Source, Status, Tag};
 use crate::rank::Rank;
@@ -393,7 +394,9 @@ impl<'a> Script<'a> {
         let mut outcome = Ok(());
         let mut claim = self.rank.enter();
         for message in messages.drain(..) {
-            claim = until_claimed(claim, WaitKind::Collective, |_| message.is_complete());
+            claim = until_claimed(owner_of(claim.rank()), claim, WaitKind::Collective, |_| {
+                message.is_complete()
+            });
             outcome = outcome.and(message.end(&mut claim));
         }
         outcome

@@ -1,0 +1,355 @@
+//! What depends on the machine: x86-64 Linux.
+
+use core::arch::asm;
+use core::ffi::c_void;
+use core::ptr::null;
+
+/// System call numbers.
+const SYS_RT_SIGACTION: u64 = 13;
+const SYS_RT_SIGPROCMASK: u64 = 14;
+const SYS_RT_SIGRETURN: u64 = 15;
+const SYS_PSELECT6: u64 = 270;
+const SYS_PPOLL: u64 = 271;
+const SYS_EPOLL_WAIT: u64 = 232;
+const SYS_CLONE: u64 = 56;
+const SYS_EXIT: u64 = 60;
+const SYS_TIMER_CREATE: u64 = 222;
+const SYS_TIMER_SETTIME: u64 = 223;
+const SYS_TIMER_DELETE: u64 = 226;
+const SYS_RT_TGSIGQUEUEINFO: u64 = 297;
+const SYS_EXIT_GROUP: u64 = 231;
+
+/// Size of a mask of signals.
+const MASK_BYTES: u64 = size_of::<u64>() as u64;
+
+/// Lengths of [`waiting_call`], and of its last two instructions up to the system call.
+const WAITING_CALL_BYTES: u64 = 37;
+const REPEATED_BYTES: u64 = 5;
+
+/// A clock that does not jump.
+pub const CLOCK_MONOTONIC: u64 = 1;
+
+/// How `rt_sigprocmask` changes the mask.
+const SIG_SETMASK: u64 = 2;
+
+/// A thread of the caller's process, as far as the kernel is concerned, which clears and wakes a
+/// word when it ends. It has no thread-local data of its own, so it may run stealable code only.
+const THREAD_FLAGS: u64 = 0x100 // CLONE_VM
+    | 0x200 // CLONE_FS
+    | 0x400 // CLONE_FILES
+    | 0x800 // CLONE_SIGHAND
+    | 0x1_0000 // CLONE_THREAD
+    | 0x4_0000 // CLONE_SYSVSEM
+    | 0x20_0000; // CLONE_CHILD_CLEARTID
+
+/// A clock that is cheap to read: cycles of a constant rate of the order of a few per nanosecond.
+#[inline]
+pub fn ticks() -> u64 {
+    // SAFETY: every x86-64 machine has the instruction.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// Ticks that make about a microsecond on today's machines.
+pub const TICKS_PER_US: u64 = 3000;
+
+/// Ends the calling process.
+pub fn exit_group(code: i32) -> ! {
+    // SAFETY: the call does not return.
+    unsafe {
+        asm!(
+            "syscall",
+            in("rax") SYS_EXIT_GROUP,
+            in("rdi") i64::from(code),
+            options(noreturn, nostack)
+        )
+    }
+}
+
+/// Starts a thread that calls `run(argument)` on a stack that ends at `stack_end` and then ends.
+/// The kernel sets `*alive` to 0, and wakes it as a shared futex, when the thread has ended.
+/// Returns a negative error number when the kernel refuses.
+///
+/// # Safety
+/// The stack is writable, large enough for `run`, 16-aligned at its end, and lives like `alive`
+/// and `argument` until the thread has ended. `run` neither unwinds nor uses thread-local data.
+pub unsafe fn start_thread(
+    stack_end: *mut u8,
+    alive: *mut u32,
+    run: unsafe extern "C" fn(*const c_void),
+    argument: *const c_void,
+) -> i64 {
+    let result: i64;
+    // SAFETY: the parent's path only returns from the call; the new thread never leaves its
+    // branch, uses its own stack, and finds its registers as they were.
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, {argument}",
+            "call {run}",
+            "xor edi, edi",
+            "mov eax, {exit}",
+            "syscall",
+            "ud2",
+            "2:",
+            exit = const SYS_EXIT,
+            run = in(reg) run,
+            argument = in(reg) argument,
+            inlateout("rax") SYS_CLONE => result,
+            in("rdi") THREAD_FLAGS,
+            in("rsi") stack_end,
+            in("rdx") 0,
+            in("r10") alive,
+            in("r8") 0,
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    result
+}
+
+/// A set of blocked signals.
+pub struct Signals(u64);
+
+/// Blocks all signals of the calling thread and returns what was blocked before.
+pub fn block_signals() -> Signals {
+    Signals(change_signals(!0))
+}
+
+/// Undoes [`block_signals`].
+pub fn restore_signals(before: Signals) {
+    change_signals(before.0);
+}
+
+/// Whether the calling thread blocks this signal.
+pub fn blocks_signal(signal: u32) -> bool {
+    let mut blocked = 0_u64;
+    let arguments = [
+        0,
+        0,
+        (&raw mut blocked).addr() as u64,
+        size_of::<u64>() as u64,
+    ];
+    // SAFETY: the mask is valid for the call, which changes nothing.
+    unsafe { system_call(SYS_RT_SIGPROCMASK, arguments) };
+    blocked & (1 << (signal - 1)) != 0
+}
+
+/// Sets the mask of blocked signals and returns the one before.
+fn change_signals(mask: u64) -> u64 {
+    let mut before = 0_u64;
+    // SAFETY: both masks are valid for the call; it does not fail with valid arguments.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") SYS_RT_SIGPROCMASK => _,
+            in("rdi") SIG_SETMASK,
+            in("rsi") &raw const mask,
+            in("rdx") &raw mut before,
+            in("r10") size_of::<u64>(),
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack)
+        );
+    }
+    before
+}
+
+/// Flags of [`SignalAction`].
+const SA_SIGINFO: u64 = 0x4;
+const SA_RESTORER: u64 = 0x0400_0000;
+const SA_RESTART: u64 = 0x1000_0000;
+
+/// The kernel's record of what a signal does.
+#[repr(C)]
+pub struct SignalAction {
+    handler: *const c_void,
+    flags: u64,
+    restorer: *const c_void,
+    blocked: u64,
+}
+
+impl SignalAction {
+    /// A handler with three arguments, on the stack of the interrupted thread, that blocks all signals and
+    /// restarts system calls.
+    pub fn new(handler: *const c_void) -> Self {
+        Self {
+            handler,
+            flags: SA_SIGINFO | SA_RESTORER | SA_RESTART,
+            restorer: return_from_signal as *const c_void,
+            blocked: !0,
+        }
+    }
+
+    /// Whether the signal is handled by this function.
+    pub fn is_handled_by(&self, handler: *const c_void) -> bool {
+        self.handler == handler
+    }
+
+    /// Whether nobody handles or ignores the signal.
+    pub fn is_default(&self) -> bool {
+        self.handler.is_null()
+    }
+}
+
+/// Where a handler returns to. Debuggers know these very instructions.
+#[unsafe(naked)]
+unsafe extern "C" fn return_from_signal() {
+    core::arch::naked_asm!("mov rax, {number}", "syscall", number = const SYS_RT_SIGRETURN)
+}
+
+/// Sets what `signal` does in the calling process, if `action` is given, and returns what it did before;
+/// `None` if the kernel refuses.
+pub fn signal_action(signal: u32, action: Option<&SignalAction>) -> Option<SignalAction> {
+    let mut before = SignalAction {
+        handler: null(),
+        flags: 0,
+        restorer: null(),
+        blocked: 0,
+    };
+    let action = action.map_or(null(), core::ptr::from_ref);
+    let arguments = [
+        u64::from(signal),
+        action.addr() as u64,
+        (&raw mut before).addr() as u64,
+        size_of::<u64>() as u64,
+    ];
+    // SAFETY: both records are valid for the call.
+    let result = unsafe { system_call(SYS_RT_SIGACTION, arguments) };
+    (result == 0).then_some(before)
+}
+
+/// Makes a timer of the monotonic clock that notifies as the `sigevent` says, and returns its number.
+pub fn timer_create(event: *const c_void) -> Option<i32> {
+    let mut timer = 0_i32;
+    let arguments = [
+        CLOCK_MONOTONIC,
+        event.addr() as u64,
+        (&raw mut timer).addr() as u64,
+        0,
+    ];
+    // SAFETY: both records are valid for the call.
+    let result = unsafe { system_call(SYS_TIMER_CREATE, arguments) };
+    (result == 0).then_some(timer)
+}
+
+/// Lets a timer end once after so many nanoseconds; 0 stops it. One that does not exist is passed over.
+pub fn timer_set(timer: i32, nanoseconds: u64) {
+    const SECOND: u64 = 1_000_000_000;
+    let times = [0, 0, nanoseconds / SECOND, nanoseconds % SECOND];
+    // SAFETY: the times are valid for the call; a timer that is gone only gives an error.
+    unsafe {
+        system_call(
+            SYS_TIMER_SETTIME,
+            [timer as u64, 0, (&raw const times).addr() as u64, 0],
+        )
+    };
+}
+
+/// Deletes a timer. One that does not exist is passed over.
+pub fn timer_delete(timer: i32) {
+    // SAFETY: no memory is involved.
+    unsafe { system_call(SYS_TIMER_DELETE, [timer as u64, 0, 0, 0]) };
+}
+
+/// Sends a signal with a record of the kernel's `siginfo` to one thread of a process of this memory. `false`: it does not
+/// exist.
+pub fn signal_thread(process: u32, thread: u32, signal: u32, information: *const c_void) -> bool {
+    let arguments = [
+        u64::from(process),
+        u64::from(thread),
+        u64::from(signal),
+        information.addr() as u64,
+    ];
+    // SAFETY: the record is valid for the call.
+    unsafe { system_call(SYS_RT_TGSIGQUEUEINFO, arguments) == 0 }
+}
+
+/// Waits for descriptors with the signals of `*blocked` blocked, at most for `time` (null: without end), where
+/// the kernel leaves what is left. Returns as `ppoll`, errors as negative numbers.
+///
+/// # Safety
+/// `descriptors` is the address of `count` records of `poll`; `time` is valid or null; `blocked` is valid.
+pub unsafe fn poll<T>(descriptors: u64, count: u64, time: *mut T, blocked: *const u64) -> i64 {
+    let (time, blocked) = (time.addr() as u64, blocked.addr() as u64);
+    let arguments = [descriptors, count, time, blocked, MASK_BYTES, 0];
+    // SAFETY: the caller's promise.
+    unsafe { waiting_call(SYS_PPOLL, &arguments) }
+}
+
+/// The same for the descriptors below `count` in `sets` (addresses, or 0), as `select` takes and changes them.
+///
+/// # Safety
+/// As [`poll`]; the sets are as `select` wants them.
+pub unsafe fn select<T>(count: u64, sets: [u64; 3], time: *mut T, blocked: *const u64) -> i64 {
+    let mask = [blocked.addr() as u64, MASK_BYTES];
+    let (time, mask) = (time.addr() as u64, (&raw const mask).addr() as u64);
+    // SAFETY: the caller's promise; the mask's record lives during the call.
+    unsafe {
+        waiting_call(
+            SYS_PSELECT6,
+            &[count, sets[0], sets[1], sets[2], time, mask],
+        )
+    }
+}
+
+/// The events of an epoll set that are there now, `room` at most. Returns their number, errors as negative numbers.
+///
+/// # Safety
+/// There is room for so many records at the address `events`.
+pub unsafe fn epoll_events(set: u64, events: u64, room: u64) -> i64 {
+    // SAFETY: the caller's promise; the last argument is the time to wait.
+    unsafe { system_call(SYS_EPOLL_WAIT, [set, events, room, 0]) }
+}
+
+/// The only system call of [`poll`] and [`select`], at a place of its own.
+#[unsafe(naked)]
+unsafe extern "C" fn waiting_call(number: u64, arguments: &[u64; 6]) -> i64 {
+    core::arch::naked_asm!(
+        "push rbx",
+        "mov rbx, rdi",
+        "mov rax, rsi",
+        "mov rdi, [rax]",
+        "mov rsi, [rax + 8]",
+        "mov rdx, [rax + 16]",
+        "mov r10, [rax + 24]",
+        "mov r8, [rax + 32]",
+        "mov r9, [rax + 40]",
+        "mov rax, rbx",
+        "syscall",
+        "pop rbx",
+        "ret"
+    )
+}
+
+/// Where a thread has to go on to make the system call of [`poll`] or [`select`] again that returns to `rip`; `None` if
+/// that is no such call's. All registers are as the call wants them.
+pub fn wait_again(rip: u64) -> Option<u64> {
+    let start = (waiting_call as *const ()).addr() as u64;
+    let is_there = (start..start + WAITING_CALL_BYTES).contains(&rip);
+    is_there.then_some(rip - REPEATED_BYTES)
+}
+
+/// # Safety
+/// The arguments are what the system call expects; a fifth one is the size of a mask of signals.
+unsafe fn system_call(number: u64, arguments: [u64; 4]) -> i64 {
+    let result: i64;
+    // SAFETY: the caller's promise; the kernel changes rax, rcx and r11 only.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") MASK_BYTES,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack)
+        );
+    }
+    result
+}

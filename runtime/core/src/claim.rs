@@ -1,0 +1,208 @@
+//! The right to act for a rank, and the state that it opens.
+//!
+//! A [`Claim`] is the only way to a rank's state: what the subsystems keep for it (its queues, its requests, the consuming
+//! ends of its inbound rings and the producing ends of its outbound ones), and its heap. Owners get one
+//! by [`Rank::enter`], thieves by [`Rank::try_steal`]; nobody waits while holding a stolen one.
+
+use crate::list::List;
+use crate::rank::Rank;
+use crate::request::{self, IN_RELEASED, Request};
+use crate::subsystem::{Subsystem, hooks};
+use cohort_alloc::Heap;
+use cohort_base::LocalRank;
+use cohort_steal::TaskKind;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+/// Alignment of [`Claim::alloc`].
+const ALIGN: usize = 16;
+
+/// Gives back the claim of a rank for which something is to be done at that moment.
+pub type AtRelease = fn(Releasing<'_, '_>);
+
+/// What belongs to the holder of a rank's claim, apart from the states of the subsystems.
+pub(crate) struct State {
+    /// Requests that were released before they were complete.
+    pub(crate) released: List<Request, IN_RELEASED>,
+    /// Why this rank expects progress, by kind. Each subsystem counts what it waits for.
+    reasons: [u32; TaskKind::COUNT],
+    /// What to do when the claim is given back, if not simply that.
+    at_release: Option<AtRelease>,
+}
+
+impl State {
+    /// The state of a new rank.
+    pub(crate) const fn new() -> Self {
+        Self {
+            released: List::EMPTY,
+            reasons: [0; TaskKind::COUNT],
+            at_release: None,
+        }
+    }
+}
+
+/// A held claim, which ends with this value. See the module page.
+#[derive(Debug)]
+pub struct Claim<'rank> {
+    rank: &'rank Rank,
+    /// The rank whose task holds it.
+    caller: LocalRank,
+    by_owner: bool,
+    /// A claim stays with the task that took it.
+    not_send: PhantomData<*mut ()>,
+}
+
+impl<'rank> Claim<'rank> {
+    /// The value that stands for a claim that was just taken by the owner, or by a task of `caller` that only tried for it.
+    /// Subsystems that asked for it are told first: posts that the rank left to a dedicated worker are done.
+    #[inline]
+    pub(crate) fn of_taken(rank: &'rank Rank, caller: LocalRank, by_owner: bool) -> Self {
+        let mut claim = Self {
+            rank,
+            caller,
+            by_owner,
+            not_send: PhantomData,
+        };
+        if rank.is_called_when_claimed() {
+            hooks::claimed(&mut claim);
+        }
+        claim
+    }
+
+    /// The claimed rank.
+    #[inline]
+    #[must_use]
+    pub fn rank(&self) -> &'rank Rank {
+        self.rank
+    }
+
+    /// The rank whose task holds the claim.
+    #[inline]
+    pub fn caller(&self) -> LocalRank {
+        self.caller
+    }
+
+    /// Whether the claimed rank holds it in a call of its own: not as a thief, nor in a progress thread or a signal's handler.
+    #[inline]
+    pub fn is_by_owner(&self) -> bool {
+        self.by_owner
+    }
+
+    /// `size` bytes (16-aligned) of the rank's heap, or `None` when it cannot grow. Freed by
+    /// [`Heap::free`] from any task.
+    #[inline]
+    pub fn alloc(&mut self, size: usize) -> Option<NonNull<u8>> {
+        self.alloc_aligned(size, ALIGN)
+    }
+
+    /// [`Claim::alloc`] with another alignment, a power of two up to a page.
+    #[inline]
+    pub fn alloc_aligned(&mut self, size: usize, align: usize) -> Option<NonNull<u8>> {
+        // SAFETY: we hold the claim.
+        unsafe { self.rank.heap().alloc(size, align) }
+    }
+
+    /// Frees a block of the claimed rank's heap.
+    ///
+    /// # Safety
+    /// The block came from this rank's heap and nobody uses it any more.
+    #[inline]
+    pub unsafe fn free_local(&mut self, block: NonNull<u8>) {
+        // SAFETY: the caller's promise, and we hold the claim.
+        unsafe { self.rank.heap().free_local(block) }
+    }
+
+    /// The heap of the rank.
+    #[inline]
+    #[must_use]
+    pub fn heap(&self) -> &'rank Heap {
+        self.rank.heap()
+    }
+
+    #[inline]
+    pub(crate) fn state(&mut self) -> &mut State {
+        // SAFETY: the claim excludes every other task, and `&mut self` every other borrow.
+        unsafe { &mut *self.rank.state() }
+    }
+
+    /// The state of a subsystem.
+    #[inline]
+    pub fn of<S: Subsystem>(&mut self) -> &mut S::State {
+        // SAFETY: the claim excludes every other task, and `&mut self` every other borrow.
+        unsafe { &mut *self.rank.state_of::<S>() }
+    }
+
+    /// What to do in place of just giving the claim back, from now on.
+    pub fn set_at_release(&mut self, at_release: Option<AtRelease>) {
+        self.state().at_release = at_release;
+    }
+
+    /// Frees requests that were released early and are complete now.
+    #[inline]
+    pub(crate) fn free_released(&mut self) {
+        if !self.state().released.first().is_null() {
+            request::free_released(self);
+        }
+    }
+
+    /// One more reason for thieves to look at this rank.
+    #[inline]
+    pub fn expect_more(&mut self, kind: TaskKind) {
+        let rank = self.rank;
+        let reasons = &mut self.state().reasons[kind.index()];
+        *reasons += 1;
+        if *reasons == 1 {
+            rank.expected().raise(kind);
+        }
+    }
+
+    /// One reason less.
+    #[inline]
+    pub fn expect_less(&mut self, kind: TaskKind) {
+        let rank = self.rank;
+        let reasons = &mut self.state().reasons[kind.index()];
+        *reasons -= 1;
+        if *reasons == 0 {
+            rank.expected().lower(kind);
+        }
+    }
+
+    /// Whether there is a reason to expect progress of this kind.
+    #[inline]
+    pub fn expects(&mut self, kind: TaskKind) -> bool {
+        self.state().reasons[kind.index()] != 0
+    }
+}
+
+impl Drop for Claim<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        match self.state().at_release {
+            None => self.rank.release_claim(),
+            Some(at_release) => at_release(Releasing(self)),
+        }
+    }
+}
+
+/// A claim that is about to be given back. It is, at the latest when this value is dropped.
+pub struct Releasing<'a, 'rank>(&'a mut Claim<'rank>);
+
+impl<'rank> Releasing<'_, 'rank> {
+    /// The claim.
+    #[inline]
+    pub fn claim(&mut self) -> &mut Claim<'rank> {
+        self.0
+    }
+
+    /// Gives it back. Returns the rank.
+    #[inline]
+    pub fn release(self) -> &'rank Rank {
+        self.0.rank
+    }
+}
+
+impl Drop for Releasing<'_, '_> {
+    fn drop(&mut self) {
+        self.0.rank.release_claim();
+    }
+}

@@ -1,0 +1,107 @@
+//! The core of the engine: who is there, who may act for whom, and the loop in which ranks make progress.
+//!
+//! This crate is **stealable** (`no_std`, no thread-local data, no allocator): any task of the node may run it for
+//! any rank whose claim it holds. It knows no message, no collective and no window: those are *subsystems* above it,
+//! each with a state of its own in every rank ([`subsystem`]).
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`node`], [`rank`] | who is there |
+//! | [`claim`], [`owner`] | the two rights to act for a rank: of whoever took it, and of its own task |
+//! | [`subsystem`] | what a subsystem is, and how the engine joins them |
+//! | [`turn`], [`steal`], [`wait`] | the progress loop: what a rank, or a thief for it, does, and how a rank waits |
+//! | [`request`] | operations that are under way |
+//! | [`message`], [`error`] | what calls take and give |
+//! | [`lifecycle`] | aborts and ends |
+//! | [`policies`] | which policies a rank has, and what they need together |
+//! | [`list`], [`kept`], [`shares`], [`guarded`] | what subsystems build with |
+//!
+//! Under `--cfg loom` only the lock-free parts exist, for their models.
+#![no_std]
+#![cfg_attr(loom, allow(dead_code, reason = "the models use parts"))]
+
+#[cfg(any(test, feature = "testing"))]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+#[cfg(not(loom))]
+pub mod arch;
+pub mod bell;
+#[cfg(not(loom))]
+pub mod claim;
+#[cfg(not(loom))]
+pub mod courtesy;
+#[cfg(not(loom))]
+pub mod error;
+#[cfg(not(loom))]
+pub mod guarded;
+#[cfg(not(loom))]
+pub mod kept;
+#[cfg(not(loom))]
+pub mod lifecycle;
+#[cfg(not(loom))]
+pub mod list;
+#[cfg(not(loom))]
+pub mod memory;
+#[cfg(not(loom))]
+pub mod message;
+#[cfg(not(loom))]
+pub mod node;
+#[cfg(not(loom))]
+pub mod owner;
+#[cfg(not(loom))]
+mod patience;
+#[cfg(not(loom))]
+mod peers;
+#[cfg(not(loom))]
+pub mod policies;
+#[cfg(not(loom))]
+pub mod rank;
+#[cfg(not(loom))]
+mod report;
+#[cfg(not(loom))]
+pub mod request;
+pub mod shares;
+#[cfg(not(loom))]
+pub mod steal;
+#[cfg(not(loom))]
+pub mod subsystem;
+#[cfg(not(loom))]
+pub mod threads;
+#[cfg(not(loom))]
+pub mod turn;
+#[cfg(not(loom))]
+pub mod wait;
+#[cfg(not(loom))]
+mod work;
+
+#[cfg(not(loom))]
+pub use claim::Claim;
+pub use cohort_base::{LocalRank, Peer};
+#[cfg(not(loom))]
+pub use error::EngineError;
+#[cfg(not(loom))]
+pub use lifecycle::abort;
+#[cfg(not(loom))]
+pub use message::{Envelope, SendMode, Source, Status, Tag};
+#[cfg(not(loom))]
+pub use node::Node;
+#[cfg(not(loom))]
+pub use owner::Owner;
+#[cfg(not(loom))]
+pub use patience::Patience;
+#[cfg(not(loom))]
+pub use rank::Rank;
+#[cfg(not(loom))]
+pub use request::RequestRef;
+#[cfg(not(loom))]
+pub use subsystem::Subsystem;
+#[cfg(not(loom))]
+pub use turn::{Look, Turn};
+#[cfg(not(loom))]
+pub use work::{Piece, Work};
+
+// So that each crate's own tests can join the subsystems that it knows.
+#[cfg(all(test, not(loom)))]
+engine!();

@@ -1,0 +1,81 @@
+//! The one mapping that holds a node, its ranks and the tables of its subsystems.
+//!
+//! The kernel's pages are zero, and those that nobody touches cost nothing, so tables with an entry for each pair of ranks
+//! are only address space.
+
+use core::ptr::null_mut;
+
+/// What the size of tables depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Ranks of the node.
+    pub ranks: usize,
+    /// Ranks of other nodes.
+    pub remotes: usize,
+    /// Dedicated workers.
+    pub workers: usize,
+}
+
+/// A part of the mapping, dealt out from its beginning.
+#[derive(Debug)]
+pub struct Table<T> {
+    next: *mut T,
+    left: usize,
+}
+
+impl<T> Table<T> {
+    /// The next `count` elements, which are zero and nobody else's. Panics when there are not so many.
+    ///
+    /// Of a [`Cursor`] that only measures the address means nothing.
+    pub fn take(&mut self, count: usize) -> *mut T {
+        assert!(count <= self.left, "a table of the node is too short");
+        let start = self.next;
+        self.left -= count;
+        self.next = start.wrapping_add(count);
+        start
+    }
+}
+
+/// Lays tables out one behind the other; a first pass, over no memory, measures.
+#[derive(Debug)]
+pub struct Cursor {
+    base: *mut u8,
+    offset: usize,
+}
+
+impl Cursor {
+    /// A table of `count` elements, on a cache line of its own.
+    pub fn table<T>(&mut self, count: usize) -> Table<T> {
+        self.offset = self.offset.next_multiple_of(align_of::<T>().max(64));
+        let next = self.base.wrapping_add(self.offset).cast::<T>();
+        self.offset += count * size_of::<T>();
+        Table { next, left: count }
+    }
+
+    /// One that measures.
+    pub(crate) fn measuring() -> Self {
+        Self {
+            base: core::ptr::without_provenance_mut(4096),
+            offset: 0,
+        }
+    }
+
+    /// One over fresh memory with as much room as `measured` has laid out; `None` when the kernel has none. The memory
+    /// is never unmapped.
+    pub(crate) fn over_fresh(measured: &Self) -> Option<Self> {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        // SAFETY: a new private mapping at an address of the kernel's choice.
+        let base = unsafe {
+            mmap_anonymous(
+                null_mut(),
+                measured.offset.next_multiple_of(4096),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        };
+        Some(Self {
+            base: base.ok()?.cast(),
+            offset: 0,
+        })
+    }
+}

@@ -1,0 +1,361 @@
+//! The node: all ranks of one address space.
+
+use crate::courtesy::Courtesy;
+use crate::memory::{Cursor, Plan, Table};
+use crate::peers::{self, Peers};
+use crate::rank::{self, Rank};
+use crate::subsystem::{Room, SLOTS, Subsystem, hooks};
+use cohort_base::boot::{CpuPlace, NodeBoot};
+use cohort_base::settings::{Row, Settings, WaitMode};
+use cohort_base::sync::Barriers;
+use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use cohort_base::{LocalRank, Peer, WorldRank};
+use cohort_fabric::Transport;
+use cohort_steal::idle::IdleSet;
+use cohort_steal::policy::{Crew, ProgressPolicy, policy};
+use core::ffi::CStr;
+use core::fmt;
+use core::ptr::NonNull;
+
+/// Communicator numbers below this one are predefined.
+const FIRST_CONTEXT: u32 = 2;
+
+/// All ranks of one address space. Never unmade.
+pub struct Node {
+    ranks: *const Rank,
+    size: u32,
+    crowded: bool,
+    /// Ranks that wait, counted under policies that want to know.
+    waiting: AtomicU32,
+    /// Ranks that have come to their end.
+    done: AtomicU32,
+    courtesy: Courtesy,
+    barriers: Barriers,
+    policy: &'static dyn ProgressPolicy,
+    settings: Settings,
+    boot: &'static NodeBoot,
+    idle: &'static [AtomicU64],
+    contexts: AtomicU32,
+    peers: Peers,
+    network: Option<&'static dyn Transport>,
+    rooms: [Room; SLOTS],
+}
+
+// SAFETY: `ranks` points to ranks that are shared and live for ever.
+unsafe impl Sync for Node {}
+// SAFETY: as above.
+unsafe impl Send for Node {}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({} ranks)", self.size)
+    }
+}
+
+impl Node {
+    /// Makes the node that `boot` describes; `None` when memory is short. It is never unmade. A job of more
+    /// than one node has a network.
+    #[must_use]
+    pub fn create(
+        boot: &'static NodeBoot,
+        settings: Settings,
+        network: Option<&'static dyn Transport>,
+    ) -> Option<&'static Self> {
+        let size = boot.node_ranks;
+        let policy = policy(settings.progress);
+        let workers = settings.ghosts.max(settings.helpers);
+        let running = match policy.crew() {
+            Crew::None => 0,
+            Crew::Ghosts => settings.ghosts,
+            Crew::Helpers => settings.helpers,
+        };
+        let crowded = match settings.wait {
+            WaitMode::Auto => size + running > boot.cpus,
+            WaitMode::Spin => false,
+            WaitMode::Park => true,
+        };
+        let plan = Plan {
+            ranks: size as usize,
+            remotes: boot.world_ranks.saturating_sub(size) as usize,
+            workers: workers as usize,
+        };
+        let mut measured = Cursor::measuring();
+        Memory::lay_out(&mut measured, boot)?;
+        hooks::measure(&mut measured, &plan);
+        let mut cursor = Cursor::over_fresh(&measured)?;
+        let mut memory = Memory::lay_out(&mut cursor, boot)?;
+        let entries = Peers::entries(boot);
+        let peers = memory.peers.take(entries);
+        let idle = memory.idle.take(IdleSet::words(size));
+        // SAFETY: the memory is zeroed, exclusively ours, large enough for every table and never
+        // unmapped; nobody sees the node before it is complete.
+        unsafe {
+            memory.node.write(Self {
+                ranks: memory.ranks.as_ptr(),
+                size,
+                crowded,
+                waiting: AtomicU32::new(0),
+                done: AtomicU32::new(0),
+                courtesy: Courtesy::new(),
+                barriers: Barriers::detect(crowded),
+                policy,
+                settings,
+                boot,
+                idle: core::slice::from_raw_parts(idle, IdleSet::words(size)),
+                contexts: AtomicU32::new(0),
+                peers: Peers::new(boot, core::slice::from_raw_parts_mut(peers, entries)),
+                network,
+                rooms: [Room::EMPTY; SLOTS],
+            });
+            let node: &'static Self = memory.node.as_ref();
+            for id in 0..size {
+                let rank = Rank::new(node, id, &mut memory.tables);
+                memory.ranks.add(id as usize).write(rank);
+            }
+            hooks::furnish(&mut cursor, &plan, node);
+            Some(node)
+        }
+    }
+
+    #[inline]
+    pub(crate) fn room(&self, slot: usize) -> &Room {
+        &self.rooms[slot]
+    }
+
+    /// A subsystem's part of this node.
+    #[inline]
+    #[must_use]
+    pub fn part<S: Subsystem>(&self) -> &S::Node {
+        // SAFETY: the room is that of `S`, and was filled before anybody saw the node.
+        unsafe { self.rooms[S::SLOT].node::<S>() }
+    }
+
+    /// The rank with this index. Panics when there is none.
+    #[inline]
+    #[must_use]
+    pub fn rank(&self, index: LocalRank) -> &'static Rank {
+        assert!(index < self.size, "no such rank");
+        // SAFETY: there are `size` ranks, which live for ever.
+        unsafe { &*self.ranks.add(index as usize) }
+    }
+
+    /// Number of ranks.
+    #[inline]
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Counts one more rank that has come to its end; the last one wakes all who wait for that.
+    pub(crate) fn count_done(&self) {
+        // Release: what the rank did before is seen by those who see everyone counted; acquire in
+        // `all_done`.
+        if self.done.fetch_add(1, Ordering::AcqRel) + 1 == self.size {
+            (0..self.size).for_each(|index| {
+                self.rank(index).wake();
+            });
+        }
+    }
+
+    /// Whether every rank of the node has come to its end.
+    pub(crate) fn all_done(&self) -> bool {
+        self.done.load(Ordering::Acquire) == self.size
+    }
+
+    /// The settings in force.
+    #[inline]
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The value of a setting in force, as one would type it.
+    #[must_use]
+    pub fn setting(&self, row: &Row) -> &'static str {
+        let mut value = row.default;
+        let mut next = self.boot.environment;
+        // SAFETY: NULL or a list of strings that ends with NULL, which the loader keeps.
+        unsafe {
+            while let Some(&entry) = next.as_ref().filter(|entry| !entry.is_null()) {
+                let entry = CStr::from_ptr(entry).to_str().unwrap_or_default();
+                if let Some((name, given)) = entry.split_once('=')
+                    && name == row.name
+                {
+                    value = given;
+                }
+                next = next.add(1);
+            }
+        }
+        value
+    }
+
+    /// What the loader said about this node.
+    #[must_use]
+    pub fn boot(&self) -> &'static NodeBoot {
+        self.boot
+    }
+
+    /// A number that no communicator of the job has had: it owns contexts `2n` and `2n + 1`.
+    /// Number 0 is that of `MPI_COMM_WORLD`, 1 that of the runtime's own messages.
+    ///
+    /// Nodes draw from interleaved sequences, so that they need not agree.
+    pub fn next_context(&self) -> u32 {
+        let drawn = self.contexts.fetch_add(1, Ordering::Relaxed);
+        FIRST_CONTEXT + drawn * self.boot.nodes.max(1) + self.boot.node
+    }
+
+    /// The index of a peer that is a rank of this node.
+    #[inline]
+    #[must_use]
+    pub fn local(&self, peer: Peer) -> Option<LocalRank> {
+        (peer.index() < self.size).then_some(peer.index())
+    }
+
+    /// The peer with this rank in `MPI_COMM_WORLD`. Panics when there is none.
+    #[must_use]
+    pub fn peer(&self, world: WorldRank) -> Peer {
+        self.peers.of_world(world)
+    }
+
+    /// A peer's rank in `MPI_COMM_WORLD`. Panics when there is none.
+    #[must_use]
+    pub fn world_rank(&self, peer: Peer) -> WorldRank {
+        self.peers.world_rank(peer)
+    }
+
+    /// The index in the job of the node that a peer lives on.
+    #[must_use]
+    pub fn home_node(&self, peer: Peer) -> u32 {
+        self.peers.home_node(peer)
+    }
+
+    /// The network, if the job has more than one node.
+    #[inline]
+    #[must_use]
+    pub fn network(&self) -> Option<&'static dyn Transport> {
+        self.network
+    }
+
+    /// Whether the job has more than one node.
+    #[inline]
+    #[must_use]
+    pub fn has_network(&self) -> bool {
+        self.network.is_some()
+    }
+
+    /// Ranks of the job.
+    #[must_use]
+    pub fn world_size(&self) -> u32 {
+        self.boot.world_ranks
+    }
+
+    /// Whether ranks outnumber CPUs, so that waiting ranks sleep soon.
+    #[inline]
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
+    /// When the ranks of the node give their CPUs away.
+    pub fn courtesy(&self) -> &Courtesy {
+        &self.courtesy
+    }
+
+    /// How its tasks order stores and loads.
+    #[inline]
+    #[must_use]
+    pub fn barriers(&self) -> Barriers {
+        self.barriers
+    }
+
+    #[inline]
+    pub(crate) fn policy(&self) -> &'static dyn ProgressPolicy {
+        self.policy
+    }
+
+    pub(crate) fn idle(&self) -> IdleSet<'static> {
+        IdleSet::new(self.idle)
+    }
+
+    /// The CPUs of the job.
+    pub fn places(&self) -> &'static [CpuPlace] {
+        if self.boot.places.is_null() {
+            return &[];
+        }
+        // SAFETY: the loader's record holds this many places.
+        unsafe { core::slice::from_raw_parts(self.boot.places, self.boot.places_len as usize) }
+    }
+
+    /// Wakes one sleeping worker, preferably near `near`; says whether there was one.
+    pub fn wake_worker(&self, near: LocalRank) -> bool {
+        if self.rank(near).means().has_ghost()
+            && let Some(woken) = hooks::wake_dedicated(self.rank(near))
+        {
+            return woken;
+        }
+        let Some(worker) = self.idle().pick(near) else {
+            return false;
+        };
+        self.rank(worker).wake();
+        true
+    }
+
+    /// The CPU that a rank is bound to, or -1.
+    fn cpu_of(&self, rank: LocalRank) -> i32 {
+        assert!(rank < self.size, "no such rank");
+        // SAFETY: the loader's record has one entry per rank.
+        unsafe { (*self.boot.ranks.add(rank as usize)).cpu }
+    }
+
+    /// The NUMA node that a rank is bound to; 0 for one that is not bound.
+    pub fn numa_of(&self, rank: LocalRank) -> u32 {
+        let cpu = self.cpu_of(rank);
+        let is_its_place = |place: &&CpuPlace| i64::from(place.cpu) == i64::from(cpu);
+        self.places()
+            .iter()
+            .find(is_its_place)
+            .map_or(0, |place| place.numa)
+    }
+
+    /// Whether a rank is bound to this CPU.
+    pub fn has_rank_on(&self, place: &CpuPlace) -> bool {
+        (0..self.size).any(|rank| i64::from(self.cpu_of(rank)) == i64::from(place.cpu))
+    }
+
+    /// Ranks that wait, as far as their policies want them counted.
+    pub fn waiting(&self) -> &AtomicU32 {
+        &self.waiting
+    }
+
+    /// Whether timers and dedicated workers rest now, because a rank waits and steals.
+    #[inline]
+    pub fn rests(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) != 0
+    }
+}
+
+/// The core's tables.
+struct Memory {
+    node: NonNull<Node>,
+    ranks: NonNull<Rank>,
+    idle: Table<AtomicU64>,
+    peers: Table<peers::Entry>,
+    tables: rank::Tables,
+}
+
+impl Memory {
+    fn lay_out(cursor: &mut Cursor, boot: &NodeBoot) -> Option<Self> {
+        let size = boot.node_ranks;
+        let count = size as usize;
+        Some(Self {
+            node: NonNull::new(cursor.table::<Node>(1).take(1))?,
+            ranks: NonNull::new(cursor.table::<Rank>(count).take(count))?,
+            idle: cursor.table(IdleSet::words(size)),
+            peers: cursor.table(Peers::entries(boot)),
+            tables: rank::Tables::lay_out(cursor, count),
+        })
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+mod testing;

@@ -1,0 +1,63 @@
+//! The right to do what only a rank's own task may do.
+//!
+//! A thief, a progress thread and a handler of signals run with a [`Claim`](crate::Claim) at most. They must not allocate from
+//! the global allocator of the node image, take locks of the whole node, or call the program: the task that they
+//! interrupt or help may be in the middle of just that. Whatever does one of these asks for an [`Owner`], and nothing that a
+//! thief is handed leads to one.
+
+use crate::rank::Rank;
+use core::marker::PhantomData;
+
+/// A witness that the caller runs on a task of the rank, in a call of the program, below no claim that was stolen.
+///
+/// It is `Copy`, but stays on the thread that has it.
+///
+/// ```compile_fail
+/// // A thief has a claim. It leads to its rank, but to no owner.
+/// fn stolen(claim: &mut cohort_core::Claim<'_>) -> cohort_core::Owner<'_> {
+///     claim.owner()
+/// }
+/// ```
+///
+/// ```compile_fail
+/// // It cannot be handed to another thread.
+/// fn hand_over(owner: cohort_core::Owner<'static>) {
+///     std::thread::spawn(move || owner.rank().id());
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Owner<'rank> {
+    rank: &'rank Rank,
+    not_send: PhantomData<*mut ()>,
+}
+
+impl<'rank> Owner<'rank> {
+    /// The witness of a call of the program.
+    ///
+    /// # Safety
+    /// The caller runs on a task of `rank`, in a call of the program: not in a handler of signals of the runtime, not on a
+    /// thread of the runtime, and with no claim that it has stolen.
+    #[inline]
+    #[must_use]
+    pub unsafe fn new(rank: &'rank Rank) -> Self {
+        Self {
+            rank,
+            not_send: PhantomData,
+        }
+    }
+
+    /// The rank.
+    #[inline]
+    #[must_use]
+    pub fn rank(self) -> &'rank Rank {
+        self.rank
+    }
+
+    /// That of a test, whose threads play the ranks.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn for_test(rank: &'rank Rank) -> Self {
+        // SAFETY: threads of a test call as the program would.
+        unsafe { Self::new(rank) }
+    }
+}

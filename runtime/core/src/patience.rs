@@ -1,0 +1,201 @@
+//! How long a rank goes on taking turns before it sleeps, and when it gives its CPU away meanwhile.
+
+use crate::arch::{TICKS_PER_US, ticks};
+use crate::courtesy::Courtesy;
+use crate::node::Node;
+use crate::rank::Rank;
+use crate::threads::Threads;
+use cohort_base::settings::WaitMode;
+
+/// Turns in microseconds without any movement before a rank parks, if it has a CPU of its own.
+const SPIN_US: u64 = 100;
+
+/// The same when ranks outnumber CPUs, in ticks: a few turns.
+const CROWDED_TICKS: u64 = 1500;
+
+/// Times that a rank gives its CPU to somebody before it parks, when ranks outnumber CPUs: those it waits for
+/// are likely to be ready to run, and running them costs less than a sleep and a wake.
+const YIELDS: u32 = 3;
+
+/// The same for one of several threads of a rank, which wait in turns and for messages of each other's.
+const YIELDS_OF_THREADS: u32 = 64;
+
+/// A `sched_yield` that takes longer than this has let somebody run: a quick one takes half a microsecond.
+const YIELD_US: u64 = 2;
+
+/// How long a rank goes on giving way to nobody, when ranks outnumber CPUs: its CPU has nothing else to do then.
+/// Sleeping would cost whoever brings work for it more than that work is often worth.
+const ALONE_US: u64 = 200;
+
+/// Time after which a rank that has a CPU of its own gives it away, again and again: the kernel may have put those it waits for on the
+/// same CPU, or somebody else on theirs.
+const GENEROUS_US: u64 = 10;
+
+/// Turns between two looks at the clock.
+const TURNS_PER_LOOK: u32 = 16;
+
+/// Turns without any movement, of a rank with a CPU of its own, before it steals: about half a microsecond.
+const OWN_TURNS: u32 = 24;
+
+/// How long a rank goes on taking turns without movement.
+#[derive(Debug)]
+pub struct Patience<'rank> {
+    limit: Option<u64>,
+    /// Those who wait beside each other, if they may yield.
+    threads: Option<&'rank Threads>,
+    since: u64,
+    turns: u32,
+    /// Times that somebody else ran when the rank gave way.
+    yields: u32,
+    may_yield: bool,
+}
+
+impl<'rank> Patience<'rank> {
+    /// That of a rank's thread, which may be one of several.
+    #[inline]
+    pub(crate) fn of_thread(rank: &'rank Rank) -> Self {
+        let is_auto = rank.node().settings().wait == WaitMode::Auto;
+        let threads = (is_auto && rank.threads_multiple()).then(|| rank.threads());
+        Self {
+            threads,
+            ..Self::of(rank.node())
+        }
+    }
+
+    /// That of a thread of the runtime.
+    #[inline]
+    #[must_use]
+    pub fn of(node: &Node) -> Self {
+        let limit = match node.settings().wait {
+            WaitMode::Spin => None,
+            WaitMode::Park => Some(0),
+            WaitMode::Auto if node.is_crowded() => Some(CROWDED_TICKS),
+            WaitMode::Auto => Some(SPIN_US * TICKS_PER_US),
+        };
+        Self {
+            limit,
+            threads: None,
+            since: 0,
+            turns: 0,
+            yields: 0,
+            may_yield: node.settings().wait == WaitMode::Auto && node.is_crowded(),
+        }
+    }
+
+    /// Something moved.
+    #[inline]
+    pub fn renew(&mut self) {
+        self.turns = 0;
+        self.yields = 0;
+    }
+
+    /// Whether the rank has waited so briefly that it looks for its own messages only. Looking at what others have to do takes
+    /// cache lines away from them, above all from those who are about to answer.
+    #[inline]
+    pub(crate) fn is_fresh(&self) -> bool {
+        !self.may_yield && self.turns < OWN_TURNS
+    }
+
+    /// Instead of parking, gives the CPU away once more. `false`: it is time to park.
+    pub(crate) fn gives_way(&mut self, courtesy: &Courtesy) -> bool {
+        let yields = if self.is_shared() {
+            YIELDS_OF_THREADS
+        } else {
+            YIELDS
+        };
+        if !(self.may_yield || self.is_shared()) || self.yields >= yields {
+            return false;
+        }
+        if ticks().wrapping_sub(self.since) > ALONE_US * TICKS_PER_US {
+            return false;
+        }
+        let Some(took) = courtesy.give_way() else {
+            return false;
+        };
+        if took > YIELD_US * TICKS_PER_US {
+            self.yields += 1;
+        } else {
+            self.yields = 0;
+        }
+        true
+    }
+
+    /// Whether it is time for a rank with a CPU of its own to give it away.
+    #[inline]
+    pub(crate) fn is_generous(&mut self) -> bool {
+        if self.may_yield || !self.turns.is_multiple_of(TURNS_PER_LOOK) || self.limit.is_none() {
+            return false;
+        }
+        let now = ticks();
+        if now.wrapping_sub(self.since) < GENEROUS_US * TICKS_PER_US * u64::from(self.yields + 1) {
+            return false;
+        }
+        self.yields += 1;
+        true
+    }
+
+    /// Whether several threads of the rank wait, which then wait as where ranks outnumber CPUs.
+    #[inline]
+    fn is_shared(&self) -> bool {
+        self.threads.is_some_and(Threads::share_a_wait)
+    }
+
+    /// Nothing moved in one more turn: is it time to park?
+    #[inline]
+    pub fn is_over(&mut self) -> bool {
+        if self.turns == 0 {
+            self.since = ticks();
+        }
+        // Counted also by those who never park: it tells when to steal. Who begins anew after all numbers loses a moment.
+        self.turns = self.turns.wrapping_add(1);
+        let limit = match self.limit {
+            None => return false,
+            Some(limit) if self.is_shared() => limit.min(CROWDED_TICKS),
+            Some(limit) => limit,
+        };
+        limit == 0
+            || self.turns.is_multiple_of(TURNS_PER_LOOK)
+                && ticks().wrapping_sub(self.since) >= limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_with_a_cpu_gives_it_away_at_intervals() {
+        let mut patience = Patience {
+            limit: Some(u64::MAX),
+            threads: None,
+            since: ticks().wrapping_sub(2 * GENEROUS_US * TICKS_PER_US),
+            turns: TURNS_PER_LOOK,
+            yields: 0,
+            may_yield: false,
+        };
+        assert!(patience.is_generous());
+        patience.yields = 1 << 20;
+        assert!(!patience.is_generous(), "its next turn is seconds away");
+        patience.limit = None;
+        patience.yields = 0;
+        assert!(!patience.is_generous(), "who spins keeps the CPU");
+    }
+
+    #[test]
+    fn a_rank_that_never_parks_steals_after_its_own_turns() {
+        let mut patience = Patience {
+            limit: None,
+            threads: None,
+            since: 0,
+            turns: 0,
+            yields: 0,
+            may_yield: false,
+        };
+        for _ in 0..OWN_TURNS {
+            assert!(patience.is_fresh() && !patience.is_over());
+        }
+        assert!(!patience.is_fresh());
+        patience.renew();
+        assert!(patience.is_fresh());
+    }
+}

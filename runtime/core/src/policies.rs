@@ -1,0 +1,163 @@
+//! The progress policies of one rank: its own, and those of its communicators and windows.
+//!
+//! A receive, or a post, asks the policy of its communicator. What acts for the rank as a whole is there as long as one
+//! of the policies needs it ([`Means`]).
+//!
+//! Several threads of a rank may change policies at a time: each change is made by the holder of [`Policies::lock`].
+//! Whoever reads meanwhile sees the means before or after.
+
+use cohort_base::settings::Progress;
+use cohort_base::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use cohort_steal::policy::{Means, policy};
+
+/// The policies of one rank.
+#[derive(Debug)]
+pub struct Policies {
+    own: AtomicU8,
+    /// Communicators and windows with a policy of their own, by policy.
+    uses: [AtomicU32; Progress::NAMES.len()],
+    /// What was added by an adapting policy.
+    added: AtomicU32,
+    means: AtomicU32,
+    /// Whether the rank has begun and not ended.
+    is_open: AtomicBool,
+    is_locked: AtomicBool,
+}
+
+/// The right to change a rank's policies.
+#[derive(Debug)]
+pub struct Change<'rank>(&'rank Policies);
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        // Release pairs with the Acquire in `lock`.
+        self.0.is_locked.store(false, Ordering::Release);
+    }
+}
+
+impl Policies {
+    /// Those of a rank that has not begun.
+    pub fn new(own: Progress) -> Self {
+        Self {
+            own: AtomicU8::new(own.index()),
+            uses: core::array::from_fn(|_| AtomicU32::new(0)),
+            added: AtomicU32::new(0),
+            means: AtomicU32::new(Means::of(policy(own)).bits()),
+            is_open: AtomicBool::new(false),
+            is_locked: AtomicBool::new(false),
+        }
+    }
+
+    /// What all of them need. A hint for tasks that are not ordered with the change.
+    #[inline]
+    pub fn means(&self) -> Means {
+        // Acquire pairs with the Release in `Change::settle`: what the means need was made before.
+        Means::of_bits(self.means.load(Ordering::Acquire))
+    }
+
+    /// The rank's own policy.
+    #[inline]
+    pub fn own(&self) -> Progress {
+        Progress::of_index(self.own.load(Ordering::Relaxed))
+    }
+
+    /// The right to change them; waits for a thread of the rank that has it. The caller does not hold the rank's claim.
+    pub fn lock(&self) -> Change<'_> {
+        // Acquire pairs with the Release in `Change::drop`.
+        while self.is_locked.swap(true, Ordering::Acquire) {
+            rustix::thread::sched_yield();
+        }
+        Change(self)
+    }
+
+    /// [`Policies::lock`], unless a thread has it.
+    pub fn try_lock(&self) -> Option<Change<'_>> {
+        // Acquire: as above.
+        let is_free = !self.is_locked.swap(true, Ordering::Acquire);
+        is_free.then(|| Change(self))
+    }
+}
+
+impl Change<'_> {
+    /// Whether what the policies need is running, or is to run. A rank that has ended needs nothing.
+    pub fn is_open(&self) -> bool {
+        self.0.is_open.load(Ordering::Relaxed)
+    }
+
+    /// The rank begins, or ends.
+    pub fn open(&self, is_open: bool) {
+        self.0.is_open.store(is_open, Ordering::Relaxed);
+    }
+
+    /// Gives the rank another policy of its own, which begins without what an adapting one had added.
+    pub fn set_own(&self, progress: Progress) {
+        self.0.own.store(progress.index(), Ordering::Relaxed);
+        self.0.added.store(0, Ordering::Relaxed);
+    }
+
+    /// One communicator or window more has this policy.
+    pub fn adopt(&self, progress: Progress) {
+        self.0.uses[usize::from(progress.index())].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One less.
+    pub fn renounce(&self, progress: Progress) {
+        self.0.uses[usize::from(progress.index())].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Adds what an adapting policy takes.
+    pub fn add(&self, means: Means) {
+        self.0.added.fetch_or(means.bits(), Ordering::Relaxed);
+    }
+
+    /// What the policies need now.
+    pub fn needed(&self) -> Means {
+        let used = Progress::NAMES.iter().filter(|(_, progress)| {
+            self.0.uses[usize::from(progress.index())].load(Ordering::Relaxed) > 0
+        });
+        let added = Means::of_bits(self.0.added.load(Ordering::Relaxed));
+        let own = Means::of(policy(self.0.own())).and(added);
+        used.fold(own, |all, &(_, progress)| {
+            all.and(Means::of(policy(progress)))
+        })
+    }
+
+    /// Lets everybody see these means, whose room has been made.
+    pub fn settle(&self, means: Means) {
+        self.0.means.store(means.bits(), Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_stay_as_long_as_somebody_needs_them() {
+        let policies = Policies::new(Progress::None);
+        let change = policies.lock();
+        assert_eq!(change.needed(), Means::default());
+        for progress in [Progress::Ghost, Progress::Ghost, Progress::Signal] {
+            change.adopt(progress);
+        }
+        assert!(change.needed().has_ghost() && change.needed().may_interrupt());
+        change.renounce(Progress::Ghost);
+        change.renounce(Progress::Signal);
+        assert!(change.needed().has_ghost() && !change.needed().may_interrupt());
+        change.renounce(Progress::Ghost);
+        assert_eq!(change.needed(), Means::default());
+        change.add(Means::HELPER);
+        assert!(change.needed().has_helper());
+        change.set_own(Progress::Steal);
+        assert!(change.needed().steals() && !change.needed().has_helper());
+    }
+
+    #[test]
+    fn one_thread_at_a_time_changes_them() {
+        let policies = Policies::new(Progress::Steal);
+        let change = policies.lock();
+        assert!(policies.try_lock().is_none());
+        drop(change);
+        assert!(policies.try_lock().is_some());
+    }
+}

@@ -1,0 +1,472 @@
+//! One rank of the node.
+
+use crate::bell::Bell;
+use crate::claim::{Claim, State};
+use crate::memory::Table;
+use crate::node::Node;
+use crate::policies::Policies;
+use crate::request::{Request, RequestRef};
+use crate::subsystem::{Need, Room, SLOTS, Subsystem, hooks};
+use crate::threads::Threads;
+use cohort_alloc::Heap;
+use cohort_base::boot::{CpuPlace, RankBoot};
+use cohort_base::settings::Progress;
+use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
+use cohort_base::{LocalRank, Peer, WorldRank};
+use cohort_steal::avail::Availability;
+use cohort_steal::claim::ClaimWord;
+use cohort_steal::park::ParkSlot;
+use cohort_steal::policy::{Means, ProgressPolicy, Worker, policy};
+use cohort_steal::stats::Counters;
+pub use cohort_steal::stats::Snapshot as StealCounts;
+use cohort_steal::victim;
+use core::cell::UnsafeCell;
+use core::ffi::c_void;
+use core::fmt;
+use core::ptr::{NonNull, null_mut};
+
+/// One rank. Any task of the node may hold a reference; what only one may touch at a time is
+/// behind its [`Claim`].
+#[repr(C)]
+pub struct Rank {
+    word: ClaimWord,
+    park: ParkSlot,
+    expected: Availability,
+    id: LocalRank,
+    threads: Threads,
+    /// Whether subsystems are told when the rank is claimed.
+    is_called_when_claimed: AtomicBool,
+    /// Whether the node counts this rank among those that need nobody any more.
+    is_done: AtomicBool,
+    node: &'static Node,
+    /// Rung when a collective that others may go on with may have become ready for it.
+    bell: Bell,
+    boot: &'static RankBoot,
+    /// The object layer's slot.
+    local: AtomicPtr<c_void>,
+    thieving: Thieving,
+    counters: Counters<'static>,
+    /// When a nonblocking call last found nothing, in ticks.
+    last_fruitless: AtomicU64,
+    /// The rank's policies, and what they need.
+    policies: Policies,
+    heap: Heap,
+    /// The request of every eager send.
+    sent: UnsafeCell<Request>,
+    state: UnsafeCell<State>,
+    rooms: [Room; SLOTS],
+}
+
+/// What a rank needs to steal from others.
+struct Thieving {
+    /// Null until the rank waits for the first time.
+    worker: AtomicPtr<Worker<'static>>,
+    /// Room for the worker.
+    worker_room: *mut Worker<'static>,
+    /// Room for the worker's victims, `node.size()` entries.
+    victims: *mut LocalRank,
+}
+
+// SAFETY: the cell is reached through the claim only; the pointers are set once.
+unsafe impl Sync for Rank {}
+// SAFETY: as above.
+unsafe impl Send for Rank {}
+
+impl fmt::Debug for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rank({})", self.id)
+    }
+}
+
+/// The core's tables of ranks.
+pub(crate) struct Tables {
+    victims: Table<LocalRank>,
+    workers: Table<Worker<'static>>,
+    hits: Table<AtomicU64>,
+}
+
+impl Tables {
+    pub fn lay_out(cursor: &mut crate::memory::Cursor, ranks: usize) -> Self {
+        Self {
+            victims: cursor.table(ranks * ranks),
+            workers: cursor.table(ranks),
+            hits: cursor.table(ranks * ranks),
+        }
+    }
+}
+
+impl Rank {
+    /// A rank without rooms.
+    ///
+    /// # Safety
+    /// The tables are real, and `id` counts from 0; the loader's record has an entry for it.
+    pub(crate) unsafe fn new(node: &'static Node, id: LocalRank, tables: &mut Tables) -> Self {
+        let count = node.size() as usize;
+        // SAFETY: the caller's promise; the tables are zeroed, and dealt out to one rank each.
+        let (boot, hits) = unsafe {
+            let hits = core::slice::from_raw_parts(tables.hits.take(count), count);
+            (&*node.boot().ranks.add(id as usize), hits)
+        };
+        Self {
+            word: ClaimWord::new(node.barriers()),
+            park: ParkSlot::new(),
+            expected: Availability::new(),
+            id,
+            threads: Threads::new(),
+            is_called_when_claimed: AtomicBool::new(false),
+            is_done: AtomicBool::new(false),
+            node,
+            bell: Bell::new(),
+            boot,
+            local: AtomicPtr::new(null_mut()),
+            thieving: Thieving {
+                worker: AtomicPtr::new(null_mut()),
+                worker_room: tables.workers.take(1),
+                victims: tables.victims.take(count),
+            },
+            counters: Counters::new(hits),
+            last_fruitless: AtomicU64::new(0),
+            policies: Policies::new(node.settings().progress),
+            heap: Heap::new(),
+            sent: UnsafeCell::new(Request::sent()),
+            state: UnsafeCell::new(State::new()),
+            rooms: [Room::EMPTY; SLOTS],
+        }
+    }
+
+    #[inline]
+    pub(crate) fn room(&self, slot: usize) -> &Room {
+        &self.rooms[slot]
+    }
+
+    /// A subsystem's part of this rank.
+    #[inline]
+    #[must_use]
+    pub fn shared<S: Subsystem>(&self) -> &S::Shared {
+        // SAFETY: the room is that of `S`, and was filled before anybody saw the node.
+        unsafe { self.rooms[S::SLOT].shared::<S>() }
+    }
+
+    /// A subsystem's part that belongs to the holder of the claim.
+    #[inline]
+    pub(crate) fn state_of<S: Subsystem>(&self) -> *mut S::State {
+        // SAFETY: as above.
+        unsafe { self.rooms[S::SLOT].state::<S>() }
+    }
+
+    /// Index on the node.
+    #[inline]
+    #[must_use]
+    pub fn id(&self) -> LocalRank {
+        self.id
+    }
+
+    /// The rank as its own node numbers it.
+    #[inline]
+    #[must_use]
+    pub fn peer(&self) -> Peer {
+        Peer::local(self.id)
+    }
+
+    /// Rank in `MPI_COMM_WORLD`.
+    #[must_use]
+    pub fn world_rank(&self) -> WorldRank {
+        self.boot.world_rank
+    }
+
+    /// The node.
+    #[inline]
+    #[must_use]
+    pub fn node(&self) -> &'static Node {
+        self.node
+    }
+
+    /// The loader's record of this rank.
+    #[must_use]
+    pub fn boot(&self) -> &'static RankBoot {
+        self.boot
+    }
+
+    /// The CPU that the rank is bound to, if it is bound and the loader knows the machine.
+    #[must_use]
+    pub fn place(&self) -> Option<CpuPlace> {
+        let cpu = u32::try_from(self.boot().cpu).ok()?;
+        let mut places = self.node.places().iter();
+        places.find(|place| place.cpu == cpu).copied()
+    }
+
+    /// The claim of this rank, for its own tasks; waits while another task holds it.
+    /// Not reentrant.
+    #[inline]
+    pub fn enter(&self) -> Claim<'_> {
+        self.word
+            .claim_patiently(self.threads.manners(self.node.courtesy()));
+        Claim::of_taken(self, self.id, true)
+    }
+
+    /// How the rank's threads share it.
+    #[inline]
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.threads
+    }
+
+    /// The claim of this rank, for a task of `caller` that does not wait: `None` if anybody holds it.
+    #[inline]
+    pub fn try_steal(&self, caller: LocalRank) -> Option<Claim<'_>> {
+        let taken = self.word.try_claim();
+        taken.then(|| Claim::of_taken(self, caller, false))
+    }
+
+    /// Ends a claim; by `Claim` only.
+    #[inline]
+    pub(crate) fn release_claim(&self) {
+        self.word.release();
+    }
+
+    /// Counts this rank among those that have come to their end, once.
+    pub(crate) fn mark_done(&self) {
+        if !self.is_done.swap(true, Ordering::Relaxed) {
+            self.node.count_done();
+        }
+    }
+
+    /// The slot of the object layer. Owner only.
+    #[inline]
+    #[must_use]
+    pub fn local(&self) -> *mut c_void {
+        self.local.load(Ordering::Acquire)
+    }
+
+    /// Fills the slot of the object layer. Owner only.
+    pub fn set_local(&self, value: *mut c_void) {
+        self.local.store(value, Ordering::Release);
+    }
+
+    /// Whether several threads of the rank may call at once (`MPI_THREAD_MULTIPLE`): waits then
+    /// give the claim back between turns.
+    pub fn set_threads_multiple(&self, multiple: bool) {
+        self.threads.set_multiple(multiple);
+    }
+
+    /// Whether they may.
+    #[inline]
+    #[must_use]
+    pub fn threads_multiple(&self) -> bool {
+        self.threads.are_multiple()
+    }
+
+    /// The state; to be dereferenced under the claim only.
+    #[inline]
+    pub(crate) fn state(&self) -> *mut State {
+        self.state.get()
+    }
+
+    /// The complete request that stands for all eager sends.
+    #[inline]
+    pub fn sent(&self) -> RequestRef {
+        // SAFETY: the address of a field, which is never released.
+        unsafe { RequestRef::new(NonNull::new_unchecked(self.sent.get())) }
+    }
+
+    /// Whether a blocking receive may poll for its message alone for a while.
+    #[inline]
+    pub fn polls_directly(&self) -> bool {
+        !self.node.is_crowded() && !self.threads_multiple()
+    }
+
+    /// Its heap.
+    #[inline]
+    #[must_use]
+    pub fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    /// What it expects, so that thieves look at it.
+    #[inline]
+    #[must_use]
+    pub fn expected(&self) -> &Availability {
+        &self.expected
+    }
+
+    /// Where it sleeps.
+    #[must_use]
+    pub fn park(&self) -> &ParkSlot {
+        &self.park
+    }
+
+    /// What this rank did for others until now.
+    #[must_use]
+    pub fn steal_counts(&self) -> StealCounts {
+        self.counters.snapshot()
+    }
+
+    /// The same, to count.
+    #[must_use]
+    pub fn counters(&self) -> &Counters<'static> {
+        &self.counters
+    }
+
+    /// When a nonblocking call last found nothing, in ticks.
+    pub(crate) fn last_fruitless(&self) -> &AtomicU64 {
+        &self.last_fruitless
+    }
+
+    /// Its policies.
+    #[must_use]
+    pub fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// What the rank's policies need.
+    #[inline]
+    pub fn means(&self) -> Means {
+        self.policies.means()
+    }
+
+    /// The policy that this rank has for all that has none of its own.
+    #[inline]
+    pub fn policy(&self) -> &'static dyn ProgressPolicy {
+        policy(self.progress())
+    }
+
+    /// The policy by which this rank steals, if its means say so.
+    #[inline]
+    pub fn stealing(&self) -> &'static dyn ProgressPolicy {
+        match self.policy() {
+            own if own.may_steal() => own,
+            _ => policy(Progress::Steal),
+        }
+    }
+
+    /// The name of [`Rank::policy`].
+    #[inline]
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.policies.own()
+    }
+
+    /// The same rank: ranks are never unmade.
+    #[must_use]
+    pub fn forever(&self) -> &'static Self {
+        self.node.rank(self.id)
+    }
+
+    /// Whether some task progresses this rank, or its owner is about to.
+    pub fn is_claimed(&self) -> bool {
+        self.word.is_held()
+    }
+
+    /// Wakes the rank if it sleeps; says whether it did. The caller has published what the
+    /// rank waits for.
+    #[inline]
+    pub fn wake(&self) -> bool {
+        let woken = self.park.wake(self.node.barriers());
+        if woken && self.node.has_network() {
+            hooks::woken(self);
+        }
+        woken
+    }
+
+    /// After a message for this rank was published: wakes it, or, if it computes and somebody could
+    /// help it, whoever that is. `by` is the rank that counts the wake-up; without a `need` nobody is asked to help.
+    #[inline]
+    pub fn notify(&self, by: &Self, need: Option<Need>) {
+        if self.wake() {
+            by.counters.count_wake();
+        } else if self.bell.is_hung() {
+            self.ring();
+        } else if let Some(need) = need {
+            self.find_help(by, need);
+        }
+    }
+
+    /// After `by` did what this rank is late for: wakes it, or whoever its policy has for it.
+    pub fn call(&self, by: &Self) {
+        if self.wake() {
+            by.counters.count_wake();
+        } else {
+            self.find_help(by, Need::Late);
+        }
+    }
+
+    /// Whether a collective of the rank waits for somebody, and how it is told.
+    #[inline]
+    #[must_use]
+    pub fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// After something was published that a collective of the rank may wait for: finds somebody who goes on with it ([`crate::bell`]).
+    #[inline]
+    pub fn ring(&self) {
+        if self.bell.is_hung() && self.bell.ring(|| self.is_claimed()) {
+            self.call(self);
+        }
+    }
+
+    /// Wakes a worker for this rank, or interrupts it, if it computes and expects messages.
+    fn find_help(&self, by: &Self, need: Need) {
+        let means = self.means();
+        if means.finds_help() {
+            // The rank raises its availability and then looks at its rings: one of us sees the other.
+            fence(Ordering::SeqCst);
+            hooks::help(self, by, need);
+        }
+    }
+
+    /// Has subsystems told whenever somebody takes the rank's claim ([`Subsystem::claimed`]).
+    pub fn call_when_claimed(&self) {
+        // Release: what they need was made before.
+        self.is_called_when_claimed.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn is_called_when_claimed(&self) -> bool {
+        self.is_called_when_claimed.load(Ordering::Acquire)
+    }
+
+    /// This rank as a worker. Made at its first wait, under its claim.
+    pub(crate) fn worker(&self, claim: &mut Claim<'_>) -> &Worker<'static> {
+        debug_assert!(core::ptr::eq(claim.rank(), self));
+        // SAFETY: the worker, once made, lives as long as the node.
+        unsafe {
+            if let Some(worker) = self.thieving.worker.load(Ordering::Acquire).as_ref() {
+                return worker;
+            }
+        }
+        self.make_worker()
+    }
+
+    #[cold]
+    fn make_worker(&self) -> &Worker<'static> {
+        let node = self.node;
+        let room = node.size().saturating_sub(1) as usize;
+        // SAFETY: the table has `node.size()` entries, and under the claim we are alone; the
+        // counters live as long as the node.
+        let (storage, counters) = unsafe {
+            (
+                core::slice::from_raw_parts_mut(self.thieving.victims, room),
+                &*core::ptr::from_ref(&self.counters),
+            )
+        };
+        let limit = node.settings().steal_locality;
+        let bound_cpu = |rank| node.rank(rank).boot.cpu;
+        let order = victim::build(
+            self.id,
+            node.size(),
+            node.places(),
+            bound_cpu,
+            limit,
+            storage,
+        );
+        // SAFETY: the room is ours, and nobody has seen it yet.
+        unsafe {
+            let worker = Worker::new(order, counters, node.settings());
+            self.thieving.worker_room.write(worker);
+            self.thieving
+                .worker
+                .store(self.thieving.worker_room, Ordering::Release);
+            &*self.thieving.worker_room
+        }
+    }
+}

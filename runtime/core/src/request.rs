@@ -1,0 +1,349 @@
+//! Requests: operations that are under way.
+//!
+//! A request lives in the heap of the rank that made it, its *owner*, and is made and released
+//! under the owner's claim. A subsystem that keeps more than this about its operations embeds a [`Request`] as the first field of its
+//! own record, and says by a [`RequestKind`] what happens to it. The state moves once to an end state:
+//!
+//! | state | of | meaning | next |
+//! |---|---|---|---|
+//! | `PENDING` | all | not matched | `MATCHED`, `CANCELLED`, `COMPLETE` |
+//! | `MATCHED` | offered sends | a receiver took the offer and will complete it | `COMPLETE` |
+//! | `COMPLETE` | all | the status is valid; the owner may free the request | end |
+//! | `CANCELLED` | offered sends, posted receives | the owner withdrew it; a send's offer is still on its way | `WITHDRAWN`, `RELEASED` |
+//! | `WITHDRAWN` | offered sends | cancelled, and the offer was dropped by the receiver | end |
+//! | `RELEASED` | offered sends | cancelled and released; whoever drops the offer frees it | end |
+//!
+//! Whoever completes a request writes the status first and `COMPLETE` last (release), and does not
+//! touch the request again.
+
+use crate::claim::Claim;
+use crate::list::{Linked, Links};
+use crate::message::Status;
+use crate::rank::Rank;
+use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::ptr::{NonNull, null};
+
+const PENDING: u32 = 0;
+const MATCHED: u32 = 1;
+const COMPLETE: u32 = 2;
+const CANCELLED: u32 = 3;
+const WITHDRAWN: u32 = 4;
+const RELEASED: u32 = 5;
+
+/// [`Links`] of the list of released requests.
+pub const IN_RELEASED: u8 = 0;
+
+/// What a request is of, and what follows from that. One value for each kind, which all its requests share.
+pub trait RequestKind: Sync + fmt::Debug {
+    /// The subsystem ([`crate::Subsystem::SLOT`]) whose record the request begins; `None` for a bare request.
+    fn subsystem(&self) -> Option<usize> {
+        None
+    }
+
+    /// The handle goes: takes the request out of the subsystem's lists.
+    ///
+    /// # Safety
+    /// The request is of this kind, the claimed rank's, and not released.
+    unsafe fn leave(&self, _request: NonNull<Request>, _claim: &mut Claim<'_>) {}
+
+    /// Asks for the end of an operation that has not begun to move data (`MPI_Cancel`).
+    ///
+    /// # Safety
+    /// As for [`RequestKind::leave`].
+    unsafe fn cancel(&self, _request: NonNull<Request>, _claim: &mut Claim<'_>) {}
+
+    /// Lets go of what the request holds, before its memory is freed. `false`: somebody else still uses it, and frees it.
+    ///
+    /// # Safety
+    /// The request is of this kind, the claimed rank's, complete, in no list, and nobody has its handle.
+    unsafe fn end(&self, _request: NonNull<Request>, _claim: &mut Claim<'_>) -> bool {
+        true
+    }
+}
+
+/// A request that nobody keeps more about.
+#[derive(Debug)]
+struct Bare;
+
+impl RequestKind for Bare {}
+
+/// A request. The layers above see only [`RequestRef`].
+#[repr(C)]
+#[derive(Debug)]
+pub struct Request {
+    state: AtomicU32,
+    kind: &'static dyn RequestKind,
+    status: UnsafeCell<Status>,
+    owner: *const Rank,
+    links: Links<Self>,
+}
+
+impl Linked<IN_RELEASED> for Request {
+    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { &raw mut (*this).links }
+    }
+}
+
+impl Request {
+    /// A pending request of `owner`, to be written into its heap.
+    #[inline]
+    #[must_use]
+    pub fn new(owner: &Rank, kind: &'static dyn RequestKind) -> Self {
+        Self::of(owner, kind, PENDING)
+    }
+
+    const fn of(owner: *const Rank, kind: &'static dyn RequestKind, state: u32) -> Self {
+        Self {
+            state: AtomicU32::new(state),
+            kind,
+            status: UnsafeCell::new(Status::EMPTY),
+            owner,
+            links: Links::NONE,
+        }
+    }
+
+    /// A pending request without a record of a subsystem; `None` when memory is short.
+    #[inline]
+    pub fn bare(claim: &mut Claim<'_>) -> Option<NonNull<Self>> {
+        let block = claim.alloc(size_of::<Self>())?.cast::<Self>();
+        // SAFETY: a fresh block of the right size and alignment.
+        unsafe { block.write(Self::new(claim.rank(), &Bare)) };
+        Some(block)
+    }
+
+    /// A complete send without a buffer, which every eager send of a rank gives out.
+    pub(crate) const fn sent() -> Self {
+        Self::of(null(), &Bare, COMPLETE)
+    }
+
+    /// The kind.
+    #[inline]
+    pub fn kind(&self) -> &'static dyn RequestKind {
+        self.kind
+    }
+
+    /// The rank that made the request.
+    #[inline]
+    pub fn owner(&self) -> &'static Rank {
+        // SAFETY: ranks are never unmade; only the permanent request has none, and it is never asked.
+        unsafe { &*self.owner }
+    }
+
+    /// Takes an offered send for a receive; `false` when the sender has withdrawn it.
+    pub fn take_offer(&self) -> bool {
+        // Acquire: the buffer was written before the offer; AcqRel orders against `withdraw`.
+        self.state
+            .compare_exchange(PENDING, MATCHED, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// Whether the sender has withdrawn this offered send.
+    pub fn is_withdrawn(&self) -> bool {
+        // Relaxed: a hint; `take_offer` or `drop_offer` decides.
+        matches!(self.state.load(Ordering::Relaxed), CANCELLED | RELEASED)
+    }
+
+    /// Sender: withdraws an offered send, unless a receiver has taken it.
+    pub fn withdraw(&self) -> bool {
+        // Orders against `take_offer`: one of the two swaps fails.
+        self.state
+            .compare_exchange(PENDING, CANCELLED, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// Receiver: drops the offer of a withdrawn send. `true`: the handle is gone too, so the caller frees the request.
+    #[must_use]
+    pub fn drop_offer(&self) -> bool {
+        let swapped =
+            self.state
+                .compare_exchange(CANCELLED, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire);
+        swapped == Err(RELEASED)
+    }
+
+    /// Owner: the handle of a send goes. `true`: its offer is still on its way, and whoever drops that frees the request.
+    #[must_use]
+    pub fn leave_to_receiver(&self) -> bool {
+        // Acquire: if the offer was dropped, its receiver is done with the request.
+        self.state.load(Ordering::Acquire) == CANCELLED
+            && self
+                .state
+                .compare_exchange(CANCELLED, RELEASED, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
+    }
+
+    /// Completes a request that only the caller works on: status first, state last. Wakes its
+    /// owner.
+    ///
+    /// # Safety
+    /// `this` is a valid request that is not complete; nobody else completes it. It may be gone
+    /// when this returns.
+    #[inline]
+    pub unsafe fn complete(this: *mut Self, status: Status) {
+        // SAFETY: the caller's promise; the owner outlives its requests.
+        unsafe {
+            let owner = &*(*this).owner;
+            Self::complete_quietly(this, status);
+            if !owner.wake() {
+                owner.ring();
+            }
+        }
+    }
+
+    /// [`Request::complete`] for an owner that is not waiting.
+    ///
+    /// # Safety
+    /// As for [`Request::complete`].
+    #[inline]
+    pub unsafe fn complete_quietly(this: *mut Self, status: Status) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            *(*this).status.get() = status;
+            // Release pairs with the Acquire in `is_complete`.
+            (*this).state.store(COMPLETE, Ordering::Release);
+        }
+    }
+
+    /// Frees a request whose handle is gone.
+    ///
+    /// # Safety
+    /// It is the claimed rank's, complete, and in no list.
+    unsafe fn free(this: NonNull<Self>, claim: &mut Claim<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let kind = this.as_ref().kind;
+            if kind.end(this, claim) {
+                claim.free_local(this.cast());
+            }
+        }
+    }
+}
+
+/// A reference to a request. Copies refer to the same one; whoever holds the last use of it
+/// calls [`RequestRef::release`] once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct RequestRef(NonNull<Request>);
+
+// SAFETY: the parts of a request that others touch are atomic or published by its state.
+unsafe impl Send for RequestRef {}
+// SAFETY: as above.
+unsafe impl Sync for RequestRef {}
+
+impl RequestRef {
+    /// A request that is complete from the start, with this status; `None` when memory is short.
+    pub fn completed(claim: &mut Claim<'_>, status: Status) -> Option<Self> {
+        let request = Request::bare(claim)?;
+        // SAFETY: nobody else knows it.
+        unsafe { Request::complete_quietly(request.as_ptr(), status) };
+        Some(Self(request))
+    }
+
+    /// The reference of a request that was just made.
+    ///
+    /// # Safety
+    /// The request is valid until it is released.
+    #[inline]
+    #[must_use]
+    pub unsafe fn new(request: NonNull<Request>) -> Self {
+        Self(request)
+    }
+
+    fn get(&self) -> &Request {
+        // SAFETY: a reference is used only before `release`.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Whether this is the request of all eager sends of a rank: complete, with an empty status,
+    /// and releasing it does nothing.
+    #[inline]
+    #[must_use]
+    pub fn is_shared(self) -> bool {
+        self.get().owner.is_null()
+    }
+
+    /// Whether the operation is complete; what it wrote is then visible (acquire).
+    #[inline]
+    #[must_use]
+    pub fn is_complete(self) -> bool {
+        // Acquire pairs with the Release in `complete_quietly`.
+        !matches!(self.get().state.load(Ordering::Acquire), PENDING | MATCHED)
+    }
+
+    /// The outcome of a complete request.
+    #[inline]
+    #[must_use]
+    pub fn status(self) -> Status {
+        debug_assert!(self.is_complete());
+        match self.get().state.load(Ordering::Acquire) {
+            // SAFETY: published by the state, and never written again.
+            COMPLETE => unsafe { *self.get().status.get() },
+            _ => Status {
+                cancelled: true,
+                ..Status::EMPTY
+            },
+        }
+    }
+
+    /// Asks for the end of an operation that has not begun to move data (`MPI_Cancel`). The request
+    /// then completes with `cancelled`, or as if nothing had been asked.
+    pub fn cancel(self, claim: &mut Claim<'_>) {
+        // SAFETY: the request is not released, and of this kind.
+        unsafe { self.get().kind.cancel(self.0, claim) };
+    }
+
+    /// Gives the request back. One that is not complete goes on and is freed
+    /// on completion (`MPI_Request_free`).
+    #[inline]
+    pub fn release(self, claim: &mut Claim<'_>) {
+        if self.is_shared() {
+            return;
+        }
+        debug_assert!(core::ptr::eq(self.get().owner, claim.rank()));
+        // SAFETY: the request is the claimed rank's, not released, and in no list but its kind's.
+        unsafe {
+            self.get().kind.leave(self.0, claim);
+            if self.is_complete() {
+                Request::free(self.0, claim);
+            } else {
+                claim.state().released.push(self.0.as_ptr());
+            }
+        }
+    }
+
+    /// The request's address, to keep in a handle.
+    #[inline]
+    #[must_use]
+    pub fn as_ptr(self) -> *mut Request {
+        self.0.as_ptr()
+    }
+
+    /// The inverse of [`RequestRef::as_ptr`]; `None` for null.
+    ///
+    /// # Safety
+    /// `pointer` came from `as_ptr` of a request that was not released since.
+    #[inline]
+    #[must_use]
+    pub unsafe fn from_ptr(pointer: *mut Request) -> Option<Self> {
+        NonNull::new(pointer).map(Self)
+    }
+}
+
+/// Frees the claimed rank's requests that were released early and are complete now.
+#[cold]
+pub(crate) fn free_released(claim: &mut Claim<'_>) {
+    let mut next = claim.state().released.first();
+    while let Some(request) = NonNull::new(next) {
+        // SAFETY: elements of the list are valid requests of this rank; the next one is
+        // taken before this one is freed.
+        unsafe {
+            next = claim.state().released.next(request.as_ptr());
+            if RequestRef(request).is_complete() {
+                claim.state().released.remove(request.as_ptr());
+                Request::free(request, claim);
+            }
+        }
+    }
+}

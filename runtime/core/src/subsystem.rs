@@ -1,0 +1,492 @@
+//! Subsystems: what the core runs without knowing it.
+//!
+//! Point-to-point, collectives, one-sided communication, the network and the machinery of the progress policies stand above the
+//! core. Each has a type that implements [`Subsystem`]: it says what the subsystem keeps for a node and for each rank, and what
+//! it does at certain moments of the progress loop. One crate above them all, the engine, lists them with [`engine!`](crate::engine),
+//! in the order in which a turn visits them. The macro writes the functions that the core declares in `hooks` below; so calls
+//! upwards are plain calls that the linker resolves, and link-time optimisation inlines them.
+//!
+//! # State
+//! Every rank and every node has a *room* for each subsystem, at a fixed place: reaching what is in it costs one load. What is
+//! in the room of a rank is split by who may touch it: `Shared` by every task, `State` by the holder of the claim.
+
+use crate::claim::Claim;
+use crate::memory::{Cursor, Plan, Table};
+use crate::message::Envelope;
+use crate::node::Node;
+use crate::owner::Owner;
+use crate::rank::Rank;
+use crate::turn::{Look, Turn};
+use crate::work::Work;
+use cohort_base::LocalRank;
+#[doc(hidden)]
+pub use cohort_steal::park::{Awake, Ticket};
+use core::cell::UnsafeCell;
+use core::ffi::c_void;
+use core::ptr::null_mut;
+#[doc(hidden)]
+pub use core::time::Duration;
+
+/// Subsystems that there may be.
+pub const SLOTS: usize = 5;
+
+/// Why a rank that computes needs somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// It has a message that is long, or was long in a queue.
+    Message,
+    /// The same; the message is the sender's offer of this number to it.
+    Offer(u32),
+    /// A partner waits for what it is late with, which no message of its own tells.
+    Late,
+}
+
+/// What a policy remembers of something that a program left behind while it computes; [`Mark::NONE`] if the policy does not care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(pub u8);
+
+impl Mark {
+    /// Not watched.
+    pub const NONE: Self = Self(0);
+}
+
+/// A part of the engine. See the module page. All functions but those that make state have a default that does nothing.
+///
+/// # Safety
+/// `SLOT` is below [`SLOTS`], and no other subsystem of the same engine has it.
+pub unsafe trait Subsystem: Sized + 'static {
+    /// The place of its rooms.
+    const SLOT: usize;
+
+    /// What it keeps for a node.
+    type Node: Sync + 'static;
+    /// What it keeps for a rank and all tasks may use.
+    type Shared: Sync + 'static;
+    /// What it keeps for a rank under its claim.
+    type State: 'static;
+    /// Its tables in the memory of the node.
+    type Tables;
+
+    /// Lays its tables out.
+    fn tables(cursor: &mut Cursor, plan: &Plan) -> Self::Tables;
+
+    /// Its part of a node that is being made: its ranks have no rooms yet.
+    fn node(node: &'static Node, tables: &mut Self::Tables) -> Self::Node;
+
+    /// Its part of a rank that is being made.
+    fn rank(
+        node: &'static Node,
+        id: LocalRank,
+        tables: &mut Self::Tables,
+    ) -> (Self::Shared, Self::State);
+
+    /// The rank begins (`MPI_Init`, a session). By its own task.
+    fn begin(_owner: Owner<'static>) {}
+
+    /// The rank ends (`MPI_Finalize`). By its own task.
+    fn end(_owner: Owner<'static>) {}
+
+    /// Its part of a turn: moves what can be moved now, and names one piece of longer work, unless there is one already. Bounded.
+    /// By anybody with the claim.
+    #[inline]
+    fn turn(_claim: &mut Claim<'_>, _look: Look, _turn: &mut Turn) {}
+
+    /// Work that only the rank itself, or its polling thread, looks for: that of its own sends and, on the owner's task, what
+    /// only that may do.
+    #[inline]
+    fn own_work(_claim: &mut Claim<'_>, _owner: Option<Owner<'_>>) -> Option<Work> {
+        None
+    }
+
+    /// Whether something waits of which no event will tell, so that it has to be looked at again soon.
+    fn is_stalled(_claim: &mut Claim<'_>) -> bool {
+        false
+    }
+
+    /// Whether nothing of the rank's is on its way to or from another node.
+    fn is_quiet(_claim: &mut Claim<'_>) -> bool {
+        true
+    }
+
+    /// The claim was just taken, of a rank that asked for this ([`Rank::call_when_claimed`]).
+    fn claimed(_claim: &mut Claim<'_>) {}
+
+    /// The owner begins to wait, under a policy that acts for computing ranks.
+    fn wait_begins(_rank: &Rank) {}
+
+    /// The first look of that wait found nothing.
+    fn wait_goes_on(_rank: &Rank) {}
+
+    /// That wait, which began at `since` (ticks), is over.
+    fn wait_ends(_claim: &mut Claim<'_>, _since: u64) {}
+
+    /// A rank that slept was woken, on a node with a network.
+    fn woken(_rank: &Rank) {}
+
+    /// A rank that has announced its sleep sleeps elsewhere than in its own slot, if the subsystem has such a place now; else it
+    /// gives the ticket back.
+    ///
+    /// # Errors
+    /// The ticket.
+    fn sleep(_rank: &Rank, ticket: Ticket, _limit: Option<Duration>) -> Result<Awake, Ticket> {
+        Err(ticket)
+    }
+
+    /// A wait in which a sleep was announced is over, on a node with a network.
+    fn hand_over(_node: &'static Node) {}
+
+    /// Finds somebody for a rank that computes; says whether the policy has somebody for it. `by` is the rank that asks.
+    fn help(_rank: &Rank, _by: &Rank, _need: Need) -> bool {
+        false
+    }
+
+    /// Wakes the dedicated worker of a rank that has one; `None` if it has none.
+    fn wake_dedicated(_near: &Rank) -> Option<bool> {
+        None
+    }
+
+    /// `sender` has offered `receiver` a message, its `number`-th.
+    #[inline]
+    fn offered(_receiver: &Rank, _sender: &Rank, _envelope: &Envelope, _number: u32) {}
+
+    /// The program leaves a collective behind that others may go on with. By a thread of the program, with its claim.
+    fn left_behind(_claim: &mut Claim<'_>) -> Mark {
+        Mark::NONE
+    }
+
+    /// A receive that was left behind has met its message, or was withdrawn.
+    fn met(_claim: &mut Claim<'_>, _mark: Mark) {}
+
+    /// A collective that was left behind is over.
+    fn over(_claim: &mut Claim<'_>, _mark: Mark) {}
+}
+
+/// What a subsystem keeps for a rank.
+#[repr(C)]
+struct Record<S: Subsystem> {
+    shared: S::Shared,
+    state: UnsafeCell<S::State>,
+}
+
+/// Where one subsystem's part of a rank or a node lies: null until it is made, with the node.
+pub(crate) struct Room(UnsafeCell<*mut c_void>);
+
+impl Room {
+    pub(crate) const EMPTY: Self = Self(UnsafeCell::new(null_mut()));
+
+    /// # Safety
+    /// Nobody else sees the room yet.
+    unsafe fn fill<T>(&self, part: *mut T) {
+        // SAFETY: the caller's promise.
+        unsafe { *self.0.get() = part.cast() };
+    }
+
+    #[inline]
+    fn get<T>(&self) -> *mut T {
+        // SAFETY: it is written before anybody else sees it.
+        unsafe { (*self.0.get()).cast() }
+    }
+
+    /// # Safety
+    /// The room is that of `S` in a rank, and filled.
+    #[inline]
+    pub(crate) unsafe fn shared<S: Subsystem>(&self) -> &S::Shared {
+        // SAFETY: the caller's promise; nobody writes the record again.
+        unsafe { &(*self.get::<Record<S>>()).shared }
+    }
+
+    /// # Safety
+    /// As for [`Room::shared`]; what is behind the pointer belongs to the holder of the claim.
+    #[inline]
+    pub(crate) unsafe fn state<S: Subsystem>(&self) -> *mut S::State {
+        // SAFETY: the caller's promise.
+        unsafe { (*self.get::<Record<S>>()).state.get() }
+    }
+
+    /// # Safety
+    /// The room is that of `S` in a node, and filled.
+    #[inline]
+    pub(crate) unsafe fn node<S: Subsystem>(&self) -> &S::Node {
+        // SAFETY: the caller's promise; nobody writes it again.
+        unsafe { &*self.get::<S::Node>() }
+    }
+}
+
+/// Lays out what `S` keeps.
+fn lay_out<S: Subsystem>(
+    cursor: &mut Cursor,
+    plan: &Plan,
+) -> (S::Tables, Table<S::Node>, Table<Record<S>>) {
+    let tables = S::tables(cursor, plan);
+    (tables, cursor.table(1), cursor.table(plan.ranks))
+}
+
+/// Measures what `S` keeps.
+#[doc(hidden)]
+pub fn measure<S: Subsystem>(cursor: &mut Cursor, plan: &Plan) {
+    lay_out::<S>(cursor, plan);
+}
+
+/// Makes what `S` keeps for a node that nobody else sees yet.
+#[doc(hidden)]
+pub fn furnish<S: Subsystem>(cursor: &mut Cursor, plan: &Plan, node: &'static Node) {
+    let (mut tables, mut part, mut records) = lay_out::<S>(cursor, plan);
+    let part = part.take(1);
+    // SAFETY: the memory and the rooms are those of `S`, empty, and seen by nobody else.
+    unsafe {
+        part.write(S::node(node, &mut tables));
+        node.room(S::SLOT).fill(part);
+    }
+    for id in 0..node.size() {
+        let (shared, state) = S::rank(node, id, &mut tables);
+        let record = records.take(1);
+        // SAFETY: as above.
+        unsafe {
+            record.write(Record {
+                shared,
+                state: UnsafeCell::new(state),
+            });
+            node.rank(id).room(S::SLOT).fill(record);
+        }
+    }
+}
+
+/// Whether all of these are different places.
+#[doc(hidden)]
+#[must_use]
+pub const fn are_distinct(slots: &[usize]) -> bool {
+    let mut seen = [false; SLOTS];
+    let mut at = 0;
+    while at < slots.len() {
+        if slots[at] >= SLOTS || seen[slots[at]] {
+            return false;
+        }
+        seen[slots[at]] = true;
+        at += 1;
+    }
+    true
+}
+
+macro_rules! hooks {
+    ($($(#[$doc:meta])* $link:ident => fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
+        unsafe extern "Rust" {
+            $(safe fn $link($($argument: $type),*) $(-> $result)?;)*
+        }
+        $(
+            $(#[$doc])*
+            #[inline]
+            pub fn $name($($argument: $type),*) $(-> $result)? {
+                $link($($argument),*)
+            }
+        )*
+    };
+}
+
+/// The calls upwards. Each runs the function of the same name of all subsystems, in their order.
+pub mod hooks {
+    use super::*;
+
+    hooks! {
+        /// Measures the tables of all subsystems.
+        cohort_engine_measure => fn measure(cursor: &mut Cursor, plan: &Plan);
+        /// Makes the rooms of all subsystems.
+        cohort_engine_furnish => fn furnish(cursor: &mut Cursor, plan: &Plan, node: &'static Node);
+        /// [`Subsystem::begin`]
+        cohort_engine_begin => fn begin(owner: Owner<'static>);
+        /// [`Subsystem::end`]
+        cohort_engine_end => fn end(owner: Owner<'static>);
+        /// [`Subsystem::turn`]
+        cohort_engine_turn => fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn);
+        /// [`Subsystem::own_work`]: the first that has some.
+        cohort_engine_own_work => fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work>;
+        /// [`Subsystem::is_stalled`] of any.
+        cohort_engine_is_stalled => fn is_stalled(claim: &mut Claim<'_>) -> bool;
+        /// [`Subsystem::is_quiet`] of all.
+        cohort_engine_is_quiet => fn is_quiet(claim: &mut Claim<'_>) -> bool;
+        /// [`Subsystem::claimed`]
+        cohort_engine_claimed => fn claimed(claim: &mut Claim<'_>);
+        /// [`Subsystem::wait_begins`]
+        cohort_engine_wait_begins => fn wait_begins(rank: &Rank);
+        /// [`Subsystem::wait_goes_on`]
+        cohort_engine_wait_goes_on => fn wait_goes_on(rank: &Rank);
+        /// [`Subsystem::wait_ends`]
+        cohort_engine_wait_ends => fn wait_ends(claim: &mut Claim<'_>, since: u64);
+        /// [`Subsystem::woken`]
+        cohort_engine_woken => fn woken(rank: &Rank);
+        /// [`Subsystem::sleep`] of the first that has a place.
+        cohort_engine_sleep => fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Result<Awake, Ticket>;
+        /// [`Subsystem::hand_over`]
+        cohort_engine_hand_over => fn hand_over(node: &'static Node);
+        /// [`Subsystem::help`] of the first that has somebody.
+        cohort_engine_help => fn help(rank: &Rank, by: &Rank, need: Need) -> bool;
+        /// [`Subsystem::wake_dedicated`] of the first that has a worker.
+        cohort_engine_wake_dedicated => fn wake_dedicated(near: &Rank) -> Option<bool>;
+        /// [`Subsystem::offered`]
+        cohort_engine_offered => fn offered(receiver: &Rank, sender: &Rank, envelope: &Envelope, number: u32);
+        /// [`Subsystem::left_behind`] of the first that watches it.
+        cohort_engine_left_behind => fn left_behind(claim: &mut Claim<'_>) -> Mark;
+        /// [`Subsystem::met`]
+        cohort_engine_met => fn met(claim: &mut Claim<'_>, mark: Mark);
+        /// [`Subsystem::over`]
+        cohort_engine_over => fn over(claim: &mut Claim<'_>, mark: Mark);
+    }
+}
+
+/// Joins subsystems to an engine: `engine!(Net, P2p, Coll)` in the one crate of a program that does so. They are visited in this
+/// order.
+#[macro_export]
+macro_rules! engine {
+    ($($subsystem:ty),* $(,)?) => {
+        #[allow(unused_variables, clippy::needless_pass_by_ref_mut, reason = "an engine may be empty")]
+        mod joined {
+            use super::*;
+            use $crate::memory::{Cursor, Plan};
+            use $crate::message::Envelope;
+            use $crate::subsystem::{Awake, Duration, Mark, Need, Subsystem, Ticket, are_distinct, furnish, measure};
+            use $crate::{Claim, Look, Node, Owner, Rank, Turn, Work};
+
+            // The functions are for this image only.
+            core::arch::global_asm!(
+                ".hidden cohort_engine_measure",
+                ".hidden cohort_engine_furnish",
+                ".hidden cohort_engine_begin",
+                ".hidden cohort_engine_end",
+                ".hidden cohort_engine_turn",
+                ".hidden cohort_engine_own_work",
+                ".hidden cohort_engine_is_stalled",
+                ".hidden cohort_engine_is_quiet",
+                ".hidden cohort_engine_claimed",
+                ".hidden cohort_engine_wait_begins",
+                ".hidden cohort_engine_wait_goes_on",
+                ".hidden cohort_engine_wait_ends",
+                ".hidden cohort_engine_woken",
+                ".hidden cohort_engine_sleep",
+                ".hidden cohort_engine_hand_over",
+                ".hidden cohort_engine_help",
+                ".hidden cohort_engine_wake_dedicated",
+                ".hidden cohort_engine_offered",
+                ".hidden cohort_engine_left_behind",
+                ".hidden cohort_engine_met",
+                ".hidden cohort_engine_over"
+            );
+
+            const _: () = assert!(are_distinct(&[$(<$subsystem as Subsystem>::SLOT),*]));
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_measure(cursor: &mut Cursor, plan: &Plan) {
+                $(measure::<$subsystem>(cursor, plan);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_furnish(cursor: &mut Cursor, plan: &Plan, node: &'static Node) {
+                $(furnish::<$subsystem>(cursor, plan, node);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_begin(owner: Owner<'static>) {
+                $(<$subsystem as Subsystem>::begin(owner);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_end(owner: Owner<'static>) {
+                $(<$subsystem as Subsystem>::end(owner);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
+                $(<$subsystem as Subsystem>::turn(claim, look, turn);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work> {
+                $(if let Some(work) = <$subsystem as Subsystem>::own_work(claim, owner) {
+                    return Some(work);
+                })*
+                None
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_is_stalled(claim: &mut Claim<'_>) -> bool {
+                false $(|| <$subsystem as Subsystem>::is_stalled(claim))*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_is_quiet(claim: &mut Claim<'_>) -> bool {
+                true $(&& <$subsystem as Subsystem>::is_quiet(claim))*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_claimed(claim: &mut Claim<'_>) {
+                $(<$subsystem as Subsystem>::claimed(claim);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_wait_begins(rank: &Rank) {
+                $(<$subsystem as Subsystem>::wait_begins(rank);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_wait_goes_on(rank: &Rank) {
+                $(<$subsystem as Subsystem>::wait_goes_on(rank);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_wait_ends(claim: &mut Claim<'_>, since: u64) {
+                $(<$subsystem as Subsystem>::wait_ends(claim, since);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_woken(rank: &Rank) {
+                $(<$subsystem as Subsystem>::woken(rank);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Result<Awake, Ticket> {
+                $(let ticket = match <$subsystem as Subsystem>::sleep(rank, ticket, limit) {
+                    Ok(awake) => return Ok(awake),
+                    Err(ticket) => ticket,
+                };)*
+                Err(ticket)
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_hand_over(node: &'static Node) {
+                $(<$subsystem as Subsystem>::hand_over(node);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_help(rank: &Rank, by: &Rank, need: Need) -> bool {
+                false $(|| <$subsystem as Subsystem>::help(rank, by, need))*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_wake_dedicated(near: &Rank) -> Option<bool> {
+                None $(.or_else(|| <$subsystem as Subsystem>::wake_dedicated(near)))*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_offered(receiver: &Rank, sender: &Rank, envelope: &Envelope, number: u32) {
+                $(<$subsystem as Subsystem>::offered(receiver, sender, envelope, number);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_left_behind(claim: &mut Claim<'_>) -> Mark {
+                $(match <$subsystem as Subsystem>::left_behind(claim) {
+                    Mark::NONE => {}
+                    mark => return mark,
+                })*
+                Mark::NONE
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_met(claim: &mut Claim<'_>, mark: Mark) {
+                $(<$subsystem as Subsystem>::met(claim, mark);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_over(claim: &mut Claim<'_>, mark: Mark) {
+                $(<$subsystem as Subsystem>::over(claim, mark);)*
+            }
+        }
+    };
+}

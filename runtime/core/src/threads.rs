@@ -1,0 +1,71 @@
+//! How the threads of one rank share it (`MPI_THREAD_MULTIPLE`).
+//!
+//! Each call takes the rank's claim, and so does each turn of a thread that waits. Threads are likely to outnumber
+//! CPUs even where ranks do not. So a thread that finds the claim taken gives its CPU away a few times before it
+//! queues up to sleep: a claim that is handed on to a sleeper lies idle until that one runs, and everybody who
+//! comes meanwhile queues up too. And while several threads wait, each gives its CPU away instead of spinning: what it
+//! waits for may be a message that another one is about to send.
+
+use crate::courtesy::Courtesy;
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Times that a thread gives its CPU away before it queues up for the claim.
+const YIELDS: u32 = 16;
+
+/// The threads of one rank. All accesses are Relaxed: the level is set before there are threads, and the count is a hint.
+#[derive(Debug)]
+pub struct Threads {
+    are_multiple: AtomicBool,
+    waiting: AtomicU32,
+}
+
+impl Threads {
+    pub fn new() -> Self {
+        Self {
+            are_multiple: AtomicBool::new(false),
+            waiting: AtomicU32::new(0),
+        }
+    }
+
+    /// Whether several threads may be in calls at a time.
+    #[inline]
+    pub fn are_multiple(&self) -> bool {
+        self.are_multiple.load(Ordering::Relaxed)
+    }
+
+    pub fn set_multiple(&self, multiple: bool) {
+        self.are_multiple.store(multiple, Ordering::Relaxed);
+    }
+
+    /// What a thread does each time it finds the claim taken; see [`cohort_steal::claim::ClaimWord::claim_patiently`].
+    #[inline]
+    pub fn manners(&self, courtesy: &Courtesy) -> impl FnMut() -> bool {
+        let mut yields = 0;
+        move || {
+            yields += 1;
+            self.are_multiple() && yields <= YIELDS && courtesy.give_way().is_some()
+        }
+    }
+
+    /// A thread begins to wait.
+    #[inline]
+    pub fn begin_wait(&self) {
+        if self.are_multiple() {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A thread that began to wait has ended.
+    #[inline]
+    pub fn end_wait(&self) {
+        if self.are_multiple() {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether several threads wait.
+    #[inline]
+    pub fn share_a_wait(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 1
+    }
+}

@@ -1,0 +1,331 @@
+//! How a rank waits.
+//!
+//! A waiting rank holds its claim, so that nobody steals from it (rule 1), and takes turns:
+//! its own messages first, then, when they have rested for a moment, a step of stealing. When nothing moved for a
+//! while it parks, without its claim; thieves may then work for it, and whoever completes
+//! something of it, or sends to it, wakes it.
+//!
+//! How long it takes turns before it parks depends on the node: long when every rank has a
+//! CPU; when ranks outnumber CPUs, long as long as nobody else wants the rank's CPU, and very short when
+//! somebody does; for ever with `COHORT_WAIT=spin`.
+//!
+//! # Why nothing is lost
+//! The rank announces its sleep (and, if it may steal, enters the idle set), passes its heavy
+//! barrier, and looks at everything once more: the condition, its own messages, and all victims.
+//! Whoever publishes something passes the light barrier before it asks whether the rank sleeps.
+//! Only a victim whose claim was taken at the last look may hide work; then the sleep is short.
+
+use crate::arch::{TICKS_PER_US, ticks};
+use crate::claim::Claim;
+use crate::lifecycle;
+use crate::node::Node;
+use crate::owner::Owner;
+use crate::patience::Patience;
+use crate::rank::Rank;
+use crate::steal::Thief;
+use crate::subsystem::hooks;
+use crate::turn;
+use cohort_base::settings::WaitMode;
+use cohort_base::sync::atomic::Ordering;
+use cohort_base::sync::pause;
+use cohort_steal::park::{Awake, Ticket};
+use cohort_steal::policy::{Outcome, Worker};
+use core::time::Duration;
+
+/// Longest sleep while a victim's claim hides whether it has work.
+pub const UNSURE_SLEEP: Duration = Duration::from_millis(1);
+
+/// Nonblocking calls that find nothing and follow each other faster than this are a loop.
+const LOOP_US: u64 = 5;
+
+/// How long such a loop sleeps in each of its calls while nobody yields ([`Courtesy`]).
+const NAP: Duration = Duration::from_micros(100);
+
+/// Pieces of work that a nonblocking call does.
+const PIECES_PER_PROGRESS: u32 = 8;
+
+/// What a rank waits for, for statistics and traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitKind {
+    /// Completion of requests.
+    Request,
+    /// A message to probe.
+    Probe,
+    /// A collective operation.
+    Collective,
+}
+
+/// Waits until `done`. Meanwhile the rank progresses its own messages and, as the policy says,
+/// those of ranks that compute; then it parks.
+///
+/// `done` runs often, also under the rank's claim: it must be cheap and must not
+/// call [`Rank::enter`]. What it looks at must be published by somebody who then calls
+/// [`wake`], or by a message or completion of this rank. The caller does not hold the claim.
+#[inline]
+pub fn until(owner: Owner<'_>, kind: WaitKind, mut done: impl FnMut() -> bool) {
+    if !done() {
+        until_with(owner, kind, |_| done());
+    }
+}
+
+/// [`until`] whose condition looks at the rank through its claim.
+pub fn until_with(owner: Owner<'_>, kind: WaitKind, done: impl FnMut(&mut Claim<'_>) -> bool) {
+    drop(until_claimed(owner, owner.rank().enter(), kind, done));
+}
+
+/// [`until_with`] for a caller that holds the claim of its rank, and gets it back.
+pub fn until_claimed<'rank>(
+    owner: Owner<'rank>,
+    claim: Claim<'rank>,
+    _kind: WaitKind,
+    mut done: impl FnMut(&mut Claim<'_>) -> bool,
+) -> Claim<'rank> {
+    let rank = claim.rank();
+    let means = rank.means();
+    let acts = means.may_interrupt();
+    if acts {
+        hooks::wait_begins(rank);
+    }
+    let waiting = rank.node().waiting();
+    // Relaxed: a hint for those who would help computing ranks.
+    let is_counted = means.rests();
+    if is_counted {
+        waiting.fetch_add(1, Ordering::Relaxed);
+    }
+    // What an adapting policy learns: whether the first look already finds what was awaited.
+    let since = if acts { ticks() } else { 0 };
+    let mut looks = 0;
+    let observed = |claim: &mut Claim<'_>| {
+        looks += 1;
+        if looks == 2 && acts {
+            hooks::wait_goes_on(rank);
+        }
+        done(claim)
+    };
+    rank.threads().begin_wait();
+    let mut claim = take_turns(owner, claim, observed);
+    rank.threads().end_wait();
+    if is_counted {
+        waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+    if acts || rank.means().may_interrupt() {
+        hooks::wait_ends(&mut claim, since);
+    }
+    claim
+}
+
+/// [`until_claimed`] without a thought of what the policy does for ranks that compute.
+fn take_turns<'rank>(
+    owner: Owner<'rank>,
+    claim: Claim<'rank>,
+    mut done: impl FnMut(&mut Claim<'_>) -> bool,
+) -> Claim<'rank> {
+    let rank = claim.rank();
+    let mut claim = Some(claim);
+    let mut patience = Patience::of_thread(rank);
+    let mut has_parked = false;
+    loop {
+        let mut held = claim.take().unwrap_or_else(|| rank.enter());
+        if done(&mut held) {
+            if has_parked {
+                hand_over(rank.node());
+            }
+            return held;
+        }
+        let turn = turn::turn_of_waiter(&mut held);
+        let work = turn.work.or_else(|| turn::own_work(&mut held, Some(owner)));
+        if let Some(work) = work {
+            drop(held);
+            // When all pieces are taken, the next turn waits for those who do them.
+            work.run(u32::MAX);
+            patience.renew();
+            continue;
+        }
+        if turn.moved {
+            patience.renew();
+            claim = Some(held);
+            continue;
+        }
+        let worker = rank.worker(&mut held);
+        if !patience.is_fresh() && steal(rank, worker) {
+            patience.renew();
+        } else if patience.is_over() || lifecycle::must_leave(rank) {
+            drop(held);
+            lifecycle::leave_if_told(rank);
+            if patience.gives_way(rank.node().courtesy()) {
+                continue;
+            }
+            has_parked = true;
+            if park(owner, worker, &mut done) {
+                patience.renew();
+            }
+            continue;
+        } else if patience.is_generous() {
+            drop(held);
+            rank.node().courtesy().give_way();
+            continue;
+        } else {
+            pause();
+        }
+        // Another thread of the rank may want its turn.
+        claim = (!rank.threads_multiple()).then_some(held);
+    }
+}
+
+/// Sleeps after the announcement that the ticket stands for, where the network is watched if nobody else does that. Whoever
+/// leaves a wait in which it has slept so calls [`hand_over`].
+pub fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Awake {
+    let ticket = match rank.node().has_network() {
+        true => match hooks::sleep(rank, ticket, limit) {
+            Ok(awake) => return awake,
+            Err(ticket) => ticket,
+        },
+        false => ticket,
+    };
+    rank.park().sleep(ticket, limit)
+}
+
+/// By a thread that has come to the end of a wait in which it announced a sleep.
+pub fn hand_over(node: &'static Node) {
+    if node.has_network() {
+        hooks::hand_over(node);
+    }
+}
+
+/// One step of stealing; `true` when something moved.
+#[inline]
+fn steal(rank: &Rank, worker: &Worker<'_>) -> bool {
+    rank.means().steals() && {
+        let victims = Thief::of(rank);
+        matches!(
+            rank.stealing().step(worker, &victims),
+            Outcome::Progressed { .. }
+        )
+    }
+}
+
+/// Parks until something happens; `true` when something was found or did happen. At the end of the wait
+/// [`hand_over`] is to be called.
+#[cold]
+fn park(
+    owner: Owner<'_>,
+    worker: &Worker<'_>,
+    done: &mut impl FnMut(&mut Claim<'_>) -> bool,
+) -> bool {
+    let rank = owner.rank();
+    let node = rank.node();
+    // Another thread of the rank may change what the rank does for others meanwhile.
+    let steals = rank.means().steals();
+    if steals {
+        node.idle().insert(rank.id());
+    }
+    let ticket = rank.park().prepare(node.barriers());
+    let limit = match last_look(owner, worker, steals, done) {
+        LastLook::Found => {
+            rank.park().cancel(ticket);
+            leave_idle(rank, worker, steals);
+            return true;
+        }
+        LastLook::Nothing => None,
+        LastLook::Unsure => Some(UNSURE_SLEEP),
+    };
+    rank.counters().count_park();
+    let awake = sleep(rank, ticket, limit);
+    leave_idle(rank, worker, steals) || awake == Awake::Woken
+}
+
+/// Leaves the idle set, if the rank entered it. `true`: a sender had picked the rank to work for another one, and it
+/// has made its round of stealing.
+fn leave_idle(rank: &Rank, worker: &Worker<'_>, entered: bool) -> bool {
+    let picked = entered && !rank.node().idle().remove(rank.id());
+    if picked {
+        // Whatever the outcome, the errand is done: nobody else was sent for it.
+        let _ = rank.stealing().last_look(worker, &Thief::of(rank));
+    }
+    picked
+}
+
+/// What a rank found after it had announced its sleep.
+enum LastLook {
+    Found,
+    Nothing,
+    Unsure,
+}
+
+fn last_look(
+    owner: Owner<'_>,
+    worker: &Worker<'_>,
+    steals: bool,
+    done: &mut impl FnMut(&mut Claim<'_>) -> bool,
+) -> LastLook {
+    let rank = owner.rank();
+    let mut claim = rank.enter();
+    if done(&mut claim) {
+        return LastLook::Found;
+    }
+    let turn = turn::own_turn(&mut claim);
+    let work = turn
+        .work
+        .or_else(|| turn::own_work(&mut claim, Some(owner)));
+    if let Some(work) = work {
+        drop(claim);
+        work.run(u32::MAX);
+        return LastLook::Found;
+    }
+    if turn.moved {
+        return LastLook::Found;
+    }
+    let is_stalled = hooks::is_stalled(&mut claim);
+    drop(claim);
+    let others = match steals {
+        true => rank.stealing().last_look(worker, &Thief::of(rank)),
+        false => Outcome::Idle,
+    };
+    match others {
+        Outcome::Idle if !is_stalled => LastLook::Nothing,
+        Outcome::Idle | Outcome::Busy => LastLook::Unsure,
+        Outcome::Progressed { .. } => LastLook::Found,
+    }
+}
+
+/// One turn of progress that never waits (for `MPI_Test`, `MPI_Iprobe`). The caller does not
+/// hold the rank's claim.
+pub fn progress(owner: Owner<'_>) {
+    let rank = owner.rank();
+    let mut claim = rank.enter();
+    let turn = turn::own_turn(&mut claim);
+    let work = turn
+        .work
+        .or_else(|| turn::own_work(&mut claim, Some(owner)));
+    drop(claim);
+    if let Some(work) = work {
+        work.run(PIECES_PER_PROGRESS);
+    } else if !turn.moved {
+        fruitless(rank);
+    }
+}
+
+/// A nonblocking call found nothing. In a loop of such calls the program waits, so where ranks
+/// or their threads outnumber CPUs it gives its CPU to those it waits for.
+fn fruitless(rank: &Rank) {
+    lifecycle::leave_if_told(rank);
+    let node = rank.node();
+    if node.settings().wait == WaitMode::Spin || !(node.is_crowded() || rank.threads_multiple()) {
+        return;
+    }
+    let last = rank.last_fruitless();
+    let is_loop = ticks().wrapping_sub(last.load(Ordering::Relaxed)) < LOOP_US * TICKS_PER_US;
+    if is_loop && node.courtesy().give_way().is_none() {
+        // What comes meanwhile ends the nap; what came just before it, and what no message tells, waits for its end.
+        let ticket = rank.park().prepare(node.barriers());
+        rank.park().sleep(ticket, Some(NAP));
+        hand_over(node);
+    }
+    last.store(ticks(), Ordering::Relaxed);
+}
+
+/// Wakes `rank` if it sleeps in [`until`]; the caller has published (release) what its `done` looks at.
+#[inline]
+pub fn wake(rank: &Rank) {
+    rank.wake();
+}

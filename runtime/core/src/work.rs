@@ -1,0 +1,143 @@
+//! Work that is done outside of any claim, in pieces that several tasks share.
+
+use core::fmt;
+use core::mem::{ManuallyDrop, MaybeUninit};
+
+/// A reference to such work, as a subsystem has it: long messages, collectives, operations on windows. Dropping it gives
+/// the reference back.
+pub trait Piece {
+    /// Does up to `pieces` pieces. Returns the bytes moved. For any task, outside of any claim.
+    fn run(&self, pieces: u32) -> u64;
+
+    /// Whether there are pieces of a message that nobody has taken: a hint that may be stale.
+    fn is_left(&self) -> bool {
+        false
+    }
+
+    /// Whether this is a message whose sender is in a call, and copies itself: a hint that may be stale.
+    fn is_of_a_waiting_sender(&self) -> bool {
+        false
+    }
+}
+
+/// Words that a reference may take.
+const WORDS: usize = 4;
+
+/// Room for any [`Piece`] of up to [`WORDS`] words. It is made by a holder of a claim and runs on the same task, so it is
+/// not `Send`.
+pub struct Work {
+    room: [MaybeUninit<usize>; WORDS],
+    table: &'static Table,
+    not_send: core::marker::PhantomData<*mut ()>,
+}
+
+/// The functions of one kind of work; each takes the address of the room.
+struct Table {
+    run: unsafe fn(*const (), u32) -> u64,
+    is_left: unsafe fn(*const ()) -> bool,
+    is_of_a_waiting_sender: unsafe fn(*const ()) -> bool,
+    drop: unsafe fn(*mut ()),
+}
+
+struct TableOf<P>(core::marker::PhantomData<P>);
+
+impl<P: Piece> TableOf<P> {
+    const TABLE: Table = Table {
+        // SAFETY: of all four: the room holds a `P`, which `Work` keeps until it is dropped.
+        run: |room, pieces| unsafe { (*room.cast::<P>()).run(pieces) },
+        is_left: |room| unsafe { (*room.cast::<P>()).is_left() },
+        is_of_a_waiting_sender: |room| unsafe { (*room.cast::<P>()).is_of_a_waiting_sender() },
+        drop: |room| unsafe { room.cast::<P>().drop_in_place() },
+    };
+}
+
+impl Work {
+    /// This work.
+    #[inline]
+    #[must_use]
+    pub fn new<P: Piece + 'static>(piece: P) -> Self {
+        const {
+            assert!(size_of::<P>() <= WORDS * size_of::<usize>());
+            assert!(align_of::<P>() <= align_of::<usize>());
+        }
+        let piece = ManuallyDrop::new(piece);
+        let mut room = [MaybeUninit::uninit(); WORDS];
+        // SAFETY: the room is large enough and aligned; the value is moved into it.
+        unsafe {
+            room.as_mut_ptr()
+                .cast::<P>()
+                .write(core::ptr::read(&raw const *piece))
+        };
+        Self {
+            room,
+            table: const { &TableOf::<P>::TABLE },
+            not_send: core::marker::PhantomData,
+        }
+    }
+
+    /// Does up to `pieces` pieces. Returns the bytes moved. Outside of any claim.
+    pub fn run(&self, pieces: u32) -> u64 {
+        // SAFETY: the table is that of the value in the room.
+        unsafe { (self.table.run)(self.room.as_ptr().cast(), pieces) }
+    }
+
+    /// [`Piece::is_left`].
+    #[must_use]
+    pub fn is_left(&self) -> bool {
+        // SAFETY: as in `run`.
+        unsafe { (self.table.is_left)(self.room.as_ptr().cast()) }
+    }
+
+    /// [`Piece::is_of_a_waiting_sender`].
+    #[must_use]
+    pub fn is_of_a_waiting_sender(&self) -> bool {
+        // SAFETY: as in `run`.
+        unsafe { (self.table.is_of_a_waiting_sender)(self.room.as_ptr().cast()) }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // SAFETY: the value is dropped once.
+        unsafe { (self.table.drop)(self.room.as_mut_ptr().cast()) };
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+    use std::rc::Rc;
+
+    struct Counted(Rc<Cell<u64>>);
+
+    impl Piece for Counted {
+        fn run(&self, pieces: u32) -> u64 {
+            self.0.set(self.0.get() + u64::from(pieces));
+            self.0.get()
+        }
+
+        fn is_left(&self) -> bool {
+            self.0.get() < 3
+        }
+    }
+
+    #[test]
+    fn it_runs_and_drops_what_it_was_made_of() {
+        let count = Rc::new(Cell::new(0));
+        let work = Work::new(Counted(count.clone()));
+        assert_eq!(work.run(2), 2);
+        assert!(work.is_left() && !work.is_of_a_waiting_sender());
+        assert_eq!(work.run(1), 3);
+        assert!(!work.is_left());
+        assert_eq!(Rc::strong_count(&count), 2);
+        drop(work);
+        assert_eq!(Rc::strong_count(&count), 1);
+    }
+}

@@ -1,0 +1,67 @@
+//! The beginning and the end of a rank's use of the network.
+
+use crate::fail;
+use crate::link::{Link, Outgoing, line_up};
+use crate::wire::{Header, Kind};
+use crate::{Network, kick};
+use cohort_core::claim::Claim;
+use cohort_core::owner::Owner;
+use cohort_core::rank::Rank;
+use cohort_core::subsystem::hooks;
+use cohort_core::wait::{WaitKind, until_with};
+use core::ptr::NonNull;
+
+/// Begins a rank's use of the network; also after an end (sessions).
+pub fn open(rank: &Rank) {
+    if rank.node().has_network() {
+        rank.enter().of::<Network>().is_closing = false;
+    }
+}
+
+/// Ends a rank's use of the network: waits until what it has sent, and what it has been asked
+/// for, is on its way, and says goodbye to its peers, so that they do not take the rank's end for a failure.
+///
+/// What is for peers that have said goodbye themselves is given up, and so are messages that nobody receives.
+pub fn close(owner: Owner<'_>) {
+    let rank = owner.rank();
+    if !rank.node().has_network() {
+        return;
+    }
+    until_with(owner, WaitKind::Request, hooks::is_quiet);
+    let mut claim = rank.enter();
+    say_goodbye(&mut claim);
+    kick(&mut claim);
+    drop(claim);
+    until_with(owner, WaitKind::Request, |claim| {
+        let is_done = hooks::is_quiet(claim);
+        claim.of::<Network>().is_closing = is_done;
+        is_done
+    });
+}
+
+/// Whether no packet of this rank's waits or is under way that its peer still takes.
+pub fn are_links_quiet(claim: &mut Claim<'_>) -> bool {
+    // SAFETY: links belong to the claim's holder.
+    links(claim).all(|link| unsafe { link.as_ref() }.is_quiet())
+}
+
+/// The links to everyone that this rank has exchanged packets with.
+fn links(claim: &mut Claim<'_>) -> impl Iterator<Item = NonNull<Link>> + use<> {
+    let node = claim.rank().node();
+    let table = claim.of::<Network>().links;
+    (0..node.world_size() - node.size())
+        // SAFETY: the table has an entry for each remote peer; links are never unmade.
+        .filter_map(move |remote| NonNull::new(unsafe { *table.add(remote as usize) }))
+}
+
+/// Lines up the last packet to everyone that this rank has exchanged packets with.
+fn say_goodbye(claim: &mut Claim<'_>) {
+    for link in links(claim) {
+        match Outgoing::with_room(claim, Header::new(Kind::Goodbye, 0), 0) {
+            // SAFETY: the packet is fresh.
+            Ok((packet, _)) => unsafe { line_up(claim, link, packet) },
+            // SAFETY: as above.
+            Err(_) => fail::no_memory(claim.rank(), unsafe { link.as_ref() }.peer),
+        }
+    }
+}

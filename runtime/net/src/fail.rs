@@ -1,0 +1,88 @@
+//! The end of a job whose network has failed.
+
+use crate::Network;
+use cohort_base::Peer;
+use cohort_base::text::FixedText;
+use cohort_core::claim::Claim;
+use cohort_core::rank::Rank;
+use core::fmt;
+
+/// What the launchers get to end the job with a reason of their own (a rank that aborted, a node that is gone)
+/// before a rank says that it has lost a peer: that one is only what follows.
+#[cfg(not(any(test, feature = "testing")))]
+const TIME_OF_LAUNCHERS: rustix::thread::Timespec = rustix::thread::Timespec {
+    tv_sec: 0,
+    tv_nsec: 400_000_000,
+};
+
+/// A peer cannot be reached any more: ends the job, unless the peer has said goodbye or the claimed rank
+/// needs nobody any more.
+pub fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
+    let node = claim.rank().node();
+    let is_closing = claim.of::<Network>().is_closing;
+    let place = claim.of::<Network>().link(node, peer);
+    // SAFETY: links belong to the claim's holder.
+    let is_closed = unsafe { (*place).as_ref() }.is_some_and(|link| link.is_closed);
+    if !is_closing && !is_closed {
+        wait_for_reasons();
+        end(
+            claim.rank(),
+            peer,
+            format_args!("is lost (error {code} of the network)"),
+        );
+    }
+}
+
+/// An operation with a peer has failed for good: ends the job.
+pub fn broken(rank: &Rank, peer: Peer, code: i32) -> ! {
+    wait_for_reasons();
+    end(
+        rank,
+        peer,
+        format_args!("is lost: a transfer failed (error {code} of the network)"),
+    )
+}
+
+/// A peer has sent what no rank of this version sends: ends the job.
+pub fn nonsense(rank: &Rank, peer: Peer) -> ! {
+    end(
+        rank,
+        peer,
+        format_args!("sent a packet that makes no sense: do all nodes run the same version?"),
+    )
+}
+
+/// There is no memory for a message from or to a peer that cannot be refused: ends the job.
+pub fn no_memory(rank: &Rank, peer: Peer) -> ! {
+    end(
+        rank,
+        peer,
+        format_args!("sends messages, and this node has no memory left for them"),
+    )
+}
+
+/// Leaves the launchers time to end this rank with a better reason.
+#[cold]
+fn wait_for_reasons() {
+    // An interruption only makes it shorter.
+    #[cfg(not(any(test, feature = "testing")))]
+    let _ = rustix::thread::nanosleep(&TIME_OF_LAUNCHERS);
+}
+
+/// Reports and ends the job.
+#[cold]
+fn end(rank: &Rank, peer: Peer, what: fmt::Arguments<'_>) -> ! {
+    let node = rank.node();
+    let text = FixedText::<256>::of(format_args!(
+        "cohort: rank {} on node {}: rank {} on node {} {what}",
+        rank.world_rank(),
+        node.boot().node,
+        node.world_rank(peer),
+        node.home_node(peer),
+    ));
+    // Ranks of tests are threads of one process.
+    #[cfg(any(test, feature = "testing"))]
+    panic!("{}", text.as_str());
+    #[cfg(not(any(test, feature = "testing")))]
+    cohort_core::lifecycle::abort(rank, 1, text.as_str())
+}

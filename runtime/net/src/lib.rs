@@ -1,0 +1,417 @@
+//! Messages between nodes.
+//!
+//! The network is the first thing that a waiting rank takes off a computing one (Daps), so all of this runs
+//! under a rank's claim, by its owner or by a thief. Within a node nothing here is used.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `wire` | what a packet says |
+//! | `link` | packets to one peer: their order, and how many messages may be on their way |
+//! | `send`, `receive` | the two ends of a message |
+//! | `note` | packets of windows |
+//! | `watch` | who watches the network while all ranks sleep |
+//! | `close` | the end of a rank's use of the network |
+//! | `fail` | the end of a job whose network has failed |
+//!
+//! Messages from other nodes go through the same queues as those of this one (`matching.rs`), so wildcards
+//! need nothing special. Events are handled in two steps, because a transport may not be called
+//! while it hands them out: [`turn`] polls and changes the state, then [`settle`] sends what has come of it.
+
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+mod close;
+pub mod fail;
+pub mod link;
+mod note;
+mod receiver;
+mod watch;
+pub mod wire;
+
+pub use note::{Note, post_note, room_of_notes};
+pub use receiver::{Receiver, hooks};
+#[doc(hidden)]
+pub use {cohort_base::LocalRank, cohort_base::Peer, cohort_core::claim::Claim};
+
+use cohort_base::WorldRank;
+use cohort_base::sync::atomic::AtomicU32;
+use cohort_core::list::List;
+use cohort_core::memory::{Cursor, Plan, Table};
+use cohort_core::node::Node;
+use cohort_core::owner::Owner;
+use cohort_core::rank::Rank;
+use cohort_core::subsystem::{self, Subsystem};
+use cohort_core::turn::{Look, Turn};
+use cohort_fabric::{Budget, Event, Limits, Transport};
+use cohort_steal::TaskKind;
+use cohort_steal::park::{Awake, Ticket};
+use core::ptr::NonNull;
+use core::time::Duration;
+use link::{IN_BUSY, Link, Outgoing};
+use wire::{Header, Kind};
+
+/// How long a turn looks at the network if its rank waits: alone on its node, or not.
+const LOOKS_ALONE: u32 = 16;
+const LOOKS_AMONG_OTHERS: u32 = 4;
+
+/// Events that one turn handles.
+const EVENTS_PER_TURN: u32 = 64;
+
+/// Times that one turn goes on lining up and sending.
+const ROUNDS_PER_TURN: u32 = 4;
+
+/// Turns of an owner that expects nothing from the network between two looks at it.
+const TURNS_PER_LOOK: u32 = 16;
+
+/// The bit of a token that tells a read from a packet.
+pub const READ: u64 = 1;
+
+/// The subsystem.
+#[derive(Debug)]
+pub struct Network;
+
+/// The network of a node.
+pub struct Net {
+    /// What the packets go through.
+    pub transport: &'static dyn Transport,
+    /// What it can do.
+    pub limits: Limits,
+    /// The longest message that travels with its data.
+    pub eager_max: u64,
+    /// The rank that watches the network, plus one; 0 if none does.
+    watcher: AtomicU32,
+    /// Watches in a row that ended because of events of which nobody found any.
+    fruitless: AtomicU32,
+}
+
+impl Net {
+    /// The network of this node, if the job has more than one.
+    #[inline]
+    #[must_use]
+    pub fn of(node: &Node) -> Option<&Self> {
+        node.part::<Network>().as_ref()
+    }
+
+    fn new(transport: &'static dyn Transport, eager_max: usize) -> Self {
+        let limits = transport.limits();
+        Self {
+            transport,
+            limits,
+            eager_max: eager_max.min(limits.packet - Header::BYTES) as u64,
+            watcher: AtomicU32::new(0),
+            fruitless: AtomicU32::new(0),
+        }
+    }
+}
+
+/// What one rank has under way with remote peers.
+#[derive(Debug)]
+pub struct NetState {
+    /// One entry for each remote peer, by its number less the node's size; null before the first packet.
+    links: *mut *mut Link,
+    /// Links with packets that wait.
+    busy: List<Link, IN_BUSY>,
+    /// Whether an event is being handled, so that the transport must not be called.
+    is_polling: bool,
+    /// Whether the rank has said goodbye.
+    is_closing: bool,
+    turns: u32,
+}
+
+impl NetState {
+    /// The state of a new rank, over a zeroed table with an entry for each remote peer.
+    const fn new(links: *mut *mut Link) -> Self {
+        Self {
+            links,
+            busy: List::EMPTY,
+            is_polling: false,
+            is_closing: false,
+            turns: 0,
+        }
+    }
+
+    /// The place of the link to a remote peer.
+    fn link(&mut self, node: &Node, peer: Peer) -> *mut *mut Link {
+        let index = peer.index().checked_sub(node.size());
+        let index = index.filter(|_| peer.index() < node.world_size());
+        // SAFETY: the table has an entry for each remote peer.
+        unsafe { self.links.add(index.expect("a remote peer") as usize) }
+    }
+
+    /// Whether an owner's turn looks at the network: always when it expects something, else now and then.
+    fn is_due(&mut self, expects: bool) -> bool {
+        self.turns = self.turns.wrapping_add(1);
+        expects || self.turns.is_multiple_of(TURNS_PER_LOOK)
+    }
+}
+
+/// What a turn did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NetTurn {
+    /// Whether anything moved.
+    pub moved: bool,
+    /// Bytes that came.
+    pub bytes: u64,
+}
+
+/// The network's part of an owner's turn; a rank that waits looks longer for what it expects.
+#[inline]
+fn turn_of_owner(claim: &mut Claim<'_>, net: &Net, waits: bool) -> NetTurn {
+    let id = claim.rank().id();
+    let expects = claim.expects(TaskKind::Net) || net.transport.owes(id);
+    if !claim.of::<Network>().is_due(expects) {
+        return NetTurn::default();
+    }
+    let looks = match claim.rank().node().size() {
+        _ if !(waits && expects) => 1,
+        1 => LOOKS_ALONE,
+        _ => LOOKS_AMONG_OTHERS,
+    };
+    turn_with(claim, net, id, looks)
+}
+
+/// Takes what has arrived for the claimed rank, and sends what waits. `caller` is the rank whose task this is.
+pub fn turn(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> NetTurn {
+    turn_with(claim, net, caller, 1)
+}
+
+/// [`turn`] that looks several times for something that has arrived.
+fn turn_with(claim: &mut Claim<'_>, net: &Net, caller: LocalRank, looks: u32) -> NetTurn {
+    let mut bytes = 0;
+    let endpoint = claim.rank().id();
+    claim.of::<Network>().is_polling = true;
+    let budget = Budget {
+        events: EVENTS_PER_TURN,
+        looks,
+    };
+    let events = net.transport.poll(endpoint, caller, budget, &mut |event| {
+        bytes += handle(claim, event);
+    });
+    claim.of::<Network>().is_polling = false;
+    let moved = settle(claim, net, caller);
+    // A sleeping owner may wait for any change (a probe for a message, the end for goodbyes), or has to
+    // poll for itself.
+    if events > 0 || net.transport.owes(endpoint) {
+        claim.rank().wake();
+    }
+    NetTurn {
+        moved: moved || events > 0,
+        bytes,
+    }
+}
+
+/// After a change of the state outside of a turn: sends what has come of it, unless an event is being handled.
+pub fn kick(claim: &mut Claim<'_>) {
+    if let Some(net) = Net::of(claim.rank().node())
+        && !claim.of::<Network>().is_polling
+    {
+        settle(claim, net, claim.caller());
+        if !claim.is_by_owner() {
+            leave_to_owner(claim, net);
+        }
+    }
+}
+
+/// Has the claimed rank's connection to a remote peer made, if there is none: by a packet that says nothing. Calls by thieves are to
+/// find the connections that they use. Nothing is sent before the next [`kick`].
+pub fn greet(claim: &mut Claim<'_>, peer: Peer) {
+    let node = claim.rank().node();
+    if !node.has_network() || node.local(peer).is_some() {
+        return;
+    }
+    let place = claim.of::<Network>().link(node, peer);
+    // SAFETY: the place belongs to the claim's holder.
+    if unsafe { (*place).is_null() } {
+        link::answer(claim, peer, Header::new(Kind::Credit, 0));
+    }
+}
+
+/// Whether the claimed rank has exchanged packets with a remote peer.
+#[cfg(any(test, feature = "testing"))]
+pub fn is_acquainted(claim: &mut Claim<'_>, peer: Peer) -> bool {
+    let node = claim.rank().node();
+    let place = claim.of::<Network>().link(node, peer);
+    // SAFETY: the place belongs to the claim's holder.
+    unsafe { !(*place).is_null() }
+}
+
+/// After a task that is not the owner's has sent: what it may not send itself is the owner's to do, if that waits.
+#[cold]
+fn leave_to_owner(claim: &mut Claim<'_>, net: &Net) {
+    if net.transport.owes(claim.rank().id()) || subsystem::hooks::is_stalled(claim) {
+        claim.rank().wake();
+    }
+}
+
+/// Sends packets, starts reads and completes sends, as far as the transport goes along. Says whether
+/// anything moved.
+fn settle(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> bool {
+    let mut moved = 0;
+    for _ in 0..ROUNDS_PER_TURN {
+        let mut now = hooks::line_up(claim, net, caller);
+        if !claim.of::<Network>().busy.first().is_null() {
+            now += link::flush(claim, caller);
+        }
+        now += hooks::complete(claim, net, caller);
+        moved += now;
+        if now == 0 {
+            break;
+        }
+    }
+    moved > 0
+}
+
+/// Handles one event. Returns the bytes that came into a user's buffer.
+fn handle(claim: &mut Claim<'_>, event: Event<'_>) -> u64 {
+    match event {
+        Event::Packet { from, bytes } => packet(claim, from, bytes),
+        Event::Completed(token) if token & READ != 0 => hooks::read_ended(claim, token, None),
+        Event::Completed(token) => {
+            packet_done(claim, token, None);
+            0
+        }
+        Event::Failed { token, code } if token & READ != 0 => {
+            hooks::read_ended(claim, token, Some(code))
+        }
+        Event::Failed { token, code } => {
+            packet_done(claim, token, Some(code));
+            0
+        }
+        Event::Lost { rank, code } => {
+            let node = claim.rank().node();
+            if rank < node.world_size() && node.local(node.peer(rank)).is_none() {
+                fail::lost(claim, node.peer(rank), code);
+            }
+            0
+        }
+    }
+}
+
+/// The transport has done with a packet, or failed to send it.
+fn packet_done(claim: &mut Claim<'_>, token: u64, failure: Option<i32>) {
+    let packet = core::ptr::with_exposed_provenance_mut::<Outgoing>(token as usize);
+    let Some(packet) = NonNull::new(packet) else {
+        return;
+    };
+    // SAFETY: the token is the address of a packet that was pending, and ends once; its link exists.
+    unsafe {
+        let peer = packet.as_ref().peer;
+        if let Some(code) = failure {
+            fail::lost(claim, peer, code);
+        }
+        let node = claim.rank().node();
+        let link = *claim.of::<Network>().link(node, peer);
+        (*link).in_flight -= 1;
+        claim.expect_less(TaskKind::Net);
+        Outgoing::left(packet, claim);
+    }
+}
+
+/// Handles one packet. Returns the bytes that came into a user's buffer.
+fn packet(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8]) -> u64 {
+    let node = claim.rank().node();
+    if from >= node.world_size() || node.local(node.peer(from)).is_some() {
+        return 0;
+    }
+    let peer = node.peer(from);
+    let Ok(mut link) = link::link_to(claim, peer) else {
+        fail::no_memory(claim.rank(), peer);
+    };
+    let Some((header, body)) = Header::split(bytes) else {
+        fail::nonsense(claim.rank(), peer);
+    };
+    // SAFETY: links belong to the claim's holder.
+    unsafe {
+        link.as_mut().give_window(u64::from(header.credit));
+        link.as_mut().is_closed = header.kind() == Some(Kind::Goodbye);
+    }
+    match header.kind() {
+        Some(Kind::Credit | Kind::Goodbye) => 0,
+        Some(_) => match hooks::packet(claim, peer, &header, body) {
+            Some(bytes) => bytes,
+            None => fail::nonsense(claim.rank(), peer),
+        },
+        None => fail::nonsense(claim.rank(), peer),
+    }
+}
+
+// SAFETY: no other subsystem has this place.
+unsafe impl Subsystem for Network {
+    const SLOT: usize = 0;
+    type Node = Option<Net>;
+    type Shared = ();
+    type State = NetState;
+    type Tables = Tables;
+
+    fn tables(cursor: &mut Cursor, plan: &Plan) -> Tables {
+        Tables {
+            links: cursor.table(plan.ranks * plan.remotes),
+            remotes: plan.remotes,
+        }
+    }
+
+    fn node(node: &'static Node, _tables: &mut Tables) -> Option<Net> {
+        let eager_max = node.settings().net_eager_max;
+        node.network()
+            .map(|transport| Net::new(transport, eager_max))
+    }
+
+    fn rank(_node: &'static Node, _id: LocalRank, tables: &mut Tables) -> ((), NetState) {
+        ((), NetState::new(tables.links.take(tables.remotes)))
+    }
+
+    fn begin(owner: Owner<'static>) {
+        close::open(owner.rank());
+    }
+
+    fn end(owner: Owner<'static>) {
+        close::close(owner);
+    }
+
+    #[inline]
+    fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
+        if !look.is_at_network() {
+            return;
+        }
+        let Some(net) = Net::of(claim.rank().node()) else {
+            return;
+        };
+        let took = match look {
+            Look::Own { waits } => turn_of_owner(claim, net, waits),
+            _ => self::turn(claim, net, claim.caller()),
+        };
+        turn.moved |= took.moved;
+        turn.bytes += took.bytes;
+    }
+
+    fn is_stalled(claim: &mut Claim<'_>) -> bool {
+        !claim.of::<Self>().busy.first().is_null()
+    }
+
+    fn is_quiet(claim: &mut Claim<'_>) -> bool {
+        close::are_links_quiet(claim)
+    }
+
+    fn woken(rank: &Rank) {
+        if let Some(net) = Net::of(rank.node()) {
+            net.interrupt(rank);
+        }
+    }
+
+    fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Result<Awake, Ticket> {
+        watch::sleep(rank, ticket, limit)
+    }
+
+    fn hand_over(node: &'static Node) {
+        watch::hand_over(node);
+    }
+}
+
+/// The table of links, with an entry for each rank and each remote peer.
+#[derive(Debug)]
+pub struct Tables {
+    links: Table<*mut Link>,
+    remotes: usize,
+}

@@ -1,0 +1,411 @@
+//! Matching: which message goes to which receive (MPI-4.1, 3.5).
+//!
+//! Two queues per rank: receives that wait for messages (*posted*) and messages that wait for
+//! receives (*unexpected*). Every look-up in them takes constant time on average, however long
+//! they are, also with wildcards: a receive has one of four [`Shape`]s (source and tag given, one of
+//! them open, or both), and what is left open is left out of the key that is hashed.
+//!
+//! * Posted receives of all shapes are in one table. A message looks for the first receive under
+//!   its key of each shape of which there are any; the oldest, by sequence number, gets it.
+//! * Unexpected messages are in a table by their whole envelope. Each shape with wildcards has a table
+//!   of its own, which the first receive or probe of that shape fills from the list in order of arrival,
+//!   and which is kept until the queue is empty. So each message is filed at most once per
+//!   shape, and programs without wildcards pay nothing.
+
+mod buckets;
+
+use crate::operation::{IN_POSTED, Operation};
+use crate::ring::Header;
+use buckets::{Buckets, Keyed};
+use cohort_alloc::Heap;
+use cohort_core::claim::Claim;
+use cohort_core::list::{Linked, Links, List};
+use cohort_core::message::{Envelope, Source, Tag};
+use cohort_core::node::Node;
+use core::ptr::{NonNull, null_mut};
+
+/// Which parts of an envelope a receive or probe leaves open: bit 0 the source, bit 1 the tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape(u8);
+
+/// Number of shapes.
+const SHAPES: usize = 4;
+
+impl Shape {
+    const EXACT: Self = Self(0);
+    const ANY_SOURCE: Self = Self(1);
+    const ANY_TAG: Self = Self(2);
+    const ANY: Self = Self(3);
+
+    const ALL: [Self; SHAPES] = [Self::EXACT, Self::ANY_SOURCE, Self::ANY_TAG, Self::ANY];
+
+    /// In the place of what is left open; no message has it.
+    const OPEN: i32 = i32::MIN;
+
+    #[inline]
+    fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The envelope without what is left open.
+    #[inline]
+    fn key(self, of: &Envelope) -> Envelope {
+        Envelope {
+            context: of.context,
+            source: if self.0 & 1 == 0 {
+                of.source
+            } else {
+                Self::OPEN
+            },
+            tag: if self.0 & 2 == 0 { of.tag } else { Self::OPEN },
+        }
+    }
+}
+
+/// What a receive or probe takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Want {
+    /// Context, and source and tag where they are not wildcards.
+    envelope: Envelope,
+    shape: Shape,
+    may_be_remote: bool,
+}
+
+impl Want {
+    /// Of requests that receive nothing.
+    /// Nothing.
+    pub const NOTHING: Self = Self {
+        envelope: Envelope {
+            context: u32::MAX,
+            source: 0,
+            tag: 0,
+        },
+        shape: Shape::EXACT,
+        may_be_remote: false,
+    };
+
+    #[inline]
+    pub fn new(node: &Node, from: Source, context: u32, tag: Tag) -> Self {
+        let (source, any_source, may_be_remote) = match from {
+            Source::Any => (0, true, node.has_network()),
+            Source::Rank { comm_rank, peer } => (comm_rank, false, node.local(peer).is_none()),
+        };
+        let (tag, any_tag) = match tag {
+            Tag::Any => (0, true),
+            Tag::Is(tag) => (tag, false),
+        };
+        Self {
+            envelope: Envelope {
+                context,
+                source,
+                tag,
+            },
+            shape: Shape(u8::from(any_source) | u8::from(any_tag) << 1),
+            may_be_remote,
+        }
+    }
+
+    /// The same in three words: context, source and tag, wildcards.
+    pub fn pack(&self) -> (u32, u64, u32) {
+        let Envelope {
+            context,
+            source,
+            tag,
+        } = self.envelope;
+        let source_and_tag = u64::from(source as u32) << 32 | u64::from(tag as u32);
+        (context, source_and_tag, u32::from(self.shape.0))
+    }
+
+    /// The inverse of [`Want::pack`], for comparing envelopes only.
+    pub fn unpack(context: u32, source_and_tag: u64, wildcards: u32) -> Self {
+        Self {
+            envelope: Envelope {
+                context,
+                source: (source_and_tag >> 32) as i32,
+                tag: source_and_tag as i32,
+            },
+            shape: Shape(wildcards as u8),
+            may_be_remote: false,
+        }
+    }
+
+    /// The key of messages that are wanted, in the table of this shape.
+    #[inline]
+    fn key(&self) -> Envelope {
+        self.shape.key(&self.envelope)
+    }
+
+    /// Whether a message of another node may be wanted.
+    #[inline]
+    pub fn may_be_remote(&self) -> bool {
+        self.may_be_remote
+    }
+
+    /// Whether a message with this envelope is wanted.
+    #[inline]
+    pub fn takes(&self, message: &Envelope) -> bool {
+        self.key() == self.shape.key(message)
+    }
+}
+
+impl Keyed<IN_POSTED> for Operation {
+    unsafe fn key(this: *mut Self) -> Envelope {
+        // SAFETY: the caller's promise.
+        unsafe { (*this).want.key() }
+    }
+}
+
+/// The receives that wait for messages.
+#[derive(Debug)]
+pub(crate) struct Posted {
+    receives: Buckets<Operation, IN_POSTED>,
+    /// Receives of each shape.
+    counts: [u32; SHAPES],
+    next_sequence: u64,
+}
+
+impl Posted {
+    pub(crate) const EMPTY: Self = Self {
+        receives: Buckets::EMPTY,
+        counts: [0; SHAPES],
+        next_sequence: 0,
+    };
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.receives.count() == 0
+    }
+
+    /// Appends a receive.
+    ///
+    /// # Safety
+    /// `request` is a valid pending receive in no queue, and stays so until it is removed.
+    #[inline]
+    pub(crate) unsafe fn insert(&mut self, request: *mut Operation, heap: &Heap) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            (*request).is_posted = true;
+            (*request).sequence = self.next_sequence;
+            self.next_sequence += 1;
+            self.counts[(*request).want.shape.index()] += 1;
+            self.receives.insert(request, heap);
+        }
+    }
+
+    /// The receive that gets a message with this envelope, or null.
+    #[inline]
+    pub(crate) fn find(&mut self, message: &Envelope) -> *mut Operation {
+        if self.counts[Shape::EXACT.index()] as usize == self.receives.count() {
+            return self.receives.find(message);
+        }
+        self.find_oldest(message)
+    }
+
+    /// [`Posted::find`] when there are wildcards.
+    fn find_oldest(&mut self, message: &Envelope) -> *mut Operation {
+        let mut oldest: *mut Operation = null_mut();
+        for shape in Shape::ALL {
+            if self.counts[shape.index()] == 0 {
+                continue;
+            }
+            let first = self.receives.find(&shape.key(message));
+            // SAFETY: elements of the table are valid.
+            let is_older = !first.is_null()
+                && (oldest.is_null() || unsafe { (*first).sequence < (*oldest).sequence });
+            if is_older {
+                oldest = first;
+            }
+        }
+        oldest
+    }
+
+    /// Takes a receive out.
+    ///
+    /// # Safety
+    /// `request` is in this queue.
+    #[inline]
+    pub(crate) unsafe fn remove(&mut self, request: *mut Operation) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            debug_assert!((*request).is_posted);
+            (*request).is_posted = false;
+            self.counts[(*request).want.shape.index()] -= 1;
+            self.receives.remove(request);
+        }
+    }
+}
+
+/// [`Links`] of the list in order of arrival; those below are of the table of a shape.
+const IN_ARRIVAL: u8 = SHAPES as u8;
+
+/// A message that waits for its receive; its payload lies behind it.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) header: Header,
+    /// By shape, and then those of the arrival list.
+    links: [Links<Self>; SHAPES + 1],
+}
+
+impl<const PLACE: u8> Linked<PLACE> for Stored {
+    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { &raw mut (*this).links[PLACE as usize] }
+    }
+}
+
+impl<const PLACE: u8> Keyed<PLACE> for Stored {
+    unsafe fn key(this: *mut Self) -> Envelope {
+        // SAFETY: the caller's promise.
+        unsafe { Shape(PLACE).key(&(*this).header.envelope()) }
+    }
+}
+
+impl Stored {
+    /// Room for a message with this header in the claimed rank's heap.
+    pub(crate) fn make(claim: &mut Claim<'_>, header: Header) -> Option<NonNull<Self>> {
+        let size = size_of::<Self>() + usize::from(header.payload);
+        let block = claim.alloc(size)?.cast::<Self>();
+        let stored = Self {
+            header,
+            links: [const { Links::NONE }; SHAPES + 1],
+        };
+        // SAFETY: a fresh block that is large enough; the heap aligns to 16.
+        unsafe { block.write(stored) };
+        Some(block)
+    }
+
+    /// Where the payload lies.
+    ///
+    /// # Safety
+    /// `this` is valid.
+    pub(crate) unsafe fn payload(this: *mut Self) -> *mut u8 {
+        // SAFETY: the payload lies behind the struct in the same block.
+        unsafe { this.add(1).cast() }
+    }
+}
+
+/// The messages that wait for receives.
+#[derive(Debug)]
+pub(crate) struct Unexpected {
+    exact: Buckets<Stored, { Shape::EXACT.0 }>,
+    any_source: Buckets<Stored, { Shape::ANY_SOURCE.0 }>,
+    any_tag: Buckets<Stored, { Shape::ANY_TAG.0 }>,
+    any: Buckets<Stored, { Shape::ANY.0 }>,
+    arrival: List<Stored, IN_ARRIVAL>,
+    /// Whether the table of a shape has the messages; that of exact ones always has.
+    is_indexed: [bool; SHAPES],
+}
+
+/// Does the same for the table of a shape with wildcards.
+macro_rules! with_table {
+    ($unexpected:expr, $shape:expr, $table:ident => $action:expr) => {
+        match $shape {
+            Shape::ANY_SOURCE => {
+                let $table = &mut $unexpected.any_source;
+                $action
+            }
+            Shape::ANY_TAG => {
+                let $table = &mut $unexpected.any_tag;
+                $action
+            }
+            _ => {
+                let $table = &mut $unexpected.any;
+                $action
+            }
+        }
+    };
+}
+
+impl Unexpected {
+    const NOT_INDEXED: [bool; SHAPES] = [true, false, false, false];
+
+    pub(crate) const EMPTY: Self = Self {
+        exact: Buckets::EMPTY,
+        any_source: Buckets::EMPTY,
+        any_tag: Buckets::EMPTY,
+        any: Buckets::EMPTY,
+        arrival: List::EMPTY,
+        is_indexed: Self::NOT_INDEXED,
+    };
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.exact.count() == 0
+    }
+
+    /// The shapes with wildcards whose tables have the messages.
+    fn indexed(&self) -> impl Iterator<Item = Shape> + use<> {
+        let is_indexed = self.is_indexed;
+        let wild = Shape::ALL.into_iter().skip(1);
+        wild.filter(move |shape| is_indexed[shape.index()])
+    }
+
+    /// Appends a message.
+    ///
+    /// # Safety
+    /// `message` is valid, in no queue, and stays so until it is removed.
+    pub(crate) unsafe fn insert(&mut self, message: *mut Stored, heap: &Heap) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.exact.insert(message, heap);
+            self.arrival.push(message);
+            for shape in self.indexed() {
+                with_table!(self, shape, table => table.insert(message, heap));
+            }
+        }
+    }
+
+    /// The oldest message that is wanted, or null.
+    #[inline]
+    pub(crate) fn find(&mut self, want: &Want, heap: &Heap) -> *mut Stored {
+        if self.is_empty() {
+            return null_mut();
+        }
+        if want.shape == Shape::EXACT {
+            return self.exact.find(&want.envelope);
+        }
+        self.find_wild(want, heap)
+    }
+
+    /// [`Unexpected::find`] for a want with wildcards.
+    fn find_wild(&mut self, want: &Want, heap: &Heap) -> *mut Stored {
+        let is_indexed = core::mem::replace(&mut self.is_indexed[want.shape.index()], true);
+        with_table!(self, want.shape, table => {
+            let mut message = if is_indexed { null_mut() } else { self.arrival.first() };
+            while !message.is_null() {
+                // SAFETY: elements of the list are valid, and not in this table yet.
+                unsafe {
+                    table.insert(message, heap);
+                    message = self.arrival.next(message);
+                }
+            }
+            table.find(&want.key())
+        })
+    }
+
+    /// The oldest message that `wanted` takes, or null. Looks at all of them.
+    pub(crate) fn find_where(&self, wanted: impl FnMut(*mut Stored) -> bool) -> *mut Stored {
+        self.arrival.find(wanted)
+    }
+
+    /// Takes a message out.
+    ///
+    /// # Safety
+    /// `message` is in this queue.
+    pub(crate) unsafe fn remove(&mut self, message: *mut Stored) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.exact.remove(message);
+            self.arrival.remove(message);
+            for shape in self.indexed() {
+                with_table!(self, shape, table => table.remove(message));
+            }
+        }
+        if self.is_empty() {
+            self.is_indexed = Self::NOT_INDEXED;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! Hash tables of intrusive chains.
+//!
+//! Elements with the same key are in the order of their insertion, since chains are appended to, also
+//! when a table grows. A table grows with its elements, so that a look-up passes two elements with
+//! other keys on average.
+
+use cohort_alloc::Heap;
+use cohort_core::list::{Linked, List};
+use cohort_core::message::Envelope;
+use core::ptr::{NonNull, null_mut};
+
+/// Buckets that a table begins with.
+const FIRST_BUCKETS: usize = 32;
+
+/// What is hashed, with links of its own in each of its tables.
+pub(crate) trait Keyed<const PLACE: u8>: Linked<PLACE> {
+    /// The key in the table of this place.
+    ///
+    /// # Safety
+    /// `this` is valid.
+    unsafe fn key(this: *mut Self) -> Envelope;
+}
+
+/// A hash table of intrusive chains; all-zero memory is an empty one.
+#[derive(Debug)]
+pub(crate) struct Buckets<T, const PLACE: u8> {
+    /// The table in the heap once it has grown, else null.
+    grown: *mut List<T, PLACE>,
+    mask: usize,
+    count: usize,
+    first: [List<T, PLACE>; FIRST_BUCKETS],
+}
+
+fn hash(key: &Envelope) -> usize {
+    let mixed = (u64::from(key.context) << 32 | u64::from(key.source as u32))
+        ^ (key.tag as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as usize
+}
+
+impl<T: Keyed<PLACE>, const PLACE: u8> Buckets<T, PLACE> {
+    pub(crate) const EMPTY: Self = Self {
+        grown: null_mut(),
+        mask: FIRST_BUCKETS - 1,
+        count: 0,
+        first: [const { List::EMPTY }; FIRST_BUCKETS],
+    };
+
+    /// Number of elements.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline]
+    fn bucket(&mut self, key: &Envelope) -> &mut List<T, PLACE> {
+        let index = hash(key) & self.mask;
+        if self.grown.is_null() {
+            &mut self.first[index]
+        } else {
+            // SAFETY: the grown table has `mask + 1` buckets.
+            unsafe { &mut *self.grown.add(index) }
+        }
+    }
+
+    /// The oldest element with this key, or null.
+    #[inline]
+    pub(crate) fn find(&mut self, key: &Envelope) -> *mut T {
+        // SAFETY: elements of a bucket are valid.
+        self.bucket(key)
+            .find(|element| unsafe { T::key(element) } == *key)
+    }
+
+    /// Appends an element.
+    ///
+    /// # Safety
+    /// As for [`List::push`].
+    pub(crate) unsafe fn insert(&mut self, element: *mut T, heap: &Heap) {
+        self.count += 1;
+        if self.count > 2 * (self.mask + 1) {
+            self.grow(heap);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.bucket(&T::key(element)).push(element) };
+    }
+
+    /// Takes an element out.
+    ///
+    /// # Safety
+    /// `element` is in this table.
+    #[inline]
+    pub(crate) unsafe fn remove(&mut self, element: *mut T) {
+        self.count -= 1;
+        // SAFETY: the caller's promise.
+        unsafe { self.bucket(&T::key(element)).remove(element) };
+    }
+
+    /// Quadruples the table; when memory is short, chains just stay longer.
+    #[cold]
+    fn grow(&mut self, heap: &Heap) {
+        let old_buckets = self.mask + 1;
+        let buckets = old_buckets * 4;
+        // SAFETY: tables change under the claim, which allows the heap's use.
+        let block = unsafe { heap.alloc(buckets * size_of::<List<T, PLACE>>(), 16) };
+        let Some(block) = block.map(|block| block.cast::<List<T, PLACE>>().as_ptr()) else {
+            return;
+        };
+        for index in 0..buckets {
+            // SAFETY: the block has room for all buckets.
+            unsafe { block.add(index).write(List::EMPTY) };
+        }
+        let old_table = self.grown;
+        let old_first = core::mem::replace(&mut self.first, [const { List::EMPTY }; FIRST_BUCKETS]);
+        (self.grown, self.mask) = (block, buckets - 1);
+        let old = if old_table.is_null() {
+            &old_first[..]
+        } else {
+            // SAFETY: the old table had this many buckets, and lives until it is freed below.
+            unsafe { core::slice::from_raw_parts(old_table, old_buckets) }
+        };
+        for bucket in old {
+            self.append_chain(bucket.first());
+        }
+        if let Some(old_table) = NonNull::new(old_table) {
+            // SAFETY: it came from this heap and nobody uses it any more.
+            unsafe { heap.free_local(old_table.cast()) };
+        }
+    }
+
+    /// Moves the elements of an old chain into this table, in order.
+    fn append_chain(&mut self, mut element: *mut T) {
+        while !element.is_null() {
+            // SAFETY: elements are valid; the successor is read before `push` relinks.
+            unsafe {
+                let next = (*T::links(element)).next();
+                self.bucket(&T::key(element)).push(element);
+                element = next;
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Point-to-point communication (MPI-4.1, chapter 3).
+
+use crate::P2p;
+use crate::matching::{Stored, Want};
+use crate::operation::{Buffer, Kind, Operation};
+use crate::poll;
+use crate::protocol::{self, Payload, eager, rendezvous};
+use crate::remote;
+use crate::ring::PayloadKind;
+use crate::state::{is_quiet, outbox_to, post_receive};
+use cohort_base::sync::pause;
+use cohort_base::{LocalRank, Peer};
+use cohort_core::claim::Claim;
+use cohort_core::error::EngineError;
+use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
+use cohort_core::owner::Owner;
+use cohort_core::rank::Rank;
+use cohort_core::request::RequestRef;
+use cohort_core::subsystem::Need;
+use cohort_core::wait::{WaitKind, until_claimed};
+use cohort_datatype::{Layout, TypeRef};
+use cohort_net::Net;
+use core::ptr::NonNull;
+
+/// Messages that may wait for room to one receiver before a blocking send waits too.
+const WAITING_MAX: u32 = 1024;
+
+/// Polls of a blocking receive for its message alone, when every rank has a CPU.
+const DIRECT_POLLS: u32 = 400;
+
+/// Whether a message is sent without waiting for its receive.
+#[inline]
+pub fn is_eager(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
+    mode != SendMode::Synchronous && bytes <= rank.node().settings().eager_max as u64
+}
+
+/// Starts a send (`MPI_Isend`, `MPI_Issend`, `MPI_Irsend`).
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; nothing was sent then.
+///
+/// # Safety
+/// The buffer holds `count` elements of `datatype`, which stay readable until the request is complete.
+pub unsafe fn isend(
+    claim: &mut Claim<'_>,
+    buffer: *const u8,
+    count: u64,
+    datatype: &TypeRef,
+    to: Peer,
+    envelope: Envelope,
+    mode: SendMode,
+) -> Result<RequestRef, EngineError> {
+    let buffer = Buffer {
+        base: buffer.cast_mut(),
+        count,
+        datatype,
+    };
+    let layout = buffer.layout();
+    let node = claim.rank().node();
+    let Some(to) = node.local(to) else {
+        let net = Net::of(node).ok_or(EngineError::Unsupported)?;
+        // SAFETY: the caller's promise.
+        return unsafe { remote::isend(claim, net, buffer, to, envelope, mode) };
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        if is_eager(claim.rank(), layout.bytes(), mode) {
+            eager::send(claim, layout, to, envelope)?;
+            return Ok(claim.rank().sent());
+        }
+        rendezvous::send(claim, buffer, to, envelope)
+    }
+}
+
+/// Starts a send of `bytes` packed bytes in a block of the rank's heap (`claim.alloc`), which the
+/// engine frees when the message has left (`MPI_Bsend`: pack into the block first).
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; nothing was sent then, and the block is freed.
+///
+/// # Safety
+/// `block` came from `claim.alloc` of the same rank and holds `bytes` bytes; it is the engine's now.
+pub unsafe fn isend_owned(
+    claim: &mut Claim<'_>,
+    block: NonNull<u8>,
+    bytes: u64,
+    to: Peer,
+    envelope: Envelope,
+) -> Result<RequestRef, EngineError> {
+    let node = claim.rank().node();
+    let Some(to) = node.local(to) else {
+        let net = Net::of(node).ok_or(EngineError::Unsupported)?;
+        // SAFETY: the caller's promise.
+        unsafe { remote::isend_owned(claim, net, block, bytes, to, envelope)? };
+        return Ok(claim.rank().sent());
+    };
+    // SAFETY: the caller's promise.
+    unsafe { eager::send_owned(claim, block, bytes, to, envelope)? };
+    Ok(claim.rank().sent())
+}
+
+/// Starts a receive (`MPI_Irecv`).
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; nothing was posted then.
+///
+/// # Safety
+/// The buffer takes `count` elements of `datatype`, and is not touched until the request is complete.
+pub unsafe fn irecv(
+    claim: &mut Claim<'_>,
+    buffer: *mut u8,
+    count: u64,
+    datatype: &TypeRef,
+    from: Source,
+    context: u32,
+    tag: Tag,
+) -> Result<RequestRef, EngineError> {
+    let buffer = Buffer {
+        base: buffer,
+        count,
+        datatype,
+    };
+    let want = Want::new(claim.rank().node(), from, context, tag);
+    let made =
+        Operation::make(claim, &Kind::Receive, buffer, want).ok_or(EngineError::OutOfMemory)?;
+    // SAFETY: the request is fresh and ours.
+    unsafe { start_receive(claim, made.as_ptr(), sender_of(from)) };
+    Ok(Operation::handle(made))
+}
+
+/// Receives a message that is at the front of its only sender's ring, if [`irecv`] with the same arguments
+/// would get it at once: then there is no need of a request. `None`: nothing was done.
+///
+/// # Safety
+/// As for [`irecv`].
+#[inline]
+pub unsafe fn receive_now(
+    claim: &mut Claim<'_>,
+    buffer: *mut u8,
+    count: u64,
+    datatype: &TypeRef,
+    from: Source,
+    context: u32,
+    tag: Tag,
+) -> Option<Status> {
+    let want = Want::new(claim.rank().node(), from, context, tag);
+    let heap = claim.heap();
+    if !claim.of::<P2p>().unexpected.find(&want, heap).is_null() {
+        return None;
+    }
+    let due = poll::due(claim, sender_of(from), &want)?;
+    let layout = Layout::new(buffer, count, datatype);
+    // SAFETY: the caller's promise; the message is no offer.
+    let status = unsafe { eager::receive(&due.payload(), layout) };
+    due.pop(claim.rank());
+    Some(status)
+}
+
+/// Gives a receive its message if that is here, or posts it. `from` is the only sender it may take from.
+///
+/// # Safety
+/// `request` is a pending receive of the claimed rank, in no queue.
+pub unsafe fn start_receive(claim: &mut Claim<'_>, request: *mut Operation, from: Option<Peer>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(stored) = take_stored(claim, &(*request).want) {
+            deliver_stored(claim, stored, request);
+        } else if let Some(due) = poll::due(claim, from, &(*request).want) {
+            protocol::deliver(claim, &due.payload(), request);
+            due.pop(claim.rank());
+        } else {
+            post_receive(claim, request);
+            poll::pull_for(claim, from, request);
+        }
+    }
+}
+
+/// The only sender whose messages fit, if there is only one.
+pub fn sender_of(from: Source) -> Option<Peer> {
+    match from {
+        Source::Any => None,
+        Source::Rank { peer, .. } => Some(peer),
+    }
+}
+
+/// The oldest stored message that is wanted, taken for good and out of its queue.
+pub(crate) fn take_stored(claim: &mut Claim<'_>, want: &Want) -> Option<NonNull<Stored>> {
+    let heap = claim.heap();
+    while let Some(stored) = NonNull::new(claim.of::<P2p>().unexpected.find(want, heap)) {
+        // SAFETY: elements of the queue are valid, and not taken yet.
+        unsafe {
+            claim.of::<P2p>().unexpected.remove(stored.as_ptr());
+            if poll::take(&Payload::Stored(stored.as_ptr())) {
+                return Some(stored);
+            }
+            claim.free_local(stored.cast());
+        }
+    }
+    None
+}
+
+/// Delivers a stored message that was taken, and frees it.
+///
+/// # Safety
+/// `stored` came from [`take_stored`]; `request` is a pending receive in no queue.
+pub(crate) unsafe fn deliver_stored(
+    claim: &mut Claim<'_>,
+    stored: NonNull<Stored>,
+    request: *mut Operation,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        protocol::deliver(claim, &Payload::Stored(stored.as_ptr()), request);
+        claim.free_local(stored.cast());
+    }
+}
+
+/// Sends and waits until the send is complete (`MPI_Send`, `MPI_Ssend`, `MPI_Rsend`).
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; nothing was sent then.
+///
+/// # Safety
+/// As [`isend`], until this returns.
+#[inline]
+pub unsafe fn send(
+    owner: Owner<'_>,
+    buffer: *const u8,
+    count: u64,
+    datatype: &TypeRef,
+    to: Peer,
+    envelope: Envelope,
+    mode: SendMode,
+) -> Result<(), EngineError> {
+    let rank = owner.rank();
+    let layout = Layout::new(buffer.cast_mut(), count, datatype);
+    let mut claim = rank.enter();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(to) = rank.node().local(to)
+            && is_eager(rank, layout.bytes(), mode)
+        {
+            eager::send(&mut claim, layout, to, envelope)?;
+            if (*outbox_to(&mut claim, to)).waiting > WAITING_MAX {
+                let has_room = move |claim: &mut Claim<'_>| {
+                    // SAFETY: the outbox is ours under the claim.
+                    (*outbox_to(claim, to)).waiting <= WAITING_MAX
+                };
+                drop(until_claimed(owner, claim, WaitKind::Request, has_room));
+            }
+            return Ok(());
+        }
+        let request = isend(&mut claim, buffer, count, datatype, to, envelope, mode)?;
+        finish(owner, claim, request);
+    }
+    Ok(())
+}
+
+/// Waits for a request and releases it.
+fn finish<'rank>(owner: Owner<'rank>, claim: Claim<'rank>, request: RequestRef) -> Status {
+    let mut claim = until_claimed(owner, claim, WaitKind::Request, |_| request.is_complete());
+    let status = request.status();
+    request.release(&mut claim);
+    status
+}
+
+/// Receives and waits until the message has arrived (`MPI_Recv`). A truncated message gives
+/// [`Status::TRUNCATE`] in the status, not an `Err`.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; nothing was received then.
+///
+/// # Safety
+/// As [`irecv`], until this returns.
+#[inline]
+pub unsafe fn recv(
+    owner: Owner<'_>,
+    buffer: *mut u8,
+    count: u64,
+    datatype: &TypeRef,
+    from: Source,
+    context: u32,
+    tag: Tag,
+) -> Result<Status, EngineError> {
+    let rank = owner.rank();
+    let mut claim = rank.enter();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Source::Rank { peer, .. } = from
+            && let Some(sender) = rank.node().local(peer)
+        {
+            let layout = Layout::new(buffer, count, datatype);
+            let want = Want::new(rank.node(), from, context, tag);
+            if let Some(status) = receive_directly(&mut claim, sender, &want, layout) {
+                return Ok(status);
+            }
+        }
+        let request = irecv(&mut claim, buffer, count, datatype, from, context, tag)?;
+        Ok(finish(owner, claim, request))
+    }
+}
+
+/// The fast path of a blocking receive: when nothing else could match, it polls the sender's ring
+/// for a while and delivers without a request. `None`: the long way is needed.
+///
+/// # Safety
+/// The layout is writable.
+#[inline]
+unsafe fn receive_directly(
+    claim: &mut Claim<'_>,
+    sender: LocalRank,
+    want: &Want,
+    layout: Layout<'_>,
+) -> Option<Status> {
+    let rank = claim.rank();
+    let state = claim.of::<P2p>();
+    if !state.posted.is_empty() || !state.unexpected.is_empty() || !is_quiet(claim) {
+        return None;
+    }
+    let ring = rank.shared::<P2p>().inbox.ring(sender)?;
+    let polls = if rank.polls_directly() {
+        DIRECT_POLLS
+    } else {
+        1
+    };
+    for _ in 0..polls {
+        // SAFETY: we hold the claim, so we are the consumer.
+        let Some(front) = (unsafe { ring.front() }) else {
+            pause();
+            continue;
+        };
+        let header = front.header;
+        if header.kind == PayloadKind::Offer || !want.takes(&header.envelope()) {
+            return None;
+        }
+        // SAFETY: the caller's promise; the message is no offer.
+        let status = unsafe { eager::receive(&Payload::Ring(&front), layout) };
+        if front.pop() {
+            rank.node().rank(sender).notify(rank, Some(Need::Message));
+        }
+        return Some(status);
+    }
+    None
+}
+
+#[cfg(test)]
+mod stress;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,445 @@
+//! One property per test; threads play the ranks.
+
+use super::*;
+use crate::probe::{improbe, imrecv, iprobe};
+use cohort_base::settings::{Progress, Settings, WaitMode};
+use cohort_core::node::Node;
+use cohort_core::wait::until;
+use cohort_datatype::{CountForm, contiguous, predefined, vector};
+use std::vec::Vec;
+
+/// `MPI_BYTE` and `MPI_INT32_T` of the MPI-5 ABI.
+const BYTE: u32 = 0x247;
+const INT32: u32 = 0x250;
+
+const CONTEXT: u32 = 2;
+
+fn byte() -> TypeRef {
+    predefined(BYTE).expect("MPI_BYTE").clone()
+}
+
+fn envelope(source: u32, tag: i32) -> Envelope {
+    Envelope {
+        context: CONTEXT,
+        source: source as i32,
+        tag,
+    }
+}
+
+fn from(rank: u32) -> Source {
+    Source::Rank {
+        peer: Peer::local(rank),
+        comm_rank: rank as i32,
+    }
+}
+
+fn pattern(length: usize, seed: usize) -> Vec<u8> {
+    (0..length).map(|index| (index * 13 + seed) as u8).collect()
+}
+
+fn send_bytes(rank: &Rank, to: u32, tag: i32, data: &[u8], mode: SendMode) {
+    let (count, sender, to) = (data.len() as u64, envelope(rank.id(), tag), Peer::local(to));
+    // SAFETY: the slice is readable.
+    unsafe { send(rank, data.as_ptr(), count, &byte(), to, sender, mode) }.expect("memory");
+}
+
+fn recv_bytes(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> Status {
+    let count = data.len() as u64;
+    // SAFETY: the slice is writable.
+    unsafe {
+        recv(
+            rank,
+            data.as_mut_ptr(),
+            count,
+            &byte(),
+            source,
+            CONTEXT,
+            tag,
+        )
+    }
+    .expect("memory")
+}
+
+fn isend_bytes(rank: &Rank, to: u32, tag: i32, data: &[u8], mode: SendMode) -> RequestRef {
+    let (count, sender, to) = (data.len() as u64, envelope(rank.id(), tag), Peer::local(to));
+    let mut claim = rank.enter();
+    // SAFETY: the tests keep the data until completion.
+    unsafe { isend(&mut claim, data.as_ptr(), count, &byte(), to, sender, mode) }.expect("memory")
+}
+
+fn irecv_bytes(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> RequestRef {
+    let mut claim = rank.enter();
+    let count = data.len() as u64;
+    // SAFETY: the tests keep the data until completion.
+    unsafe {
+        irecv(
+            &mut claim,
+            data.as_mut_ptr(),
+            count,
+            &byte(),
+            source,
+            CONTEXT,
+            tag,
+        )
+    }
+    .expect("memory")
+}
+
+fn wait(rank: &Rank, request: RequestRef) -> Status {
+    until(rank, WaitKind::Request, || request.is_complete());
+    let status = request.status();
+    request.release(&mut rank.enter());
+    status
+}
+
+fn settings(progress: Progress, wait: WaitMode) -> Settings {
+    Settings {
+        progress,
+        wait,
+        ..Settings::DEFAULT
+    }
+}
+
+const ALL_SETTINGS: [(Progress, WaitMode); 4] = [
+    (Progress::Steal, WaitMode::Park),
+    (Progress::Steal, WaitMode::Auto),
+    (Progress::None, WaitMode::Park),
+    (Progress::None, WaitMode::Auto),
+];
+
+#[test]
+fn messages_of_every_protocol_arrive() {
+    for (progress, mode) in ALL_SETTINGS {
+        let node = Node::for_test_with(2, settings(progress, mode));
+        let lengths = [
+            0, 1, 4, 8, 44, 45, 1004, 1005, 16384, 16385, 65536, 65537, 3_000_001,
+        ];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for (tag, &length) in (0..).zip(&lengths) {
+                    for mode in [SendMode::Standard, SendMode::Synchronous] {
+                        send_bytes(node.rank(0), 1, tag, &pattern(length, length), mode);
+                    }
+                }
+            });
+            for (tag, &length) in (0..).zip(&lengths) {
+                for _ in 0..2 {
+                    let mut data = std::vec![0; length + 3];
+                    let status = recv_bytes(node.rank(1), from(0), Tag::Is(tag), &mut data);
+                    assert_eq!(status, Status::of(envelope(0, tag), length as u64));
+                    assert_eq!(data[..length], pattern(length, length));
+                    assert_eq!(data[length..], [0; 3]);
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_long_message_is_cut_at_the_buffer_and_says_so() {
+    for length in [100, 2000, 20_000, 200_000] {
+        let node = Node::for_test(2);
+        let data = pattern(length, 1);
+        let request = isend_bytes(node.rank(0), 1, 5, &data, SendMode::Standard);
+        let mut buffer = std::vec![0; length - 10];
+        let status = recv_bytes(node.rank(1), from(0), Tag::Any, &mut buffer);
+        assert_eq!(status.error, Status::TRUNCATE);
+        assert_eq!(status.bytes, length as i64 - 10);
+        assert_eq!(buffer[..], data[..length - 10]);
+        wait(node.rank(0), request);
+    }
+}
+
+#[test]
+fn messages_of_one_sender_do_not_overtake() {
+    let node = Node::for_test(2);
+    // More than the ring holds, so that most of them line up.
+    for index in 0..500_u32 {
+        let request = isend_bytes(
+            node.rank(0),
+            1,
+            (index % 3) as i32,
+            &index.to_le_bytes(),
+            SendMode::Standard,
+        );
+        assert!(request.is_complete());
+        request.release(&mut node.rank(0).enter());
+    }
+    for tag in 0..3 {
+        for index in (tag..500).step_by(3) {
+            let mut data = [0; 4];
+            // One thread plays both ranks, so it moves the sender's waiting messages first.
+            cohort_core::wait::progress(node.rank(0));
+            recv_bytes(node.rank(1), from(0), Tag::Is(tag as i32), &mut data);
+            assert_eq!(u32::from_le_bytes(data), index);
+            cohort_core::wait::progress(node.rank(0));
+        }
+    }
+}
+
+#[test]
+fn a_rank_sends_to_itself() {
+    let node = Node::for_test(1);
+    let rank = node.rank(0);
+    for length in [8, 4000, 50_000, 500_000] {
+        let data = pattern(length, 9);
+        let mut early = std::vec![0; length];
+        let receive = irecv_bytes(rank, from(0), Tag::Is(1), &mut early);
+        send_bytes(rank, 0, 1, &data, SendMode::Synchronous);
+        assert_eq!(wait(rank, receive).bytes, length as i64);
+        assert_eq!(early, data);
+
+        let send = isend_bytes(rank, 0, 2, &data, SendMode::Standard);
+        let mut late = std::vec![0; length];
+        recv_bytes(rank, Source::Any, Tag::Any, &mut late);
+        wait(rank, send);
+        assert_eq!(late, data);
+    }
+}
+
+#[test]
+fn strided_types_on_both_sides() {
+    let element = predefined(INT32).expect("MPI_INT32_T").clone();
+    let sparse = vector(20_000, 1, 2, &element, CountForm::Int).expect("a valid type");
+    let pairs = contiguous(2, &element, CountForm::Int).expect("a valid type");
+    let node = Node::for_test(2);
+    let source: Vec<i32> = (0..40_000).collect();
+    let mut target = std::vec![-1_i32; 20_000];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let data = source.as_ptr().cast();
+            // SAFETY: the type covers the vector.
+            unsafe {
+                send(
+                    node.rank(0),
+                    data,
+                    1,
+                    &sparse,
+                    Peer::local(1),
+                    envelope(0, 0),
+                    SendMode::Standard,
+                )
+            }
+            .expect("memory");
+        });
+        let data = target.as_mut_ptr().cast();
+        // SAFETY: the type covers the vector.
+        let status = unsafe {
+            recv(
+                node.rank(1),
+                data,
+                10_000,
+                &pairs,
+                from(0),
+                CONTEXT,
+                Tag::Any,
+            )
+        };
+        assert_eq!(status.expect("memory").bytes, 80_000);
+    });
+    assert!(
+        target
+            .iter()
+            .zip((0..).step_by(2))
+            .all(|(&is, want)| is == want)
+    );
+}
+
+#[test]
+fn probes_see_messages_and_matched_probes_take_them() {
+    let node = Node::for_test(2);
+    let rank = node.rank(1);
+    for length in [4, 5000, 100_000] {
+        let (first, second) = (pattern(length, 1), pattern(length, 2));
+        let sends = [(7, &first), (7, &second)]
+            .map(|(tag, data)| isend_bytes(node.rank(0), 1, tag, data, SendMode::Standard));
+        let mut claim = rank.enter();
+        assert_eq!(iprobe(&mut claim, from(0), CONTEXT, Tag::Is(8)), None);
+        let expected = Status::of(envelope(0, 7), length as u64);
+        let seen = iprobe(&mut claim, Source::Any, CONTEXT, Tag::Any);
+        assert_eq!(seen, Some(expected));
+        let (message, status) =
+            improbe(&mut claim, from(0), CONTEXT, Tag::Is(7)).expect("a message");
+        assert_eq!(status, expected);
+        drop(claim);
+        let (mut one, mut two) = (std::vec![0; length], std::vec![0; length]);
+        recv_bytes(rank, from(0), Tag::Is(7), &mut two);
+        let mut claim = rank.enter();
+        // SAFETY: the buffer lives until the wait below.
+        let receive = unsafe {
+            imrecv(
+                &mut claim,
+                message,
+                one.as_mut_ptr(),
+                length as u64,
+                &byte(),
+            )
+        }
+        .expect("memory");
+        drop(claim);
+        wait(rank, receive);
+        for request in sends {
+            wait(node.rank(0), request);
+        }
+        assert_eq!((one, two), (first, second));
+    }
+}
+
+#[test]
+fn a_posted_receive_can_be_cancelled() {
+    let node = Node::for_test(2);
+    let rank = node.rank(1);
+    let mut data = [0; 4];
+    let receive = irecv_bytes(rank, from(0), Tag::Any, &mut data);
+    cancel(&mut rank.enter(), receive);
+    assert!(wait(rank, receive).cancelled);
+    send_bytes(node.rank(0), 1, 0, &[1, 2, 3, 4], SendMode::Standard);
+    let status = recv_bytes(rank, Source::Any, Tag::Any, &mut data);
+    assert!(!status.cancelled);
+    assert_eq!(data, [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_cancelled_send_is_never_received() {
+    let node = Node::for_test(2);
+    for released_first in [false, true] {
+        for stored in [false, true] {
+            let data = pattern(100, 3);
+            let send = isend_bytes(node.rank(0), 1, 1, &data, SendMode::Synchronous);
+            if stored {
+                let seen = iprobe(&mut node.rank(1).enter(), from(0), CONTEXT, Tag::Is(1));
+                assert!(seen.is_some());
+            }
+            cancel(&mut node.rank(0).enter(), send);
+            assert!(send.status().cancelled);
+            if released_first {
+                send.release(&mut node.rank(0).enter());
+            }
+            let mut claim = node.rank(1).enter();
+            if stored {
+                assert_eq!(iprobe(&mut claim, from(0), CONTEXT, Tag::Is(1)), None);
+            }
+            drop(claim);
+            send_bytes(node.rank(0), 1, 1, &[42], SendMode::Standard);
+            let mut received = [0; 100];
+            let status = recv_bytes(node.rank(1), from(0), Tag::Is(1), &mut received);
+            assert_eq!((status.bytes, received[0]), (1, 42));
+            if !released_first {
+                send.release(&mut node.rank(0).enter());
+            }
+        }
+    }
+    // SAFETY: nobody else uses this node.
+    unsafe { node.rank(0).enter().heap().check() };
+}
+
+#[test]
+fn a_probe_looks_behind_withdrawn_sends() {
+    let node = Node::for_test(2);
+    for _ in 0..5 {
+        let send = isend_bytes(node.rank(0), 1, 1, &[1, 2], SendMode::Synchronous);
+        cancel(&mut node.rank(0).enter(), send);
+        send.release(&mut node.rank(0).enter());
+    }
+    send_bytes(node.rank(0), 1, 1, &[3], SendMode::Standard);
+    let seen = iprobe(&mut node.rank(1).enter(), from(0), CONTEXT, Tag::Is(1));
+    assert_eq!(seen.map(|status| status.bytes), Some(1));
+}
+
+#[test]
+fn released_requests_go_on_and_are_freed() {
+    let node = Node::for_test(2);
+    let data = pattern(50_000, 5);
+    let mut received = std::vec![0; 50_000];
+    let live = node.rank(0).heap().stats().live_bytes;
+    for _ in 0..3 {
+        let send = isend_bytes(node.rank(0), 1, 0, &data, SendMode::Standard);
+        send.release(&mut node.rank(0).enter());
+        recv_bytes(node.rank(1), from(0), Tag::Any, &mut received);
+        assert_eq!(received, data);
+        cohort_core::wait::progress(node.rank(0));
+    }
+    let after = node.rank(0).heap().stats().live_bytes;
+    // Only the ring stays.
+    assert!(after - live <= 6000, "{live} to {after} bytes");
+}
+
+#[test]
+fn a_thief_receives_for_a_rank_that_computes() {
+    let node = Node::for_test(2);
+    let owner = node.rank(1);
+    let mut received = std::vec![0; 1_000_000];
+    let receive = irecv_bytes(owner, from(0), Tag::Any, &mut received);
+    // The owner makes no call from here on until its receive is complete.
+    let data = pattern(1_000_000, 4);
+    send_bytes(node.rank(0), 1, 0, &data, SendMode::Standard);
+    assert!(receive.is_complete());
+    let stolen = node.rank(0).counters().snapshot().shm;
+    assert!(stolen.hits > 0 && stolen.bytes > 0, "{stolen:?}");
+    wait(owner, receive);
+    assert_eq!(received, data);
+}
+
+#[test]
+fn without_stealing_a_rank_that_computes_receives_nothing() {
+    let node = Node::for_test_with(2, settings(Progress::None, WaitMode::Auto));
+    let mut received = std::vec![0; 100_000];
+    let receive = irecv_bytes(node.rank(1), from(0), Tag::Any, &mut received);
+    let data = pattern(100_000, 4);
+    let send = isend_bytes(node.rank(0), 1, 0, &data, SendMode::Standard);
+    for _ in 0..100 {
+        cohort_core::wait::progress(node.rank(0));
+    }
+    assert!(!send.is_complete() && !receive.is_complete());
+    wait(node.rank(1), receive);
+    wait(node.rank(0), send);
+    assert_eq!(received, data);
+}
+
+#[test]
+fn an_idle_rank_wakes_up_for_two_that_compute() {
+    let node = Node::for_test_with(3, settings(Progress::Steal, WaitMode::Park));
+    let mut received = std::vec![0; 300_000];
+    let data = pattern(300_000, 8);
+    let mut word = [0; 8];
+    std::thread::scope(|scope| {
+        let idle = scope.spawn(|| {
+            recv_bytes(node.rank(2), from(0), Tag::Any, &mut word);
+        });
+        while !node.rank(2).park().is_parked() {
+            std::thread::yield_now();
+        }
+        // Ranks 0 and 1 only start things; nobody but rank 2 can move them.
+        let receive = irecv_bytes(node.rank(1), from(0), Tag::Any, &mut received);
+        let send = isend_bytes(node.rank(0), 1, 0, &data, SendMode::Standard);
+        while !(send.is_complete() && receive.is_complete()) {
+            std::thread::yield_now();
+        }
+        wait(node.rank(0), send);
+        wait(node.rank(1), receive);
+        send_bytes(node.rank(0), 2, 0, &[1; 8], SendMode::Standard);
+        idle.join().expect("the idle rank ends");
+    });
+    assert_eq!(received, data);
+}
+
+#[test]
+fn a_polling_thread_receives_for_a_rank_that_computes() {
+    for mode in [WaitMode::Auto, WaitMode::Park, WaitMode::Spin] {
+        let node = Node::for_test_with(2, settings(Progress::Thread, mode));
+        (0..2).for_each(|id| cohort_core::lifecycle::begin(node.rank(id)));
+        for length in [8, 30_000, 400_000] {
+            let mut received = std::vec![0; length];
+            let receive = irecv_bytes(node.rank(1), from(0), Tag::Any, &mut received);
+            let data = pattern(length, 6);
+            let send = isend_bytes(node.rank(0), 1, 0, &data, SendMode::Synchronous);
+            while !(receive.is_complete() && send.is_complete()) {
+                std::thread::yield_now();
+            }
+            wait(node.rank(0), send);
+            wait(node.rank(1), receive);
+            assert_eq!(received, data);
+        }
+        (0..2).for_each(|id| cohort_core::lifecycle::end(node.rank(id)));
+    }
+}

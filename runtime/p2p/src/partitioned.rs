@@ -1,0 +1,603 @@
+//! Partitioned communication (MPI-4.1, chapter 4).
+//!
+//! A send and a receive are matched once, by their order among those with the same envelope: the
+//! sender's first act is an ordinary message, in a context of its own ([`PARTITIONED`]), that
+//! carries the address of the *channel*. From then on the two sides share it, and no further message
+//! is needed: in each round a partition is copied once, straight from the sender's buffer to the
+//! receiver's, by whoever comes second of "partition ready" and "buffer open" ([`crate::rounds`]). So a
+//! partition of an open round arrives while its receiver computes.
+//!
+//! The sides may cut the same data differently and describe it by different types: partition `p`
+//! of the receiver has arrived when all of the sender's partitions that overlap it have.
+//!
+//! A receive that is started before its sender's introduction has come waits in a list of its
+//! rank. Whoever progresses the rank opens its buffer when the introduction is there.
+//!
+//! # Who holds what
+//! A channel has a reference of either side; the last one frees it, from any task. The sender's
+//! part of it is written before its message leaves; the receiver's part before the first
+//! round is opened.
+
+use crate::P2p;
+use crate::messages::{irecv, isend_owned};
+use crate::rounds::Rounds;
+use cohort_alloc::Heap;
+use cohort_base::Peer;
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering, fence};
+use cohort_core::Piece;
+use cohort_core::claim::Claim;
+use cohort_core::error::EngineError;
+use cohort_core::list::{Linked, Links};
+use cohort_core::message::{Envelope, Source, Status, Tag};
+use cohort_core::rank::Rank;
+use cohort_core::request::RequestRef;
+use cohort_datatype::{self as datatype, Layout, TypeRef, predefined};
+use cohort_steal::TaskKind;
+use core::cell::{Cell, UnsafeCell};
+use core::ptr::{NonNull, null_mut};
+
+mod away;
+
+pub use away::{AwayReceive, AwaySend, NotReady};
+pub(crate) use away::{AwayReceiver, IN_AWAY, go_on};
+
+pub use crate::rounds::AlreadyReady;
+
+/// Set in the context of the messages that introduce a sender to its receiver.
+const PARTITIONED: u32 = 1 << 31;
+
+/// `MPI_BYTE` of the MPI-5 ABI.
+const MPI_BYTE: u32 = 0x247;
+
+fn byte() -> TypeRef {
+    predefined(MPI_BYTE).expect("a predefined handle")
+}
+
+/// One side's data: `partitions` times `count` elements of a datatype.
+#[derive(Clone, Debug)]
+pub struct Partitions {
+    /// Address of the first element.
+    pub base: *mut u8,
+    /// Number of partitions, at least 1.
+    pub partitions: u32,
+    /// Elements of one partition.
+    pub count: u64,
+    /// Their type.
+    pub datatype: TypeRef,
+}
+
+impl Partitions {
+    fn layout(&self) -> Layout<'_> {
+        let count = self.count * u64::from(self.partitions);
+        Layout::new(self.base, count, &self.datatype)
+    }
+
+    /// Bytes of one partition.
+    fn bytes(&self) -> u64 {
+        self.count * self.datatype.size() as u64
+    }
+}
+
+/// The receiver's part of a channel.
+#[derive(Debug)]
+struct Destination {
+    data: Partitions,
+    rank: &'static Rank,
+}
+
+/// What the two sides share.
+#[derive(Debug)]
+struct Channel {
+    references: AtomicU32,
+    rounds: Rounds,
+    /// A state per partition of the sender.
+    states: *mut AtomicU32,
+    source: Partitions,
+    sender: &'static Rank,
+    envelope: Envelope,
+    destination: UnsafeCell<Option<Destination>>,
+}
+
+impl Channel {
+    fn state(&self, partition: u32) -> &AtomicU32 {
+        assert!(partition < self.source.partitions, "no such partition");
+        // SAFETY: there is one state per partition.
+        unsafe { &*self.states.add(partition as usize) }
+    }
+
+    /// Copies a partition that the caller has taken in `round`.
+    ///
+    /// # Safety
+    /// The receiver has opened the round, so its part is described.
+    unsafe fn copy(&self, partition: u32, round: u32) {
+        // SAFETY: the caller's promise; nobody writes the description any more.
+        let destination = unsafe { (*self.destination.get()).as_ref() };
+        let Some(destination) = destination else {
+            unreachable!("a round was opened without a buffer");
+        };
+        let (sender, receiver) = (self.sender, destination.rank);
+        let bytes = self.source.bytes();
+        let from = bytes * u64::from(partition);
+        let to = (from + bytes).min(destination.data.layout().bytes());
+        if from < to {
+            let (target, source) = (destination.data.layout(), self.source.layout());
+            // SAFETY: both sides keep their buffers until the end of the round, which comes after this
+            // copy; MPI forbids that they overlap.
+            unsafe { datatype::copy(target, source, from, to) };
+        }
+        // After the last copy either side may let go of the channel.
+        if self
+            .rounds
+            .finish(self.state(partition), round, self.source.partitions)
+        {
+            sender.wake();
+            receiver.wake();
+        }
+    }
+
+    /// Gives one reference back.
+    ///
+    /// # Safety
+    /// The caller has it, and does not use it any more.
+    unsafe fn release(channel: NonNull<Self>) {
+        // SAFETY: the reference keeps the channel; after the last one nobody uses it.
+        unsafe {
+            if channel.as_ref().references.fetch_sub(1, Ordering::Release) != 1 {
+                return;
+            }
+            // Pairs with the Release of the other side.
+            fence(Ordering::Acquire);
+            Heap::free(NonNull::new_unchecked(channel.as_ref().states.cast()));
+            channel.drop_in_place();
+            Heap::free(channel.cast());
+        }
+    }
+}
+
+/// A partitioned send (`MPI_Psend_init`).
+#[derive(Debug)]
+pub struct PartitionedSend {
+    channel: NonNull<Channel>,
+    /// Rounds that were started.
+    round: AtomicU32,
+}
+
+// SAFETY: the channel is made for several tasks; see the module page.
+unsafe impl Send for PartitionedSend {}
+// SAFETY: as above.
+unsafe impl Sync for PartitionedSend {}
+
+impl PartitionedSend {
+    /// A send that introduces itself to its receiver.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`] for a receiver on another node, [`EngineError::OutOfMemory`].
+    ///
+    /// # Safety
+    /// The data stays readable while a round is under way.
+    pub unsafe fn new(
+        claim: &mut Claim<'_>,
+        source: Partitions,
+        to: Peer,
+        envelope: Envelope,
+    ) -> Result<Self, EngineError> {
+        require_local(claim, to)?;
+        let channel = make_channel(claim, source, envelope).ok_or(EngineError::OutOfMemory)?;
+        let introduction = claim.alloc(size_of::<NonNull<Channel>>());
+        let hello = Envelope {
+            context: envelope.context | PARTITIONED,
+            ..envelope
+        };
+        let sent = introduction
+            .ok_or(EngineError::OutOfMemory)
+            .and_then(|block| {
+                // SAFETY: a fresh block with room for the address, which is the message.
+                unsafe {
+                    block.cast::<NonNull<Channel>>().write(channel);
+                    isend_owned(claim, block, size_of_val(&channel) as u64, to, hello)
+                }
+            });
+        match sent {
+            Ok(request) => request.release(claim),
+            Err(error) => {
+                // SAFETY: nobody else knows the channel: both references are ours.
+                unsafe {
+                    Channel::release(channel);
+                    Channel::release(channel);
+                }
+                return Err(error);
+            }
+        }
+        Ok(Self {
+            channel,
+            round: AtomicU32::new(0),
+        })
+    }
+
+    fn channel(&self) -> &Channel {
+        // SAFETY: our reference keeps it.
+        unsafe { self.channel.as_ref() }
+    }
+
+    /// Number of partitions.
+    #[must_use]
+    pub fn partitions(&self) -> u32 {
+        self.channel().source.partitions
+    }
+
+    /// Begins a round; the one before is over.
+    pub fn start(&self) {
+        self.round.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Marks a partition of this round ready (`MPI_Pready`), and copies it if its receiver is ready too.
+    /// Any thread of the rank; needs no claim.
+    ///
+    /// # Errors
+    /// [`AlreadyReady`].
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    #[inline]
+    pub fn ready(&self, partition: u32) -> Result<(), AlreadyReady> {
+        let (channel, round) = (self.channel(), self.round.load(Ordering::Relaxed));
+        if channel.rounds.ready(channel.state(partition), round)? {
+            // SAFETY: we took the partition, which only an open round lets us.
+            unsafe { channel.copy(partition, round) };
+        }
+        Ok(())
+    }
+
+    /// Whether this round is over: all partitions were marked ready and have been copied.
+    #[inline]
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        let round = self.round.load(Ordering::Relaxed);
+        self.channel().rounds.is_over(round)
+    }
+}
+
+impl Drop for PartitionedSend {
+    fn drop(&mut self) {
+        // SAFETY: our reference.
+        unsafe { Channel::release(self.channel) };
+    }
+}
+
+/// Channels exist within a node.
+fn require_local(claim: &Claim<'_>, peer: Peer) -> Result<(), EngineError> {
+    let local = claim.rank().node().local(peer);
+    local.map(drop).ok_or(EngineError::Unsupported)
+}
+
+/// A channel with a reference for either side; `None` when memory is short.
+fn make_channel(
+    claim: &mut Claim<'_>,
+    source: Partitions,
+    envelope: Envelope,
+) -> Option<NonNull<Channel>> {
+    let count = source.partitions as usize;
+    let states = claim
+        .alloc(count * size_of::<AtomicU32>())?
+        .cast::<AtomicU32>();
+    let room = claim.alloc_aligned(size_of::<Channel>(), align_of::<Channel>());
+    let Some(channel) = room.map(NonNull::cast::<Channel>) else {
+        // SAFETY: it came from this heap and nobody knows it.
+        unsafe { claim.free_local(states.cast()) };
+        return None;
+    };
+    // SAFETY: fresh blocks of the right sizes.
+    unsafe {
+        for partition in 0..count {
+            states.add(partition).write(AtomicU32::new(0));
+        }
+        channel.write(Channel {
+            references: AtomicU32::new(2),
+            rounds: Rounds::new(),
+            states: states.as_ptr(),
+            source,
+            sender: claim.rank().node().rank(claim.rank().id()),
+            envelope,
+            destination: UnsafeCell::new(None),
+        });
+    }
+    Some(channel)
+}
+
+/// [`Links`] of the owner's list of receives that wait for their introduction.
+pub(crate) const IN_AWAITING: u8 = 0;
+
+/// The owner's part of a partitioned receive: a block of its heap.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    data: Partitions,
+    rank: &'static Rank,
+    /// The receive of the sender's introduction, and where it says who the sender is.
+    introduction: RequestRef,
+    introduced: UnsafeCell<*mut Channel>,
+    /// The channel, once a round was opened.
+    channel: AtomicPtr<Channel>,
+    /// Rounds that were started.
+    round: AtomicU32,
+    /// Whether it is in the owner's list: a round was started, but the sender is not known.
+    awaits: Cell<bool>,
+    links: Links<Self>,
+}
+
+impl Linked<IN_AWAITING> for Receiver {
+    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { &raw mut (*this).links }
+    }
+}
+
+impl Receiver {
+    /// Opens the buffer for the round that was started, if the sender is known.
+    fn open(&self, _claim: &mut Claim<'_>) -> Option<Opened> {
+        if !self.introduction.is_complete() {
+            return None;
+        }
+        let round = self.round.load(Ordering::Relaxed);
+        // SAFETY: the introduction is complete, so that the address is there; the channel lives
+        // until our reference, which came with it, is given back.
+        let address = unsafe { NonNull::new(*self.introduced.get())? };
+        // SAFETY: as above.
+        let channel = unsafe { address.as_ref() };
+        let destination = channel.destination.get();
+        // SAFETY: only this side's claim holder writes the description, before the first round is
+        // opened, and the sender reads it after that.
+        unsafe {
+            if (*destination).is_none() {
+                *destination = Some(Destination {
+                    data: self.data.clone(),
+                    rank: self.rank,
+                });
+            }
+        }
+        channel.references.fetch_add(1, Ordering::Relaxed);
+        // Release pairs with the Acquire in `channel`.
+        self.channel.store(address.as_ptr(), Ordering::Release);
+        channel.rounds.open(round);
+        Some(Opened {
+            channel: address,
+            round,
+        })
+    }
+
+    fn channel(&self) -> Option<&Channel> {
+        // SAFETY: NULL, or the channel that our reference keeps.
+        unsafe { self.channel.load(Ordering::Acquire).as_ref() }
+    }
+}
+
+/// A round that was just opened: the partitions that were ready before are to be copied, outside of
+/// any claim.
+#[derive(Debug)]
+#[must_use = "partitions that were ready before are copied by nobody else"]
+pub(crate) struct Opened {
+    channel: NonNull<Channel>,
+    round: u32,
+}
+
+impl Opened {
+    /// Copies what is ready; returns the bytes. For any task.
+    fn copy_ready(&self) -> u64 {
+        // SAFETY: our reference keeps it.
+        let channel = unsafe { self.channel.as_ref() };
+        let mut bytes = 0;
+        for partition in 0..channel.source.partitions {
+            if channel.rounds.take(channel.state(partition), self.round) {
+                bytes += channel.source.bytes();
+                // SAFETY: we took the partition, and the round is open.
+                unsafe { channel.copy(partition, self.round) };
+            }
+        }
+        bytes
+    }
+}
+
+impl Piece for Opened {
+    fn run(&self, _pieces: u32) -> u64 {
+        self.copy_ready()
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // What was ready before the buffer was opened is copied by nobody else.
+        self.copy_ready();
+        // SAFETY: our reference.
+        unsafe { Channel::release(self.channel) };
+    }
+}
+
+/// A started receive of the claimed rank whose sender has just become known.
+pub(crate) fn next_opened(claim: &mut Claim<'_>) -> Option<Opened> {
+    let mut receiver = claim.of::<P2p>().awaiting.first();
+    while !receiver.is_null() {
+        // SAFETY: elements of the list are valid.
+        unsafe {
+            if let Some(opened) = (*receiver).open(claim) {
+                leave_awaiting(claim, receiver);
+                return Some(opened);
+            }
+            receiver = claim.of::<P2p>().awaiting.next(receiver);
+        }
+    }
+    None
+}
+
+/// # Safety
+/// `receiver` is in the claimed rank's list.
+unsafe fn leave_awaiting(claim: &mut Claim<'_>, receiver: *mut Receiver) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*receiver).awaits.set(false);
+        claim.of::<P2p>().awaiting.remove(receiver);
+    }
+    claim.expect_less(TaskKind::Shm);
+}
+
+/// A partitioned receive (`MPI_Precv_init`).
+#[derive(Debug)]
+pub struct PartitionedReceive(NonNull<Receiver>);
+
+// SAFETY: the parts that change without the claim are atomic.
+unsafe impl Send for PartitionedReceive {}
+// SAFETY: as above.
+unsafe impl Sync for PartitionedReceive {}
+
+impl PartitionedReceive {
+    /// A receive that waits for its sender's introduction.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`] for a sender on another node, [`EngineError::OutOfMemory`].
+    ///
+    /// # Safety
+    /// The buffer is the engine's while a round is under way.
+    ///
+    /// # Panics
+    /// If `from` is a wildcard.
+    pub unsafe fn new(
+        claim: &mut Claim<'_>,
+        data: Partitions,
+        from: Source,
+        context: u32,
+        tag: i32,
+    ) -> Result<Self, EngineError> {
+        let Source::Rank { peer: sender, .. } = from else {
+            panic!("partitioned receives have one sender");
+        };
+        require_local(claim, sender)?;
+        let byte = byte();
+        let length = size_of::<*mut Channel>() as u64;
+        let block = claim.alloc_aligned(size_of::<Receiver>(), align_of::<Receiver>());
+        let receiver = block.ok_or(EngineError::OutOfMemory)?.cast::<Receiver>();
+        // SAFETY: a fresh block, which lives until the introduction is received or cancelled.
+        unsafe {
+            let introduced = &raw mut (*receiver.as_ptr()).introduced;
+            introduced.write(UnsafeCell::new(null_mut()));
+            let (buffer, context) = (introduced.cast::<u8>(), context | PARTITIONED);
+            let posted = irecv(claim, buffer, length, &byte, from, context, Tag::Is(tag));
+            let introduction = posted.inspect_err(|_| claim.free_local(receiver.cast()))?;
+            let address = *(*introduced).get();
+            receiver.write(Receiver {
+                data,
+                rank: claim.rank().node().rank(claim.rank().id()),
+                introduction,
+                introduced: UnsafeCell::new(address),
+                channel: AtomicPtr::new(null_mut()),
+                round: AtomicU32::new(0),
+                awaits: Cell::new(false),
+                links: Links::NONE,
+            });
+        }
+        Ok(Self(receiver))
+    }
+
+    fn receiver(&self) -> &Receiver {
+        // SAFETY: the block lives until `release`.
+        unsafe { self.0.as_ref() }
+    }
+
+    fn round(&self) -> u32 {
+        self.receiver().round.load(Ordering::Relaxed)
+    }
+
+    /// Number of partitions.
+    #[must_use]
+    pub fn partitions(&self) -> u32 {
+        self.receiver().data.partitions
+    }
+
+    /// Begins a round; the one before is over. Opens the buffer, now or as soon as the sender is
+    /// known. The caller does not hold the claim.
+    pub fn start(&self) {
+        let receiver = self.receiver();
+        let mut claim = receiver.rank.enter();
+        receiver.round.fetch_add(1, Ordering::Relaxed);
+        let opened = receiver.open(&mut claim);
+        if opened.is_none() {
+            receiver.awaits.set(true);
+            // SAFETY: the receiver is in no list, and is taken out before it is freed.
+            unsafe { claim.of::<P2p>().awaiting.push(self.0.as_ptr()) };
+            claim.expect_more(TaskKind::Shm);
+        }
+        drop(claim);
+        if let Some(opened) = opened {
+            opened.copy_ready();
+        }
+    }
+
+    /// Whether a partition of this round has arrived (`MPI_Parrived`).
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    #[must_use]
+    pub fn has_arrived(&self, partition: u32) -> bool {
+        let (receiver, round) = (self.receiver(), self.round());
+        assert!(partition < receiver.data.partitions, "no such partition");
+        receiver.channel().is_some_and(|channel| {
+            let sender = (channel.source.partitions, channel.source.bytes());
+            overlapping(sender, &receiver.data, partition)
+                .all(|part| channel.rounds.has_arrived(channel.state(part), round))
+        })
+    }
+
+    /// Whether this round is over.
+    #[inline]
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        let channel = self.receiver().channel();
+        channel.is_some_and(|channel| channel.rounds.is_over(self.round()))
+    }
+
+    /// The outcome of a round that is over.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let receiver = self.receiver();
+        receiver.channel().map_or(Status::EMPTY, |channel| {
+            let message = channel.source.layout().bytes();
+            Status::delivered(channel.envelope, message, receiver.data.layout().bytes())
+        })
+    }
+
+    /// Gives the receive back.
+    pub fn release(self, claim: &mut Claim<'_>) {
+        let receiver = self.receiver();
+        if receiver.awaits.get() {
+            // SAFETY: `awaits` says so.
+            unsafe { leave_awaiting(claim, self.0.as_ptr()) };
+        }
+        receiver.introduction.cancel(claim);
+        receiver.introduction.release(claim);
+        // SAFETY: a delivered introduction came with a reference; the block is only ours.
+        unsafe {
+            if let Some(channel) = NonNull::new(*receiver.introduced.get()) {
+                Channel::release(channel);
+            }
+            self.0.drop_in_place();
+            claim.free_local(self.0.cast());
+        }
+    }
+}
+
+/// The sender's partitions that share data with partition `partition` of the receiver; if there
+/// is no data, those at the same place. `sender` has this many partitions, each of this many bytes.
+fn overlapping(
+    (partitions, bytes): (u32, u64),
+    receiver: &Partitions,
+    partition: u32,
+) -> core::ops::Range<u32> {
+    let (theirs, ours) = match (bytes, receiver.bytes()) {
+        (0, _) | (_, 0) => (u64::from(receiver.partitions), u64::from(partitions)),
+        bytes => bytes,
+    };
+    let (partition, last) = (u64::from(partition), u64::from(partitions));
+    let start = (partition * ours / theirs).min(last);
+    let end = ((partition + 1) * ours).div_ceil(theirs).min(last);
+    start as u32..end as u32
+}
+
+#[cfg(test)]
+mod tests;

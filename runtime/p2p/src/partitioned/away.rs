@@ -1,0 +1,579 @@
+//! Partitioned communication between nodes.
+//!
+//! The sender introduces itself as within a node, by a message that says how its data is cut, and
+//! in which *lane* its first partition travels. Each partition that is marked ready is a message in a lane of its own:
+//! a tag that no program has, in the context of introductions. The receiver posts a receive for each
+//! of them when a round is started, or, if the introduction has not come by then, in a later turn of its owner. In a lane
+//! messages keep their order, so those of an early round never meet the receive of another.
+//!
+//! A partition of the sender need not end where an element of the receiver's type ends: then it is
+//! received packed, and unpacked by the first thread of the owner that asks for it.
+
+use super::{PARTITIONED, Partitions, byte, overlapping};
+use crate::P2p;
+use crate::messages::{irecv, isend, isend_owned};
+use cohort_base::Peer;
+use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use cohort_core::claim::Claim;
+use cohort_core::error::EngineError;
+use cohort_core::kept::Kept;
+use cohort_core::list::{Linked, Links};
+use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
+use cohort_core::rank::Rank;
+use cohort_core::request::Request;
+use cohort_core::request::RequestRef;
+use cohort_datatype as datatype;
+use cohort_steal::TaskKind;
+use core::cell::{Cell, UnsafeCell};
+use core::ptr::{NonNull, null_mut};
+
+/// The tag of lane 0; the others are below.
+const FIRST_TAG: i32 = -2;
+
+/// Lanes of a rank, used in turn. Two operations share one only if as many partitions lie between them.
+const LANES: u32 = 1 << 30;
+
+/// What a sender says of itself.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Introduction {
+    partitions: u32,
+    first_lane: u32,
+    /// Bytes of one partition.
+    bytes: u64,
+}
+
+/// The tag of a partition's messages.
+fn tag_of(first_lane: u32, partition: u32) -> Tag {
+    Tag::Is(FIRST_TAG - (first_lane.wrapping_add(partition) % LANES) as i32)
+}
+
+/// Why a partition could not be marked ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotReady {
+    /// It was marked before in this round.
+    Already,
+    /// [`EngineError::OutOfMemory`].
+    OutOfMemory,
+}
+
+/// The message of a partition in this round; null before it is under way.
+#[derive(Debug)]
+struct Message(AtomicPtr<Request>);
+
+impl Message {
+    fn none() -> Self {
+        Self(AtomicPtr::new(null_mut()))
+    }
+
+    fn get(&self) -> Option<RequestRef> {
+        // Acquire pairs with the Release in `set`.
+        let request = self.0.load(Ordering::Acquire);
+        // SAFETY: null, or set by `set` and not released since.
+        unsafe { RequestRef::from_ptr(request) }
+    }
+
+    fn set(&self, request: RequestRef) {
+        self.0.store(request.as_ptr(), Ordering::Release);
+    }
+
+    fn is_complete(&self) -> bool {
+        self.get().is_some_and(|request| request.is_complete())
+    }
+
+    /// Lets go of a message that is complete, if there is one.
+    fn forget(&self, claim: &mut Claim<'_>) {
+        let request = self.0.swap(null_mut(), Ordering::Relaxed);
+        // SAFETY: null, or set by `set` and not released since.
+        if let Some(request) = unsafe { RequestRef::from_ptr(request) } {
+            request.release(claim);
+        }
+    }
+}
+
+/// A partitioned send to another node. Its owner's.
+#[derive(Debug)]
+pub struct AwaySend {
+    rank: &'static Rank,
+    data: Partitions,
+    to: Peer,
+    envelope: Envelope,
+    first_lane: u32,
+    messages: Kept<[Message]>,
+}
+
+impl AwaySend {
+    /// A send that introduces itself to its receiver.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`].
+    ///
+    /// # Safety
+    /// The data stays readable while a round is under way.
+    pub unsafe fn new(
+        claim: &mut Claim<'_>,
+        data: Partitions,
+        to: Peer,
+        envelope: Envelope,
+    ) -> Result<Self, EngineError> {
+        let messages = Kept::slice(claim, data.partitions as usize, |_, _| Ok(Message::none()))?;
+        let first_lane = claim.of::<P2p>().remote.take_lanes(data.partitions);
+        let envelope = Envelope {
+            context: envelope.context | PARTITIONED,
+            ..envelope
+        };
+        let introduction = Introduction {
+            partitions: data.partitions,
+            first_lane,
+            bytes: data.bytes(),
+        };
+        let length = size_of::<Introduction>();
+        let block = claim.alloc(length).ok_or(EngineError::OutOfMemory)?;
+        // SAFETY: a fresh block with room for the introduction, which is the message.
+        unsafe {
+            block.cast::<Introduction>().write(introduction);
+            isend_owned(claim, block, length as u64, to, envelope)?.release(claim);
+        }
+        let rank = claim.rank();
+        Ok(Self {
+            rank: rank.node().rank(rank.id()),
+            messages,
+            data,
+            to,
+            envelope,
+            first_lane,
+        })
+    }
+
+    /// Number of partitions.
+    #[must_use]
+    pub fn partitions(&self) -> u32 {
+        self.data.partitions
+    }
+
+    /// Begins a round; the one before is over. The caller does not hold the claim.
+    pub fn start(&self) {
+        let claim = &mut self.rank.enter();
+        self.messages
+            .iter()
+            .for_each(|message| message.forget(claim));
+    }
+
+    /// Marks a partition of this round ready, and sends it. Any thread of the rank, without the claim.
+    ///
+    /// # Errors
+    /// [`NotReady`].
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    pub fn ready(&self, partition: u32) -> Result<(), NotReady> {
+        let message = &self.messages[partition as usize];
+        let claim = &mut self.rank.enter();
+        if message.get().is_some() {
+            return Err(NotReady::Already);
+        }
+        let Partitions {
+            base,
+            count,
+            ref datatype,
+            ..
+        } = self.data;
+        let elements = u64::from(partition) * count;
+        let start = base.wrapping_offset((elements as i64 * datatype.extent()) as isize);
+        let Tag::Is(tag) = tag_of(self.first_lane, partition) else {
+            unreachable!("lanes have tags");
+        };
+        let envelope = Envelope {
+            tag,
+            ..self.envelope
+        };
+        let mode = SendMode::Standard;
+        // SAFETY: the data is readable until the round is over, and so until the message is complete.
+        let sent = unsafe { isend(claim, start, count, datatype, self.to, envelope, mode) };
+        message.set(sent.map_err(|_| NotReady::OutOfMemory)?);
+        Ok(())
+    }
+
+    /// Whether this round is over: all partitions were marked ready and sent.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.messages.iter().all(Message::is_complete)
+    }
+
+    /// Gives the send back.
+    pub fn release(self, claim: &mut Claim<'_>) {
+        self.messages
+            .iter()
+            .for_each(|message| message.forget(claim));
+    }
+}
+
+/// What becomes of a partition that is received packed.
+const PACKED: u32 = 0;
+const UNPACKING: u32 = 1;
+const IN_PLACE: u32 = 2;
+
+/// A partition of the sender, at the receiver.
+#[derive(Debug)]
+struct Part {
+    message: Message,
+    /// Place in the data, and length of what fits there.
+    from: u64,
+    length: u64,
+    /// Room for a partition that is to be unpacked.
+    room: Option<Kept<[UnsafeCell<u8>]>>,
+    state: AtomicU32,
+}
+
+impl Part {
+    fn new(
+        claim: &mut Claim<'_>,
+        introduction: &Introduction,
+        partition: u32,
+        data: &Partitions,
+    ) -> Result<Self, EngineError> {
+        let all = data.layout().bytes();
+        let from = (u64::from(partition) * introduction.bytes).min(all);
+        let length = introduction.bytes.min(all - from);
+        let element = data.datatype.size() as u64;
+        let fits = length == 0 || (from.is_multiple_of(element) && length.is_multiple_of(element));
+        let room = match fits {
+            true => None,
+            false => Some(Kept::slice(claim, length as usize, |_, _| {
+                Ok(UnsafeCell::new(0))
+            })?),
+        };
+        Ok(Self {
+            message: Message::none(),
+            from,
+            length,
+            room,
+            state: AtomicU32::new(IN_PLACE),
+        })
+    }
+
+    /// Posts the receive of this round.
+    ///
+    /// # Safety
+    /// By the claim's holder, once a round; the data is the engine's.
+    unsafe fn post(
+        &self,
+        claim: &mut Claim<'_>,
+        receiver: &AwayReceiver,
+        tag: Tag,
+    ) -> Result<(), EngineError> {
+        let data = &receiver.data;
+        let element = (data.datatype.size() as u64).max(1);
+        let bytes = byte();
+        let (start, count, datatype) = if let Some(room) = &self.room {
+            // Nobody unpacks before the message is complete.
+            (room.as_ptr().cast::<u8>().cast_mut(), self.length, &bytes)
+        } else {
+            let elements = (self.from / element) as i64;
+            let start = data
+                .base
+                .wrapping_offset((elements * data.datatype.extent()) as isize);
+            (start, self.length / element, &data.datatype)
+        };
+        let state = if self.room.is_none() {
+            IN_PLACE
+        } else {
+            PACKED
+        };
+        self.state.store(state, Ordering::Relaxed);
+        let (source, context) = (receiver.from, receiver.context);
+        // SAFETY: the caller's promise; the room lives until the receive is released.
+        let posted = unsafe { irecv(claim, start, count, datatype, source, context, tag)? };
+        self.message.set(posted);
+        Ok(())
+    }
+
+    /// Whether the partition is in the program's buffer, where this call may bring it.
+    fn has_arrived(&self, data: &Partitions) -> bool {
+        if !self.message.is_complete() {
+            return false;
+        }
+        // Acquire pairs with the Release below: who finds it in place sees it.
+        let taken =
+            self.state
+                .compare_exchange(PACKED, UNPACKING, Ordering::Acquire, Ordering::Acquire);
+        if taken.is_ok() {
+            if let Some(room) = &self.room {
+                let packed = room.as_ptr().cast::<u8>();
+                // SAFETY: the message is complete, and nobody else unpacks it; the data is the engine's.
+                unsafe { datatype::unpack(data.layout(), self.from, packed, self.length) };
+            }
+            self.state.store(IN_PLACE, Ordering::Release);
+        }
+        taken != Err(UNPACKING)
+    }
+}
+
+/// [`Links`] of the owner's list of receives with a round that waits to be posted.
+pub(crate) const IN_AWAY: u8 = 0;
+
+/// What [`AwayReceive`] leads to; a block of the rank's heap.
+#[derive(Debug)]
+pub(crate) struct AwayReceiver {
+    rank: &'static Rank,
+    data: Partitions,
+    from: Source,
+    /// Of introductions and partitions.
+    context: u32,
+    tag: i32,
+    /// The receive of the introduction; set once, before anybody looks.
+    introduction: Option<RequestRef>,
+    introduced: UnsafeCell<Introduction>,
+    /// The sender's partitions, made under the claim; published by `is_known`.
+    parts: UnsafeCell<Option<Kept<[Part]>>>,
+    is_known: AtomicBool,
+    /// Receives of this round that were posted, and whether it waits for more. Under the claim.
+    posted: Cell<u32>,
+    waits: Cell<bool>,
+    links: Links<Self>,
+}
+
+impl Linked<IN_AWAY> for AwayReceiver {
+    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { &raw mut (*this).links }
+    }
+}
+
+impl AwayReceiver {
+    /// The sender's partitions; none before it is known.
+    fn parts(&self) -> &[Part] {
+        // Acquire pairs with the Release in `post`: from then on the list stays as it is.
+        match self.is_known.load(Ordering::Acquire) {
+            // SAFETY: written before, and not any more.
+            true => unsafe { (*self.parts.get()).as_deref().unwrap_or(&[]) },
+            false => &[],
+        }
+    }
+
+    /// Posts the receives of this round, if the sender is known. Says whether all are.
+    fn post(&self, claim: &mut Claim<'_>) -> bool {
+        if !self.introduction.is_some_and(RequestRef::is_complete) {
+            return false;
+        }
+        // SAFETY: the introduction is there, and written no more.
+        let introduction = unsafe { *self.introduced.get() };
+        if !self.is_known.load(Ordering::Relaxed) {
+            let parts = Kept::slice(claim, introduction.partitions as usize, |claim, index| {
+                Part::new(claim, &introduction, index as u32, &self.data)
+            });
+            // Without memory a later turn goes on.
+            let Ok(parts) = parts else {
+                return false;
+            };
+            // SAFETY: the claim is held, and readers wait for `is_known`.
+            unsafe { *self.parts.get() = Some(parts) };
+            self.is_known.store(true, Ordering::Release);
+        }
+        for partition in self.posted.get()..introduction.partitions {
+            let tag = tag_of(introduction.first_lane, partition);
+            let part = &self.parts()[partition as usize];
+            // SAFETY: the buffer is the engine's in a round; each part is posted once.
+            if unsafe { part.post(claim, self, tag) }.is_err() {
+                return false;
+            }
+            self.posted.set(partition + 1);
+        }
+        true
+    }
+}
+
+/// Posts what can be posted of rounds that wait for it. By a task of the claimed rank's own process. Says whether
+/// anything was.
+pub(crate) fn go_on(claim: &mut Claim<'_>) -> bool {
+    let mut moved = false;
+    let mut receiver = claim.of::<P2p>().away.first();
+    while !receiver.is_null() {
+        let current = receiver;
+        // SAFETY: elements of the list are valid; the next one is taken first.
+        unsafe {
+            receiver = claim.of::<P2p>().away.next(current);
+            if (*current).post(claim) {
+                leave(claim, current);
+                moved = true;
+            }
+        }
+    }
+    moved
+}
+
+/// # Safety
+/// `receiver` is in the claimed rank's list.
+unsafe fn leave(claim: &mut Claim<'_>, receiver: *mut AwayReceiver) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*receiver).waits.set(false);
+        claim.of::<P2p>().away.remove(receiver);
+    }
+    claim.expect_less(TaskKind::Net);
+}
+
+/// A partitioned receive from another node.
+#[derive(Debug)]
+pub struct AwayReceive(NonNull<AwayReceiver>);
+
+// SAFETY: what changes without the claim is atomic, see the fields.
+unsafe impl Send for AwayReceive {}
+// SAFETY: as above.
+unsafe impl Sync for AwayReceive {}
+
+impl AwayReceive {
+    /// A receive that waits for its sender's introduction.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`].
+    ///
+    /// # Safety
+    /// The buffer is the engine's while a round is under way.
+    pub unsafe fn new(
+        claim: &mut Claim<'_>,
+        data: Partitions,
+        from: Source,
+        context: u32,
+        tag: i32,
+    ) -> Result<Self, EngineError> {
+        let context = context | PARTITIONED;
+        let rank = claim.rank();
+        let block = claim.alloc_aligned(size_of::<AwayReceiver>(), align_of::<AwayReceiver>());
+        let receiver = block
+            .ok_or(EngineError::OutOfMemory)?
+            .cast::<AwayReceiver>();
+        let fresh = AwayReceiver {
+            rank: rank.forever(),
+            data,
+            from,
+            context,
+            tag,
+            introduction: None,
+            introduced: UnsafeCell::new(Introduction {
+                partitions: 0,
+                first_lane: 0,
+                bytes: 0,
+            }),
+            parts: UnsafeCell::new(None),
+            is_known: AtomicBool::new(false),
+            posted: Cell::new(0),
+            waits: Cell::new(false),
+            links: Links::NONE,
+        };
+        let length = size_of::<Introduction>() as u64;
+        // SAFETY: a fresh block, which lives until the introduction is received or cancelled.
+        unsafe {
+            receiver.write(fresh);
+            let room = (*receiver.as_ptr()).introduced.get().cast();
+            match irecv(claim, room, length, &byte(), from, context, Tag::Is(tag)) {
+                Ok(request) => (*receiver.as_ptr()).introduction = Some(request),
+                Err(error) => {
+                    receiver.drop_in_place();
+                    claim.free_local(receiver.cast());
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Self(receiver))
+    }
+
+    fn receiver(&self) -> &AwayReceiver {
+        // SAFETY: the block lives until `release`.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Number of partitions.
+    #[must_use]
+    pub fn partitions(&self) -> u32 {
+        self.receiver().data.partitions
+    }
+
+    /// Begins a round; the one before is over. The caller does not hold the claim.
+    pub fn start(&self) {
+        let receiver = self.receiver();
+        let claim = &mut receiver.rank.enter();
+        for part in receiver.parts() {
+            part.message.forget(claim);
+        }
+        receiver.posted.set(0);
+        if !receiver.post(claim) {
+            receiver.waits.set(true);
+            // SAFETY: the receiver is in no list, and is taken out before it is freed.
+            unsafe { claim.of::<P2p>().away.push(self.0.as_ptr()) };
+            claim.expect_more(TaskKind::Net);
+        }
+    }
+
+    /// Whether a partition of this round has arrived.
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    #[must_use]
+    pub fn has_arrived(&self, partition: u32) -> bool {
+        let receiver = self.receiver();
+        assert!(partition < receiver.data.partitions, "no such partition");
+        let parts = receiver.parts();
+        let Some(bytes) = self.bytes_of_part() else {
+            return false;
+        };
+        overlapping((parts.len() as u32, bytes), &receiver.data, partition)
+            .all(|part| parts[part as usize].has_arrived(&receiver.data))
+    }
+
+    /// Bytes of the sender's partitions, once it is known.
+    fn bytes_of_part(&self) -> Option<u64> {
+        let receiver = self.receiver();
+        let is_known = receiver.is_known.load(Ordering::Acquire);
+        // SAFETY: the introduction is written no more.
+        is_known.then(|| unsafe { (*receiver.introduced.get()).bytes })
+    }
+
+    /// Whether this round is over.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        let receiver = self.receiver();
+        let parts = receiver.parts();
+        // All are asked, so that all are unpacked.
+        !parts.is_empty()
+            && parts.iter().all(|part| part.message.is_complete())
+            && parts.iter().all(|part| part.has_arrived(&receiver.data))
+    }
+
+    /// The outcome of a round that is over.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let receiver = self.receiver();
+        let Source::Rank { comm_rank, .. } = receiver.from else {
+            return Status::EMPTY;
+        };
+        let bytes = self.bytes_of_part().unwrap_or(0) * receiver.parts().len() as u64;
+        let envelope = Envelope {
+            context: receiver.context,
+            source: comm_rank,
+            tag: receiver.tag,
+        };
+        Status::delivered(envelope, bytes, receiver.data.layout().bytes())
+    }
+
+    /// Gives the receive back.
+    pub fn release(self, claim: &mut Claim<'_>) {
+        let receiver = self.receiver();
+        if receiver.waits.get() {
+            // SAFETY: `waits` says so.
+            unsafe { leave(claim, self.0.as_ptr()) };
+        }
+        if let Some(introduction) = receiver.introduction {
+            introduction.cancel(claim);
+            introduction.release(claim);
+        }
+        for part in receiver.parts() {
+            part.message.forget(claim);
+        }
+        // SAFETY: made by `new`; no message uses it any more.
+        unsafe {
+            self.0.drop_in_place();
+            claim.free_local(self.0.cast());
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Taking messages out of the rings.
+//!
+//! Messages are taken out only while receives are posted: else nothing could match, and a message that stays in its
+//! ring is later delivered without being stored in between.
+
+use crate::P2p;
+use crate::matching::{Stored, Want};
+use crate::operation::Operation;
+use crate::protocol::job::{Job, JobRef};
+use crate::protocol::{self, Payload};
+use crate::ring::{Front, PayloadKind, Ring};
+use crate::state::unpost_receive;
+use cohort_base::{LocalRank, Peer};
+use cohort_core::Turn;
+use cohort_core::claim::Claim;
+use cohort_core::rank::Rank;
+use cohort_core::subsystem::Need;
+use core::ptr::NonNull;
+
+/// Messages that one turn takes out of the rings.
+const MESSAGES_PER_TURN: u32 = 64;
+
+/// Own rendezvous sends that one look for a job visits.
+const OFFERS_PER_LOOK: u32 = 8;
+
+/// A message that did not fit in the rank's heap stays in its ring.
+struct NoRoom;
+
+/// Takes messages out of all rings, beginning with another one each time.
+pub(crate) fn poll_rings(claim: &mut Claim<'_>, turn: &mut Turn) {
+    let rank = claim.rank();
+    let count = rank.shared::<P2p>().inbox.count();
+    let mut budget = MESSAGES_PER_TURN;
+    let mut place = claim.of::<P2p>().first_ring;
+    for _ in 0..count {
+        place = if place + 1 < count { place + 1 } else { 0 };
+        let Some(sender) = rank.shared::<P2p>().inbox.sender(place) else {
+            continue;
+        };
+        let Some(ring) = rank.shared::<P2p>().inbox.ring(sender) else {
+            continue;
+        };
+        // SAFETY: we hold the claim, so we are the consumer.
+        while let Some(front) = unsafe { ring.front() } {
+            match accept(claim, sender, front) {
+                Ok(bytes) => turn.bytes += bytes,
+                Err(NoRoom) => break,
+            }
+            turn.moved = true;
+            budget -= 1;
+            if budget == 0 || claim.of::<P2p>().posted.is_empty() {
+                claim.of::<P2p>().first_ring = place;
+                return;
+            }
+        }
+    }
+    claim.of::<P2p>().first_ring = place;
+}
+
+/// Takes one message out of a ring: delivers it or stores it. Returns the bytes copied.
+fn accept(claim: &mut Claim<'_>, sender: LocalRank, front: Front<'_>) -> Result<u64, NoRoom> {
+    let payload = Payload::Ring(&front);
+    let mut bytes = 0;
+    let request = claim.of::<P2p>().posted.find(&front.header.envelope());
+    // SAFETY: a posted request is valid and pending, and ours once it is out of the queue; the
+    // payload of an offer is a valid request.
+    unsafe {
+        if request.is_null() {
+            store(claim, &payload)?;
+        } else if take(&payload) {
+            unpost_receive(claim, request);
+            bytes = protocol::deliver(claim, &payload, request);
+        }
+    }
+    if front.header.kind == PayloadKind::Offer {
+        claim.rank().shared::<P2p>().count_accepted(sender);
+    }
+    if front.pop() {
+        let rank = claim.rank();
+        rank.node().rank(sender).notify(rank, Some(Need::Message));
+    }
+    Ok(bytes)
+}
+
+/// Takes a matched message for good; `false` when it was an offer that the sender has withdrawn,
+/// which is dropped.
+///
+/// # Safety
+/// The message was neither taken nor dropped before.
+pub(crate) unsafe fn take(payload: &Payload<'_>) -> bool {
+    let Some(offer) = payload.offer() else {
+        return true;
+    };
+    // SAFETY: an offer's request is valid until it is completed or dropped.
+    unsafe {
+        let taken = (*offer.request).request.take_offer();
+        if !taken {
+            Operation::drop_offer(offer.request);
+        }
+        taken
+    }
+}
+
+/// Stores a message that no posted receive takes.
+fn store(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Result<(), NoRoom> {
+    let stored = Stored::make(claim, payload.header()).ok_or(NoRoom)?;
+    let heap = claim.heap();
+    // SAFETY: the block has room for the payload, and is in no queue.
+    unsafe {
+        payload.read(Stored::payload(stored.as_ptr()));
+        claim.of::<P2p>().unexpected.insert(stored.as_ptr(), heap);
+    }
+    Ok(())
+}
+
+/// Takes messages of one sender, or of all, out of the rings until `enough`.
+pub fn pull(
+    claim: &mut Claim<'_>,
+    from: Option<Peer>,
+    mut enough: impl FnMut(&mut Claim<'_>) -> bool,
+) {
+    let rank = claim.rank();
+    if let Some(peer) = from {
+        if let Some(sender) = rank.node().local(peer)
+            && let Some(ring) = rank.shared::<P2p>().inbox.ring(sender)
+        {
+            pull_ring(claim, sender, ring, &mut enough);
+        }
+        return;
+    }
+    for place in 0..rank.shared::<P2p>().inbox.count() {
+        let sender = rank.shared::<P2p>().inbox.sender(place);
+        let ring = sender.and_then(|sender| rank.shared::<P2p>().inbox.ring(sender));
+        if let (Some(sender), Some(ring)) = (sender, ring)
+            && pull_ring(claim, sender, ring, &mut enough)
+        {
+            return;
+        }
+    }
+}
+
+/// [`pull`] for one ring; `true` when it was enough.
+fn pull_ring(
+    claim: &mut Claim<'_>,
+    sender: LocalRank,
+    ring: &Ring,
+    enough: &mut impl FnMut(&mut Claim<'_>) -> bool,
+) -> bool {
+    // SAFETY: we hold the claim, so we are the consumer.
+    while let Some(front) = unsafe { ring.front() } {
+        if accept(claim, sender, front).is_err() {
+            return false;
+        }
+        if enough(claim) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The message at the front of a ring, which is the receive's that asked for it.
+pub(crate) struct Due<'ring> {
+    sender: LocalRank,
+    front: Front<'ring>,
+}
+
+impl Due<'_> {
+    /// The message.
+    #[inline]
+    pub(crate) fn payload(&self) -> Payload<'_> {
+        Payload::Ring(&self.front)
+    }
+
+    /// Takes the delivered message out of its ring; `rank` is its receiver.
+    #[inline]
+    pub(crate) fn pop(self, rank: &Rank) {
+        if self.front.pop() {
+            rank.node()
+                .rank(self.sender)
+                .notify(rank, Some(Need::Message));
+        }
+    }
+}
+
+/// The message at the front of the only sender's ring, if a receive that is made now would get it at once: it is
+/// wanted, and by no posted receive. The caller has seen that no stored message is wanted. `None` for an
+/// offer, which takes the long way.
+#[inline]
+pub(crate) fn due<'rank>(
+    claim: &mut Claim<'rank>,
+    from: Option<Peer>,
+    want: &Want,
+) -> Option<Due<'rank>> {
+    let rank = claim.rank();
+    let sender = rank.node().local(from?)?;
+    let ring = rank.shared::<P2p>().inbox.ring(sender)?;
+    // SAFETY: we hold the claim, so we are the consumer.
+    let front = unsafe { ring.front() }?;
+    let envelope = front.header.envelope();
+    let is_due = front.header.kind != PayloadKind::Offer
+        && want.takes(&envelope)
+        && claim.of::<P2p>().posted.find(&envelope).is_null();
+    is_due.then_some(Due { sender, front })
+}
+
+/// Takes messages of the sender until `request` has left the posted queue.
+///
+/// # Safety
+/// `request` is a receive of the claimed rank that is not released.
+pub unsafe fn pull_for(claim: &mut Claim<'_>, from: Option<Peer>, request: *mut Operation) {
+    // SAFETY: the caller's promise.
+    pull(claim, from, |_| unsafe { !(*request).is_posted });
+}
+
+/// A job of one of the claimed rank's own sends. Forgets completed sends on the way.
+pub(crate) fn job_of_own_send(claim: &mut Claim<'_>) -> Option<JobRef> {
+    let mut request = claim.of::<P2p>().offers.first();
+    for _ in 0..OFFERS_PER_LOOK {
+        let current = NonNull::new(request)?;
+        // SAFETY: elements of the list are valid; the next one is taken first.
+        unsafe {
+            request = claim.of::<P2p>().offers.next(request);
+            if Operation::handle(current).is_complete() {
+                Operation::leave_offers(current.as_ptr(), claim);
+            } else if let Some(job) = Job::of_offer(current.as_ptr()) {
+                return Some(job);
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,177 @@
+//! Probes, and messages taken out of matching (MPI-4.1, 3.8).
+
+use crate::P2p;
+use crate::matching::{Stored, Want};
+use crate::messages::{deliver_stored, sender_of, take_stored};
+use crate::operation::{Buffer, Kind, Operation};
+use crate::poll;
+use crate::protocol::Payload;
+use cohort_core::claim::Claim;
+use cohort_core::error::EngineError;
+use cohort_core::message::{Source, Status, Tag};
+use cohort_core::owner::Owner;
+use cohort_core::request::RequestRef;
+use cohort_core::wait::{self, WaitKind};
+use cohort_datatype::TypeRef;
+use cohort_net::Net;
+use cohort_steal::TaskKind;
+use core::ffi::c_void;
+use core::ptr::NonNull;
+
+/// A message taken by a matched probe (`MPI_Message`): only [`imrecv`] receives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct MessageRef(NonNull<Stored>);
+
+// SAFETY: a stored message is touched under its rank's claim only.
+unsafe impl Send for MessageRef {}
+// SAFETY: as above.
+unsafe impl Sync for MessageRef {}
+
+impl MessageRef {
+    /// The message's address, to keep in a handle.
+    #[must_use]
+    pub fn as_ptr(self) -> *mut c_void {
+        self.0.as_ptr().cast()
+    }
+
+    /// The inverse of [`MessageRef::as_ptr`]; `None` for null.
+    ///
+    /// # Safety
+    /// `pointer` came from `as_ptr` of a message that was not received since.
+    #[must_use]
+    pub unsafe fn from_ptr(pointer: *mut c_void) -> Option<Self> {
+        NonNull::new(pointer.cast()).map(Self)
+    }
+}
+
+/// Finds the oldest stored message that is wanted, after taking what has arrived out of the rings.
+fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<NonNull<Stored>> {
+    if let Some(stored) = find_stored(claim, want) {
+        return Some(stored);
+    }
+    if want.may_be_remote()
+        && let Some(net) = Net::of(claim.rank().node())
+    {
+        cohort_net::turn(claim, net, claim.rank().id());
+    }
+    let mut found = None;
+    // A withdrawn message is not enough: what it hides would stay in the ring, and the rank might sleep on it.
+    poll::pull(claim, sender_of(from), |claim| {
+        found = find_stored(claim, want);
+        found.is_some()
+    });
+    found
+}
+
+/// The oldest stored message that is wanted. Drops withdrawn ones on the way.
+fn find_stored(claim: &mut Claim<'_>, want: &Want) -> Option<NonNull<Stored>> {
+    loop {
+        let heap = claim.heap();
+        let stored = NonNull::new(claim.of::<P2p>().unexpected.find(want, heap))?;
+        // SAFETY: elements of the queue are valid; a withdrawn one is dropped once, and freed.
+        unsafe {
+            match Payload::Stored(stored.as_ptr()).offer() {
+                Some(offer) if (*offer.request).request.is_withdrawn() => {
+                    claim.of::<P2p>().unexpected.remove(stored.as_ptr());
+                    Operation::drop_offer(offer.request);
+                    claim.free_local(stored.cast());
+                }
+                _ => return Some(stored),
+            }
+        }
+    }
+}
+
+fn status_of(stored: NonNull<Stored>) -> Status {
+    let payload = Payload::Stored(stored.as_ptr());
+    Status::of(payload.header().envelope(), payload.bytes())
+}
+
+/// Looks for a message without receiving it (`MPI_Iprobe`).
+pub fn iprobe(claim: &mut Claim<'_>, from: Source, context: u32, tag: Tag) -> Option<Status> {
+    let want = Want::new(claim.rank().node(), from, context, tag);
+    find(claim, from, &want).map(status_of)
+}
+
+/// Takes a message out of matching (`MPI_Improbe`).
+pub fn improbe(
+    claim: &mut Claim<'_>,
+    from: Source,
+    context: u32,
+    tag: Tag,
+) -> Option<(MessageRef, Status)> {
+    let want = Want::new(claim.rank().node(), from, context, tag);
+    find(claim, from, &want)?;
+    let stored = take_stored(claim, &want)?;
+    Some((MessageRef(stored), status_of(stored)))
+}
+
+/// Waits until `look` finds a message of `from`. Meanwhile the rank expects something from the network if the message may come from
+/// there, though it has posted nothing: so thieves look, and whoever sleeps for the network wakes it.
+fn until_found(owner: Owner<'_>, from: Source, mut look: impl FnMut(&mut Claim<'_>) -> bool) {
+    let may_be_remote = Want::new(owner.rank().node(), from, 0, Tag::Any).may_be_remote();
+    let mut expects = false;
+    wait::until_with(owner, WaitKind::Probe, |claim| {
+        let is_found = look(claim);
+        if may_be_remote && is_found == expects {
+            match is_found {
+                true => claim.expect_less(TaskKind::Net),
+                false => claim.expect_more(TaskKind::Net),
+            }
+            expects = !expects;
+        }
+        is_found
+    });
+}
+
+/// Waits for a message without receiving it (`MPI_Probe`).
+pub fn probe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> Status {
+    let mut found = Status::EMPTY;
+    until_found(owner, from, |claim| {
+        let status = iprobe(claim, from, context, tag);
+        found = status.unwrap_or(found);
+        status.is_some()
+    });
+    found
+}
+
+/// Waits for a message and takes it out of matching (`MPI_Mprobe`).
+pub fn mprobe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> (MessageRef, Status) {
+    let mut found = None;
+    loop {
+        until_found(owner, from, |claim| {
+            found = found.or_else(|| improbe(claim, from, context, tag));
+            found.is_some()
+        });
+        if let Some(message) = found {
+            return message;
+        }
+    }
+}
+
+/// Starts the receive of a message taken by [`improbe`] (`MPI_Imrecv`).
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; the message was not received then.
+///
+/// # Safety
+/// `message` was not received before; the buffer as for [`crate::irecv`].
+pub unsafe fn imrecv(
+    claim: &mut Claim<'_>,
+    message: MessageRef,
+    buffer: *mut u8,
+    count: u64,
+    datatype: &TypeRef,
+) -> Result<RequestRef, EngineError> {
+    let buffer = Buffer {
+        base: buffer,
+        count,
+        datatype,
+    };
+    let request = Operation::make(claim, &Kind::Receive, buffer, Want::NOTHING)
+        .ok_or(EngineError::OutOfMemory)?;
+    // SAFETY: the message was taken by `improbe`; the request is fresh.
+    unsafe { deliver_stored(claim, message.0, request.as_ptr()) };
+    Ok(Operation::handle(request))
+}

@@ -1,0 +1,142 @@
+//! Eager messages: the data travels with the envelope, packed, and the send is complete at once.
+
+use crate::outbox;
+use crate::protocol::{Block, Payload};
+use crate::ring::{Header, PAYLOAD_MAX, PayloadKind};
+use cohort_alloc::Heap;
+use cohort_base::LocalRank;
+use cohort_core::claim::Claim;
+use cohort_core::error::EngineError;
+use cohort_core::message::{Envelope, Status};
+use cohort_datatype::{self as datatype, Layout};
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+/// Sends a message of `layout.bytes()` bytes; the buffer is free when this returns.
+///
+/// # Safety
+/// The layout's data is readable.
+#[inline]
+pub unsafe fn send(
+    claim: &mut Claim<'_>,
+    layout: Layout<'_>,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<(), EngineError> {
+    let bytes = layout.bytes() as usize;
+    if bytes > PAYLOAD_MAX {
+        // SAFETY: the caller's promise.
+        return unsafe { send_block(claim, layout, to, envelope) };
+    }
+    let header = Header::new(envelope, PayloadKind::Inline, bytes);
+    // SAFETY: the caller's promise; the packed bytes fit in `packed`.
+    unsafe {
+        match layout.contiguous() {
+            Some(data) => outbox::post(claim, to, header, data),
+            None => {
+                let mut packed = [MaybeUninit::<u8>::uninit(); PAYLOAD_MAX];
+                let start = packed.as_mut_ptr().cast::<u8>();
+                datatype::pack(layout, 0, start, bytes as u64);
+                outbox::post(claim, to, header, start)
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`send`].
+unsafe fn send_block(
+    claim: &mut Claim<'_>,
+    layout: Layout<'_>,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<(), EngineError> {
+    let bytes = layout.bytes();
+    let block = claim
+        .alloc(bytes as usize)
+        .ok_or(EngineError::OutOfMemory)?;
+    // SAFETY: the block is fresh and has `bytes` bytes.
+    unsafe {
+        datatype::pack(layout, 0, block.as_ptr(), bytes);
+        post_block(claim, block, bytes, to, envelope)
+    }
+}
+
+/// Sends `bytes` packed bytes in a block of the claimed rank's heap, which is the
+/// engine's from now on, also in case of an error.
+///
+/// # Safety
+/// `block` came from the claimed rank's heap and holds `bytes` bytes.
+pub(crate) unsafe fn send_owned(
+    claim: &mut Claim<'_>,
+    block: NonNull<u8>,
+    bytes: u64,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if bytes > PAYLOAD_MAX as u64 {
+            return post_block(claim, block, bytes, to, envelope);
+        }
+        let header = Header::new(envelope, PayloadKind::Inline, bytes as usize);
+        let posted = outbox::post(claim, to, header, block.as_ptr());
+        claim.free_local(block);
+        posted
+    }
+}
+
+/// # Safety
+/// As for [`send_owned`].
+unsafe fn post_block(
+    claim: &mut Claim<'_>,
+    block: NonNull<u8>,
+    bytes: u64,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<(), EngineError> {
+    let payload = Block {
+        data: block.as_ptr(),
+        bytes,
+    };
+    let header = Header::new(envelope, PayloadKind::Block, size_of::<Block>());
+    // SAFETY: the payload is a plain value; a block that was not posted is still ours.
+    unsafe {
+        let posted = outbox::post(claim, to, header, (&raw const payload).cast());
+        if posted.is_err() {
+            claim.free_local(block);
+        }
+        posted
+    }
+}
+
+/// Receives an eager message into a buffer and frees what carried it.
+///
+/// # Safety
+/// The layout's data is writable; the message is not an offer, and is not received again.
+#[inline]
+pub(crate) unsafe fn receive(payload: &Payload<'_>, layout: Layout<'_>) -> Status {
+    let header = payload.header();
+    let capacity = layout.bytes();
+    // SAFETY: the caller's promise; the kind names the payload's type.
+    unsafe {
+        if header.kind == PayloadKind::Block {
+            let block = payload.value::<Block>();
+            let bytes = block.bytes.min(capacity);
+            datatype::unpack(layout, 0, block.data, bytes);
+            Heap::free(NonNull::new_unchecked(block.data));
+            return Status::delivered(header.envelope(), block.bytes, capacity);
+        }
+        let bytes = u64::from(header.payload);
+        match layout.contiguous() {
+            Some(data) if bytes <= capacity => payload.read(data),
+            _ => {
+                let mut packed = [MaybeUninit::<u8>::uninit(); PAYLOAD_MAX];
+                let start = packed.as_mut_ptr().cast::<u8>();
+                payload.read(start);
+                datatype::unpack(layout, 0, start, bytes.min(capacity));
+            }
+        }
+        Status::delivered(header.envelope(), bytes, capacity)
+    }
+}

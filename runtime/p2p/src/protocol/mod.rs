@@ -1,0 +1,141 @@
+//! How bytes travel between two ranks: one file per way.
+//!
+//! | way | for | copies | module |
+//! |---|---|---|---|
+//! | inline | up to [`crate::ring::PAYLOAD_MAX`] bytes | into the ring, out of it | [`eager`] |
+//! | block | up to `COHORT_EAGER_MAX` | into a block of the sender's heap, out of it | [`eager`] |
+//! | offer | longer, and synchronous sends | one, from user buffer to user buffer | [`rendezvous`] |
+//! | job | offers of more than [`rendezvous::AT_ONCE_MAX`] bytes | the same one, by several ranks | [`job`] |
+
+pub mod eager;
+pub(crate) mod job;
+pub mod rendezvous;
+
+use crate::matching::Stored;
+use crate::operation::Operation;
+use crate::remote;
+pub(crate) use crate::remote::Arrival;
+use crate::ring::{Front, Header, PayloadKind};
+use cohort_core::claim::Claim;
+use cohort_core::message::Envelope;
+use core::mem::MaybeUninit;
+
+/// Payload of a message whose packed data is in a block of the sender's heap. The
+/// receiver frees the block.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    pub(crate) data: *mut u8,
+    pub(crate) bytes: u64,
+}
+
+/// Payload of a message that the sender keeps in its buffer until the receiver has copied it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Offer {
+    /// The sender's request, valid until it is completed or its offer dropped.
+    pub(crate) request: *mut Operation,
+    pub(crate) bytes: u64,
+    /// The data if it is one run, else null: the request has the layout.
+    pub(crate) data: *const u8,
+}
+
+/// Where the payload of a message is.
+pub(crate) enum Payload<'a> {
+    Ring(&'a Front<'a>),
+    Stored(*mut Stored),
+    /// Of another node, not stored.
+    Arrival(Envelope, &'a Arrival),
+}
+
+impl Payload<'_> {
+    pub(crate) fn header(&self) -> Header {
+        match self {
+            Self::Ring(front) => front.header,
+            // SAFETY: made from a valid stored message.
+            Self::Stored(stored) => unsafe { (**stored).header },
+            Self::Arrival(envelope, _) => remote::header(*envelope),
+        }
+    }
+
+    /// Copies the payload to `out`.
+    ///
+    /// # Safety
+    /// `out` is writable for `header().payload` bytes.
+    #[inline]
+    pub(crate) unsafe fn read(&self, out: *mut u8) {
+        // SAFETY: the caller's promise; the payload has as many bytes.
+        unsafe {
+            match self {
+                Self::Ring(front) => front.read(out),
+                Self::Stored(stored) => {
+                    let length = usize::from((**stored).header.payload);
+                    Stored::payload(*stored).copy_to_nonoverlapping(out, length);
+                }
+                Self::Arrival(_, arrival) => out.cast::<Arrival>().write_unaligned(**arrival),
+            }
+        }
+    }
+
+    /// The payload as the value that the sender wrote.
+    ///
+    /// # Safety
+    /// The header's kind says that the payload is a `T`.
+    pub(crate) unsafe fn value<T: Copy>(&self) -> T {
+        debug_assert_eq!(usize::from(self.header().payload), size_of::<T>());
+        let mut value = MaybeUninit::<T>::uninit();
+        // SAFETY: the payload is a `T`.
+        unsafe {
+            self.read(value.as_mut_ptr().cast());
+            value.assume_init()
+        }
+    }
+
+    /// The offer, if the message is one.
+    pub(crate) fn offer(&self) -> Option<Offer> {
+        // SAFETY: the kind names the payload's type.
+        (self.header().kind == PayloadKind::Offer).then(|| unsafe { self.value() })
+    }
+
+    /// Bytes of data of the message.
+    pub(crate) fn bytes(&self) -> u64 {
+        let header = self.header();
+        // SAFETY: the kind names the payload's type.
+        unsafe {
+            match header.kind {
+                PayloadKind::Inline => u64::from(header.payload),
+                PayloadKind::Block => self.value::<Block>().bytes,
+                PayloadKind::Offer => self.value::<Offer>().bytes,
+                PayloadKind::Arrival => self.value::<Arrival>().bytes,
+            }
+        }
+    }
+}
+
+/// Delivers a matched message to a receive that is in no queue. An offer has been taken.
+/// Returns the bytes that were copied already.
+///
+/// # Safety
+/// `request` is a pending receive of the claimed rank.
+pub(crate) unsafe fn deliver(
+    claim: &mut Claim<'_>,
+    payload: &Payload<'_>,
+    request: *mut Operation,
+) -> u64 {
+    let envelope = payload.header().envelope();
+    // SAFETY: the caller's promise; a receive has a buffer, which is the engine's now.
+    unsafe {
+        match payload.header().kind {
+            PayloadKind::Inline | PayloadKind::Block => {}
+            PayloadKind::Offer => {
+                return rendezvous::receive(claim, payload.value(), envelope, request);
+            }
+            PayloadKind::Arrival => {
+                return remote::deliver(claim, payload.value(), envelope, request);
+            }
+        }
+        let status = eager::receive(payload, (*request).layout());
+        Operation::complete(request, status);
+        status.bytes as u64
+    }
+}

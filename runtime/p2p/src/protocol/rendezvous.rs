@@ -1,0 +1,118 @@
+//! Rendezvous: the receiver copies straight from the sender's buffer.
+//!
+//! The sender posts an [`Offer`] with the address of its request. Whoever matches it with a
+//! receive, under the receiver's claim, takes the offer (from then on the send cannot be
+//! withdrawn), copies from user buffer to user buffer, and completes both requests.
+
+use crate::matching::Want;
+use crate::operation::{Buffer, Kind, Operation};
+use crate::outbox;
+use crate::protocol::Offer;
+use crate::protocol::job::Job;
+use crate::ring::{Header, PayloadKind};
+use cohort_base::LocalRank;
+use cohort_core::claim::Claim;
+use cohort_core::error::EngineError;
+use cohort_core::message::{Envelope, Status};
+use cohort_core::request::RequestRef;
+use cohort_datatype::{self as datatype};
+use core::ptr::null;
+
+/// Longest message that is copied at once under the receiver's claim; longer ones become a [`Job`].
+pub(crate) const AT_ONCE_MAX: u64 = 64 << 10;
+
+/// Offers a message.
+///
+/// # Safety
+/// The buffer is readable until the request is complete.
+pub(crate) unsafe fn send(
+    claim: &mut Claim<'_>,
+    buffer: Buffer<'_>,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<RequestRef, EngineError> {
+    let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING)
+        .ok_or(EngineError::OutOfMemory)?;
+    // SAFETY: the request is ours, pending and in no list; the caller's promise.
+    unsafe {
+        if let Err(error) = self::offer(claim, request.as_ptr(), to, envelope) {
+            Operation::complete_quietly(request.as_ptr(), Status::EMPTY);
+            Operation::handle(request).release(claim);
+            return Err(error);
+        }
+    }
+    Ok(Operation::handle(request))
+}
+
+/// Offers the message of a send request.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]: nothing was offered, and the request is as it was.
+///
+/// # Safety
+/// `request` is a pending send of the claimed rank, in no list; its buffer is readable until it is complete.
+pub unsafe fn offer(
+    claim: &mut Claim<'_>,
+    request: *mut Operation,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's promise; the offer is a plain value.
+    unsafe {
+        let layout = (*request).layout();
+        let offer = Offer {
+            request,
+            bytes: layout.bytes(),
+            data: layout.contiguous().map_or(null(), <*mut u8>::cast_const),
+        };
+        let header = Header::new(envelope, PayloadKind::Offer, size_of::<Offer>());
+        Operation::join_offers(request, claim);
+        let posted = outbox::post(claim, to, header, (&raw const offer).cast());
+        if posted.is_err() {
+            Operation::leave_offers(request, claim);
+        }
+        posted
+    }
+}
+
+/// Receives an offer that was taken: copies it at once or makes a job. Returns the bytes copied.
+///
+/// # Safety
+/// `receive` is a pending receive of the claimed rank in no queue.
+pub(crate) unsafe fn receive(
+    claim: &mut Claim<'_>,
+    offer: Offer,
+    envelope: Envelope,
+    receive: *mut Operation,
+) -> u64 {
+    // SAFETY: the caller's promise; a taken offer's request is valid until we complete it.
+    unsafe {
+        let capacity = (*receive).layout().bytes();
+        let status = Status::delivered(envelope, offer.bytes, capacity);
+        let bytes = status.bytes as u64;
+        if bytes > AT_ONCE_MAX && Job::start(claim, offer, receive, status) {
+            return 0;
+        }
+        copy_range(&offer, receive, 0, bytes);
+        Operation::complete(offer.request, Status::EMPTY);
+        Operation::complete(receive, status);
+        bytes
+    }
+}
+
+/// Copies bytes `[from, to)` of the offered message into the buffer of `receive`.
+///
+/// # Safety
+/// The offer was taken for `receive` and neither request is complete.
+pub(crate) unsafe fn copy_range(offer: &Offer, receive: *mut Operation, from: u64, to: u64) {
+    // SAFETY: the requests keep their datatypes and their owners keep the buffers until
+    // completion; MPI forbids that they overlap.
+    unsafe {
+        let destination = (*receive).layout();
+        if !offer.data.is_null() {
+            datatype::unpack(destination, from, offer.data.add(from as usize), to - from);
+        } else {
+            datatype::copy(destination, (*offer.request).layout(), from, to);
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! The mailbox of one pair of ranks: a ring of cells, one cache line each.
+//!
+//! # Protocol
+//! A message takes one *head cell* and, when its payload is longer than [`HEAD_PAYLOAD`] bytes,
+//! as many *continuation cells* as it needs. Positions count cells for ever; the cell
+//! of position `p` is `p % CELLS`, its lap `p / CELLS + 1`.
+//!
+//! ```text
+//! producer                                    consumer
+//! P1 room: tail + n - seen <= CELLS,          C1 turn of the cell at head == its lap?
+//!    else seen = published (Acquire)             (Acquire)
+//! P2 write continuation cells, then           C2 read header and payload
+//!    header and payload of the head cell      C3 head += n
+//! P3 head cell's turn = lap (Release)         C4 every PUBLISH_EVERY cells:
+//! P4 tail += n                                   published = head (Release)
+//! ```
+//!
+//! # Why it holds
+//! *Messages are seen whole.* P3 is the message's last write and pairs with C1.
+//! *No stale head.* A turn is written only when a head lies in its cell, with the lap of that
+//! time. Laps grow, so a cell whose turn equals the lap of `head` was written in this lap. Payload
+//! never overlaps a turn.
+//! *No overwriting.* P1 keeps the tail within CELLS of a position that C4 published after C2.
+//! *No stall.* At most `PUBLISH_EVERY - 1` read cells are unpublished, so that an empty ring
+//! offers at least `CELLS - PUBLISH_EVERY + 1 >= MESSAGE_CELLS` cells to the producer.
+//! *A starving producer is told.* It raises `starving`, fences, and looks at `published` again;
+//! the consumer publishes, fences, and looks at `starving`. One of them sees the other.
+//!
+//! The producer is whoever holds the sending rank's claim, the consumer whoever holds the
+//! receiving rank's; the claims order the accesses of successive holders to `tail` and `head`.
+
+use cohort_base::sync::CacheLine;
+use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use cohort_core::message::Envelope;
+use core::mem::MaybeUninit;
+
+#[cfg(not(loom))]
+use cell::UnsafeCell;
+#[cfg(loom)]
+use loom::cell::UnsafeCell;
+
+/// Cells of a ring.
+#[cfg(not(loom))]
+const CELLS: u64 = 64;
+#[cfg(loom)]
+const CELLS: u64 = 4;
+
+/// Cells that the consumer frees at once.
+#[cfg(not(loom))]
+const PUBLISH_EVERY: u64 = 16;
+#[cfg(loom)]
+const PUBLISH_EVERY: u64 = 2;
+
+/// Cells of the longest message.
+#[cfg(not(loom))]
+const MESSAGE_CELLS: u64 = 17;
+#[cfg(loom)]
+const MESSAGE_CELLS: u64 = 3;
+
+const _: () = assert!(CELLS - PUBLISH_EVERY + 1 >= MESSAGE_CELLS);
+
+/// Bytes behind a cell's turn.
+const BODY: usize = 60;
+
+/// Bytes of payload in a head cell.
+pub const HEAD_PAYLOAD: usize = BODY - size_of::<Header>();
+
+/// The longest payload of one message.
+pub const PAYLOAD_MAX: usize = HEAD_PAYLOAD + (MESSAGE_CELLS as usize - 1) * BODY;
+
+/// What a payload is.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayloadKind {
+    /// The message's packed data.
+    Inline,
+    /// A [`crate::protocol::Block`]: where the packed data is.
+    Block,
+    /// A [`crate::protocol::Offer`]: where the sender's request is.
+    Offer,
+    /// An arrival from another node; never in a ring.
+    Arrival,
+}
+
+/// What precedes the payload of a head cell.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Context of the message's envelope.
+    pub context: u32,
+    /// Sender's rank in the communicator.
+    pub source: i32,
+    /// Tag.
+    pub tag: i32,
+    /// What the payload is.
+    pub kind: PayloadKind,
+    /// Bytes of payload, at most [`PAYLOAD_MAX`].
+    pub payload: u16,
+}
+
+impl Header {
+    /// The message's envelope.
+    #[inline]
+    #[must_use]
+    pub fn envelope(&self) -> Envelope {
+        Envelope {
+            context: self.context,
+            source: self.source,
+            tag: self.tag,
+        }
+    }
+
+    /// A header.
+    #[inline]
+    #[must_use]
+    pub fn new(envelope: Envelope, kind: PayloadKind, payload: usize) -> Self {
+        debug_assert!(payload <= PAYLOAD_MAX);
+        Self {
+            context: envelope.context,
+            source: envelope.source,
+            tag: envelope.tag,
+            kind,
+            payload: payload as u16,
+        }
+    }
+
+    /// Cells of the whole message.
+    #[inline]
+    fn cells(&self) -> u64 {
+        1 + (usize::from(self.payload).saturating_sub(HEAD_PAYLOAD)).div_ceil(BODY) as u64
+    }
+}
+
+/// The bytes of a cell behind its turn; aligned so that a header can stand at the beginning.
+#[repr(C, align(4))]
+struct Body(UnsafeCell<[MaybeUninit<u8>; BODY]>);
+
+#[repr(C, align(64))]
+struct Slot {
+    turn: AtomicU32,
+    body: Body,
+}
+
+/// What only the producer touches.
+struct Producer {
+    tail: UnsafeCell<u64>,
+    seen: UnsafeCell<u64>,
+}
+
+/// What the consumer writes.
+struct Consumer {
+    head: UnsafeCell<u64>,
+    published: AtomicU64,
+    starving: AtomicU32,
+}
+
+/// One ring. All-zero memory is an empty ring.
+#[repr(C)]
+pub struct Ring {
+    producer: CacheLine<Producer>,
+    consumer: CacheLine<Consumer>,
+    slots: [Slot; CELLS as usize],
+}
+
+// SAFETY: the protocol of the module page gives each cell to one side at a time, `tail` and
+// `seen` to the producer, `head` to the consumer.
+unsafe impl Sync for Ring {}
+
+/// The message at the front of a ring.
+pub struct Front<'ring> {
+    ring: &'ring Ring,
+    head: u64,
+    /// Its header.
+    pub header: Header,
+}
+
+const fn lap(position: u64) -> u32 {
+    (position / CELLS) as u32 + 1
+}
+
+impl Ring {
+    fn slot(&self, position: u64) -> &Slot {
+        &self.slots[(position % CELLS) as usize]
+    }
+
+    /// Appends a message; `false` when there is no room, and then [`Ring::starve`] says when
+    /// to try again.
+    ///
+    /// # Safety
+    /// The caller is the producer; `payload` is readable for `header.payload` bytes, at most
+    /// [`PAYLOAD_MAX`].
+    #[inline]
+    pub unsafe fn push(&self, header: Header, payload: *const u8) -> bool {
+        let cells = header.cells();
+        let length = usize::from(header.payload);
+        debug_assert!(length <= PAYLOAD_MAX);
+        // SAFETY: the caller is the producer.
+        unsafe {
+            let tail = self.producer.tail.with(|tail| *tail);
+            if !self.has_room(tail, cells) {
+                return false;
+            }
+            if cells > 1 {
+                self.write_rest(tail, payload, length);
+            }
+            let slot = self.slot(tail);
+            slot.body.0.with_mut(|body| {
+                let body = body.cast::<u8>();
+                body.cast::<Header>().write(header);
+                let head = length.min(HEAD_PAYLOAD);
+                copy_short(payload, body.add(size_of::<Header>()), head);
+            });
+            // Release pairs with the Acquire in `front`.
+            slot.turn.store(lap(tail), Ordering::Release);
+            self.producer.tail.with_mut(|it| *it = tail + cells);
+        }
+        true
+    }
+
+    /// Whether `cells` cells at `tail` are free.
+    ///
+    /// # Safety
+    /// The caller is the producer.
+    #[inline]
+    unsafe fn has_room(&self, tail: u64, cells: u64) -> bool {
+        // SAFETY: the caller is the producer.
+        unsafe {
+            if tail + cells - self.producer.seen.with(|seen| *seen) <= CELLS {
+                return true;
+            }
+            // Acquire pairs with the Release in `pop`: the consumer has read those cells.
+            let seen = self.consumer.published.load(Ordering::Acquire);
+            self.producer.seen.with_mut(|it| *it = seen);
+            tail + cells - seen <= CELLS
+        }
+    }
+
+    /// Writes what does not fit in the head cell.
+    ///
+    /// # Safety
+    /// As for [`Ring::push`]; the cells are free.
+    unsafe fn write_rest(&self, tail: u64, payload: *const u8, length: usize) {
+        let (mut done, mut position) = (HEAD_PAYLOAD, tail + 1);
+        while done < length {
+            let piece = (length - done).min(BODY);
+            self.slot(position).body.0.with_mut(|body| {
+                // SAFETY: `piece` bytes are left of the payload and fit in the body.
+                unsafe { copy_piece(payload.add(done), body.cast::<u8>(), piece) };
+            });
+            done += piece;
+            position += 1;
+        }
+    }
+
+    /// After a failed [`Ring::push`]: asks the consumer to notify the producer when cells are
+    /// free. Says whether some are free already.
+    ///
+    /// # Safety
+    /// The caller is the producer.
+    pub unsafe fn starve(&self) -> bool {
+        self.consumer.starving.store(1, Ordering::Relaxed);
+        // Pairs with the fence in `pop`.
+        fence(Ordering::SeqCst);
+        // SAFETY: the caller is the producer.
+        unsafe {
+            let tail = self.producer.tail.with(|tail| *tail);
+            self.has_room(tail, MESSAGE_CELLS)
+        }
+    }
+
+    /// The oldest message, if there is one.
+    ///
+    /// # Safety
+    /// The caller is the consumer, and pops or forgets the front before it asks again.
+    #[inline]
+    pub unsafe fn front(&self) -> Option<Front<'_>> {
+        // SAFETY: the caller is the consumer.
+        let head = unsafe { self.consumer.head.with(|head| *head) };
+        let slot = self.slot(head);
+        // Acquire pairs with the Release in `push`.
+        if slot.turn.load(Ordering::Acquire) != lap(head) {
+            return None;
+        }
+        // SAFETY: the turn says that the producer wrote a header, and does not touch the cell
+        // before it was popped and published.
+        let header = slot
+            .body
+            .0
+            .with(|body| unsafe { body.cast::<Header>().read() });
+        Some(Front {
+            ring: self,
+            head,
+            header,
+        })
+    }
+}
+
+impl Front<'_> {
+    /// Copies the payload to `out`.
+    ///
+    /// # Safety
+    /// `out` is writable for `header.payload` bytes.
+    #[inline]
+    pub unsafe fn read(&self, out: *mut u8) {
+        let length = usize::from(self.header.payload);
+        let head = length.min(HEAD_PAYLOAD);
+        self.ring.slot(self.head).body.0.with(|body| {
+            // SAFETY: the header's promise, and the caller's.
+            unsafe { copy_short(body.cast::<u8>().add(size_of::<Header>()), out, head) };
+        });
+        if length > HEAD_PAYLOAD {
+            // SAFETY: the caller's promise.
+            unsafe { self.read_rest(out, length) };
+        }
+    }
+
+    unsafe fn read_rest(&self, out: *mut u8, length: usize) {
+        let (mut done, mut position) = (HEAD_PAYLOAD, self.head + 1);
+        while done < length {
+            let piece = (length - done).min(BODY);
+            self.ring.slot(position).body.0.with(|body| {
+                // SAFETY: the producer wrote `piece` bytes; the caller's promise for `out`.
+                unsafe { copy_piece(body.cast::<u8>(), out.add(done), piece) };
+            });
+            done += piece;
+            position += 1;
+        }
+    }
+
+    /// Ends the use of this message. `true`: the producer waits for room and is to be notified.
+    #[inline]
+    #[must_use]
+    pub fn pop(self) -> bool {
+        let consumer = &*self.ring.consumer;
+        let head = self.head + self.header.cells();
+        // SAFETY: a `Front` is made by the consumer only.
+        consumer.head.with_mut(|it| unsafe { *it = head });
+        // Relaxed: only the consumer writes it.
+        if head - consumer.published.load(Ordering::Relaxed) < PUBLISH_EVERY {
+            return false;
+        }
+        // Release pairs with the Acquire in `has_room`.
+        consumer.published.store(head, Ordering::Release);
+        // Pairs with the fence in `starve`.
+        fence(Ordering::SeqCst);
+        consumer.starving.load(Ordering::Relaxed) != 0
+            && consumer.starving.swap(0, Ordering::Relaxed) != 0
+    }
+}
+
+/// Copies at most [`HEAD_PAYLOAD`] bytes; the shortest messages without a call.
+///
+/// # Safety
+/// As for `copy_nonoverlapping`.
+#[inline(always)]
+unsafe fn copy_short(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: overlapping pairs of words stay inside `length` bytes; the caller's promise.
+    unsafe {
+        if length == 8 {
+            to.cast::<u64>()
+                .write_unaligned(from.cast::<u64>().read_unaligned());
+        } else if length == 4 {
+            to.cast::<u32>()
+                .write_unaligned(from.cast::<u32>().read_unaligned());
+        } else {
+            core::ptr::copy_nonoverlapping(from, to, length);
+        }
+    }
+}
+
+/// Copies at most a cell's body; whole bodies with a constant length.
+///
+/// # Safety
+/// As for `copy_nonoverlapping`.
+#[inline(always)]
+unsafe fn copy_piece(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if length == BODY {
+            core::ptr::copy_nonoverlapping(from, to, BODY);
+        } else {
+            core::ptr::copy_nonoverlapping(from, to, length);
+        }
+    }
+}
+
+#[cfg(not(loom))]
+mod cell {
+    /// `core`'s cell with the interface of loom's.
+    #[repr(transparent)]
+    pub struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        #[inline(always)]
+        pub fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+            read(self.0.get())
+        }
+
+        #[inline(always)]
+        pub fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+            write(self.0.get())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

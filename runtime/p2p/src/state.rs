@@ -1,0 +1,157 @@
+//! What this subsystem keeps for a rank.
+
+use crate::P2p;
+use crate::inbox::Inbox;
+use crate::matching::{Posted, Unexpected};
+use crate::operation::{IN_OFFERS, Operation};
+use crate::outbox::Outbox;
+use crate::partitioned::{AwayReceiver, IN_AWAITING, IN_AWAY, Receiver};
+use crate::protocol::job::{IN_JOBS, Job};
+use crate::remote::Remote;
+use cohort_base::LocalRank;
+use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_core::claim::Claim;
+use cohort_core::list::List;
+use cohort_core::subsystem::{Mark, hooks};
+use cohort_steal::TaskKind;
+
+/// What belongs to the holder of the rank's claim.
+#[derive(Debug)]
+pub struct State {
+    pub(crate) posted: Posted,
+    pub(crate) unexpected: Unexpected,
+    /// Long messages for this rank that are being copied.
+    pub(crate) jobs: List<Job, IN_JOBS>,
+    /// Rendezvous sends that are not complete.
+    pub(crate) offers: List<Operation, IN_OFFERS>,
+    /// Started partitioned receives whose senders are not known.
+    pub(crate) awaiting: List<Receiver, IN_AWAITING>,
+    /// The same for senders on other nodes.
+    pub(crate) away: List<AwayReceiver, IN_AWAY>,
+    /// The first receiver with messages that wait for room, plus one; 0 if there is none.
+    pub(crate) receivers_waited_for: u32,
+    /// Where the next poll of all rings begins.
+    pub(crate) first_ring: u32,
+    /// Messages from and to other nodes.
+    pub(crate) remote: Remote,
+    /// `node.size()` outboxes.
+    outboxes: *mut Outbox,
+}
+
+impl State {
+    /// The state of a new rank.
+    pub(crate) fn new(outboxes: *mut Outbox) -> Self {
+        Self {
+            posted: Posted::EMPTY,
+            unexpected: Unexpected::EMPTY,
+            jobs: List::EMPTY,
+            offers: List::EMPTY,
+            awaiting: List::EMPTY,
+            away: List::EMPTY,
+            receivers_waited_for: 0,
+            first_ring: 0,
+            remote: Remote::new(),
+            outboxes,
+        }
+    }
+}
+
+/// What all tasks may use.
+#[derive(Debug)]
+pub struct Shared {
+    pub(crate) inbox: Inbox,
+    /// Offers taken out of the rings, by sender; `node.size()` entries, written under the claim.
+    accepted: *const AtomicU32,
+    size: u32,
+}
+
+// SAFETY: the table is of atomics and lives as long as the node.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// That of a new rank.
+    ///
+    /// # Safety
+    /// The table has `size` entries, which are zero and live as long as the node.
+    pub(crate) unsafe fn new(inbox: Inbox, accepted: *const AtomicU32, size: u32) -> Self {
+        Self {
+            inbox,
+            accepted,
+            size,
+        }
+    }
+
+    /// Offers of a sender that the rank has taken out of the ring so far, modulo 2^32.
+    #[must_use]
+    pub fn accepted_from(&self, sender: LocalRank) -> u32 {
+        self.accepted(sender).load(Ordering::Relaxed)
+    }
+
+    /// One more offer of a sender is out of the ring. Under the claim.
+    pub(crate) fn count_accepted(&self, sender: LocalRank) {
+        let count = self.accepted_from(sender);
+        self.accepted(sender)
+            .store(count.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    fn accepted(&self, sender: LocalRank) -> &AtomicU32 {
+        assert!(sender < self.size, "no such rank");
+        // SAFETY: the table has an entry per rank of the node.
+        unsafe { &*self.accepted.add(sender as usize) }
+    }
+}
+
+/// Whether no message of the rank's waits for its progress, apart from those in its rings.
+#[inline]
+pub(crate) fn is_quiet(claim: &mut Claim<'_>) -> bool {
+    !claim.expects(TaskKind::Shm) && claim.of::<P2p>().offers.first().is_null()
+}
+
+/// The claimed rank's end of the way to another rank of the node.
+#[inline]
+pub(crate) fn outbox_to(claim: &mut Claim<'_>, to: LocalRank) -> *mut Outbox {
+    assert!(to < claim.rank().node().size(), "no such rank");
+    // SAFETY: there is one outbox per rank of the node.
+    unsafe { claim.of::<P2p>().outboxes.add(to as usize) }
+}
+
+/// Appends a receive to the posted queue.
+///
+/// # Safety
+/// As for [`Posted::insert`].
+#[inline]
+pub(crate) unsafe fn post_receive(claim: &mut Claim<'_>, receive: *mut Operation) {
+    if claim.of::<P2p>().posted.is_empty() {
+        claim.expect_more(TaskKind::Shm);
+    }
+    // SAFETY: the caller's promise.
+    if unsafe { (*receive).want.may_be_remote() } {
+        claim.expect_more(TaskKind::Net);
+    }
+    let heap = claim.heap();
+    // SAFETY: the caller's promise.
+    unsafe { claim.of::<P2p>().posted.insert(receive, heap) };
+}
+
+/// Takes a receive out of the posted queue.
+///
+/// # Safety
+/// It is in there.
+#[inline]
+pub(crate) unsafe fn unpost_receive(claim: &mut Claim<'_>, receive: *mut Operation) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        claim.of::<P2p>().posted.remove(receive);
+        let mark = core::mem::replace(&mut (*receive).mark, Mark::NONE);
+        if mark != Mark::NONE {
+            hooks::met(claim, mark);
+        }
+    }
+    if claim.of::<P2p>().posted.is_empty() {
+        claim.expect_less(TaskKind::Shm);
+    }
+    // SAFETY: the caller's promise.
+    if unsafe { (*receive).want.may_be_remote() } {
+        claim.expect_less(TaskKind::Net);
+    }
+}

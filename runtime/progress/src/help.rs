@@ -1,0 +1,55 @@
+//! Finding somebody for a rank that computes.
+
+use crate::parts::OfRank as _;
+use crate::poller;
+use cohort_base::sync::pause;
+use cohort_core::Rank;
+use cohort_core::arch::{TICKS_PER_US, ticks};
+use cohort_core::subsystem::Need;
+use cohort_steal::TaskKind;
+
+/// How long a sender waits for the holder of a receiver's claim, which may be copying a message, before it calls for help.
+pub(crate) const CALL_US_MAX: u64 = 20;
+
+/// Wakes a worker for the rank, or its own progress thread, or interrupts it. Says whether the policy has somebody. `by` counts the
+/// wake-up. The caller has fenced since it published what the rank is needed for.
+pub(crate) fn find(rank: &Rank, by: &Rank, need: Need) -> bool {
+    let means = rank.means();
+    // Nothing is left to be matched, so the thread that a helper would wake is woken at once, unless somebody has the claim.
+    let has_thread = need == Need::Late && means.has_helper();
+    if has_thread && !rank.node().rests() && !rank.is_claimed() && poller::wake_sleeper(rank) {
+        by.counters().count_wake();
+        return true;
+    }
+    let offer = match need {
+        Need::Offer(number) => Some(number),
+        Need::Message | Need::Late => None,
+    };
+    let needs_worker = means.wakes_worker()
+        && rank.expected().is_raised(TaskKind::Shm)
+        && (!rank.is_claimed() || means.has_ghost() && leaves(rank, by, offer));
+    if needs_worker && rank.node().wake_worker(rank.id()) {
+        by.counters().count_wake();
+        return true;
+    }
+    if means.may_interrupt() {
+        rank.parasite().interrupt(rank, by, offer);
+    }
+    means.may_interrupt()
+}
+
+/// Whether the holder of the rank's claim leaves an offer of `by` in its ring: a rank that waits takes it at once, one
+/// that just sends something does not.
+fn leaves(rank: &Rank, by: &Rank, offer: Option<u32>) -> bool {
+    let Some(offer) = offer.filter(|_| rank.id() != by.id()) else {
+        return true;
+    };
+    let since = ticks();
+    while rank.is_claimed() && ticks().wrapping_sub(since) < CALL_US_MAX * TICKS_PER_US {
+        if rank.has_taken(by, offer) {
+            return false;
+        }
+        pause();
+    }
+    !rank.has_taken(by, offer)
+}

@@ -1,0 +1,48 @@
+//! What the progress policies need besides stealing.
+//!
+//! A policy (`cohort_steal::policy`) says who makes progress for a rank that computes. This crate has whoever that is: dedicated
+//! workers (ghosts and helpers), a rank's own thread, and a signal that interrupts the program. It stands above point-to-point
+//! communication, and is told of what happens below by the hooks of the core.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`lifecycle`] | starting and stopping all of it, when a rank or its policy changes |
+//! | [`watch`] | receives and collectives that a program leaves behind |
+//! | `help` | finding somebody for a rank that computes |
+//! | `crew`, [`offload`], `helper` | dedicated workers: what they do, posts left to them, matches they look for |
+//! | `poller`, `kernel_thread` | a rank's own progress thread |
+//! | `signal` | interrupting a program |
+//! | `observer` | what an adapting policy sees, and does |
+#![no_std]
+
+#[cfg(test)]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod crew;
+mod help;
+mod helper;
+mod kernel_thread;
+pub mod lifecycle;
+mod observer;
+pub mod offload;
+mod parts;
+mod poller;
+mod signal;
+mod subsystem;
+#[cfg(test)]
+mod testing;
+pub mod watch;
+
+pub use subsystem::Machinery;
+
+#[cfg(test)]
+mod joined_for_tests {
+    use crate::Machinery;
+    use cohort_net::Network;
+    use cohort_p2p::P2p;
+
+    cohort_core::engine!(Network, P2p, Machinery);
+    cohort_net::receivers!(P2p);
+}

@@ -1,0 +1,334 @@
+//! Posts that a dedicated worker does for a rank (`COHORT_PROGRESS=ghost`, CasperII).
+//!
+//! A long `MPI_Isend` or `MPI_Irecv` becomes a [`Post`] in a [`Channel`] of the rank, and returns. No claim is taken, so the
+//! call waits for nobody: neither for the ghost that progresses the rank, nor for the rings and queues, whose lines are in
+//! the ghost's cache. The ghost matches, publishes and completes it.
+//!
+//! # Order
+//! MPI's order of messages is that of the calls. *Whoever takes the rank's claim takes the rank's posts out of the channel
+//! first* ([`cohort_core::claim::Claim::of_taken`]), and everything that matches, probes, cancels, frees or posts directly needs the claim. So
+//! posts of both ways are done in the order of their calls, and no call sees a state in which an earlier post is missing. A thief
+//! takes a bounded number only, which keeps the order just as well: what it leaves is younger than what it took.
+//!
+//! # One producer
+//! Only the holder of the rank's [`Poster`] sends into the channel. There is one at a time; a thread that finds it taken posts
+//! directly. Two threads that post at the same time have no order, and those that are ordered by the program see
+//! each other's posts. The consumer is the holder of the claim.
+//!
+//! # When posts are not left to the ghost
+//! When it sleeps (to wake it costs more than to post), when there is none, when the channel is full, for short
+//! messages (`COHORT_OFFLOAD_MIN`), and for messages that may cross the network.
+
+use crate::crew::CrewWorker;
+use crate::parts::OfRank as _;
+use crate::watch;
+use cohort_base::settings::Progress;
+use cohort_base::sync::atomic::{AtomicBool, Ordering};
+use cohort_base::{LocalRank, Peer};
+use cohort_core::claim::Claim;
+use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
+use cohort_core::rank::Rank;
+use cohort_core::request::RequestRef;
+use cohort_datatype::TypeRef;
+use cohort_p2p::matching::Want;
+use cohort_p2p::messages::{is_eager, sender_of, start_receive};
+use cohort_p2p::operation::{Buffer, Kind, Operation};
+use cohort_p2p::protocol::{eager, rendezvous};
+use cohort_steal::channel::Channel;
+use cohort_steal::policy::{Crew, policy};
+use core::cell::UnsafeCell;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+/// Posts of one rank that no ghost has done.
+const POSTS: usize = 64;
+
+/// Blocks for requests that a poster takes from the heap at once.
+const SPARES: usize = 32;
+
+/// Posts that one look of a thief does.
+const POSTS_PER_STEAL: u32 = 8;
+
+/// A message to post. Its request is pending and in no list.
+#[derive(Clone, Copy, Debug)]
+enum Post {
+    Send {
+        request: *mut Operation,
+        to: LocalRank,
+        envelope: Envelope,
+        is_eager: bool,
+    },
+    Receive {
+        request: *mut Operation,
+        from: Option<Peer>,
+        progress: Progress,
+    },
+}
+
+// SAFETY: a request may be used by whoever holds its rank's claim.
+unsafe impl Send for Post {}
+
+/// The part of a rank that its posters and its ghost share.
+#[derive(Debug)]
+pub(crate) struct Offload {
+    posts: Channel<Post, POSTS>,
+    /// Whether there is a [`Poster`].
+    is_taken: AtomicBool,
+    /// The poster's.
+    spares: UnsafeCell<Spares>,
+}
+
+/// Blocks of the rank's heap, each for one request.
+#[derive(Debug)]
+struct Spares {
+    blocks: [*mut Operation; SPARES],
+    count: usize,
+}
+
+// SAFETY: `spares` is the poster's; successive ones are ordered by `is_taken`.
+unsafe impl Sync for Offload {}
+
+impl Offload {
+    pub(crate) fn new() -> Self {
+        Self {
+            posts: Channel::new(),
+            is_taken: AtomicBool::new(false),
+            spares: UnsafeCell::new(Spares {
+                blocks: [core::ptr::null_mut(); SPARES],
+                count: 0,
+            }),
+        }
+    }
+
+    /// Whether there are posts to do. Exact for tasks that the poster's calls are ordered before.
+    #[inline]
+    pub(crate) fn has_posts(&self) -> bool {
+        !self.posts.is_empty()
+    }
+}
+
+/// The right to leave posts to the rank's ghost. One thread of the rank at a time has it.
+#[derive(Debug)]
+pub struct Poster<'rank> {
+    rank: &'rank Rank,
+    offload: &'static Offload,
+    worker: &'static CrewWorker,
+    /// The policy of the communicator.
+    progress: Progress,
+    not_send: PhantomData<*mut ()>,
+}
+
+impl Drop for Poster<'_> {
+    fn drop(&mut self) {
+        // Release pairs with the Acquire in `of`.
+        self.offload.is_taken.store(false, Ordering::Release);
+    }
+}
+
+impl<'rank> Poster<'rank> {
+    /// The right to leave a message of so many bytes, of a communicator with this policy, to the rank's ghost: `None` if it
+    /// is to be posted directly. By threads of the rank, which do not hold its claim.
+    #[inline]
+    pub fn of(rank: &'rank Rank, bytes: u64, progress: impl FnOnce() -> Progress) -> Option<Self> {
+        let offload = rank.offload()?;
+        let is_long = bytes >= rank.node().settings().offload_min as u64;
+        if !is_long {
+            return None;
+        }
+        let progress = progress();
+        if !policy(progress).offloads_posts() {
+            return None;
+        }
+        let worker = rank.worker_of(Crew::Ghosts)?;
+        if !worker.is_awake() {
+            return None;
+        }
+        // Acquire pairs with the Release of the poster before.
+        if offload.is_taken.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        Some(Self {
+            rank,
+            offload,
+            worker,
+            progress,
+            not_send: PhantomData,
+        })
+    }
+
+    /// The rank.
+    #[must_use]
+    pub fn rank(&self) -> &'rank Rank {
+        self.rank
+    }
+
+    /// Leaves a send to the ghost; `None`: nothing was done, post it directly.
+    ///
+    /// # Safety
+    /// As for [`crate::isend`].
+    pub unsafe fn isend(
+        &mut self,
+        buffer: *const u8,
+        count: u64,
+        datatype: &TypeRef,
+        to: Peer,
+        envelope: Envelope,
+        mode: SendMode,
+    ) -> Option<RequestRef> {
+        let to = self.rank.node().local(to)?;
+        let buffer = Buffer {
+            base: buffer.cast_mut(),
+            count,
+            datatype,
+        };
+        let is_eager = is_eager(self.rank, buffer.layout().bytes(), mode);
+        self.post(&Kind::Offer, buffer, Want::NOTHING, |request| Post::Send {
+            request,
+            to,
+            envelope,
+            is_eager,
+        })
+    }
+
+    /// Leaves a receive to the ghost; `None`: nothing was done, post it directly.
+    ///
+    /// # Safety
+    /// As for [`crate::irecv`].
+    pub unsafe fn irecv(
+        &mut self,
+        buffer: *mut u8,
+        count: u64,
+        datatype: &TypeRef,
+        from: Source,
+        context: u32,
+        tag: Tag,
+    ) -> Option<RequestRef> {
+        let node = self.rank.node();
+        let want = Want::new(node, from, context, tag);
+        if node.has_network() && want.may_be_remote() {
+            return None;
+        }
+        let buffer = Buffer {
+            base: buffer,
+            count,
+            datatype,
+        };
+        let from = sender_of(from);
+        let progress = self.progress;
+        self.post(&Kind::Receive, buffer, want, |request| Post::Receive {
+            request,
+            from,
+            progress,
+        })
+    }
+
+    fn post(
+        &mut self,
+        kind: &'static Kind,
+        buffer: Buffer<'_>,
+        want: Want,
+        post: impl FnOnce(*mut Operation) -> Post,
+    ) -> Option<RequestRef> {
+        // SAFETY: we are the only poster, and so the only producer.
+        if !unsafe { self.offload.posts.has_room() } {
+            return None;
+        }
+        let request = self.spare()?;
+        // SAFETY: the block is ours and fits a request; there is room, and we are the only producer.
+        unsafe {
+            request.write(Operation::new(self.rank, kind, buffer, want));
+            self.offload.posts.send(post(request.as_ptr()));
+        }
+        self.worker.wake();
+        self.rank.counters().count_offloaded();
+        Some(Operation::handle(request))
+    }
+
+    /// A block for a request; takes the claim once for many.
+    fn spare(&mut self) -> Option<NonNull<Operation>> {
+        // SAFETY: we are the only poster.
+        let spares = unsafe { &mut *self.offload.spares.get() };
+        if spares.count == 0 {
+            let mut claim = self.rank.enter();
+            while spares.count < SPARES {
+                let Some(block) = Operation::room(&mut claim) else {
+                    break;
+                };
+                spares.blocks[spares.count] = block.as_ptr();
+                spares.count += 1;
+            }
+        }
+        spares.count = spares.count.checked_sub(1)?;
+        NonNull::new(spares.blocks[spares.count])
+    }
+}
+
+/// Does the claimed rank's posts, for its owner.
+#[cold]
+pub(crate) fn drain(claim: &mut Claim<'_>) {
+    drain_up_to(claim, u32::MAX);
+}
+
+/// Does some of the claimed rank's posts, for a thief.
+#[cold]
+pub(crate) fn drain_some(claim: &mut Claim<'_>) {
+    drain_up_to(claim, POSTS_PER_STEAL);
+}
+
+fn drain_up_to(claim: &mut Claim<'_>, limit: u32) {
+    let Some(offload) = claim.rank().offload() else {
+        return;
+    };
+    for _ in 0..limit {
+        // SAFETY: we hold the claim, so we are the only consumer.
+        let Some(post) = (unsafe { offload.posts.take() }) else {
+            break;
+        };
+        // SAFETY: the poster promised that the buffers are there, and made the request.
+        unsafe { carry_out(claim, post) };
+    }
+}
+
+/// # Safety
+/// The post was not carried out, and its buffer is valid.
+unsafe fn carry_out(claim: &mut Claim<'_>, post: Post) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match post {
+            Post::Receive {
+                request,
+                from,
+                progress,
+            } => {
+                start_receive(claim, request, from);
+                let request = Operation::handle(NonNull::new_unchecked(request));
+                watch::leave_behind(claim, request, progress);
+            }
+            Post::Send {
+                request,
+                to,
+                envelope,
+                is_eager,
+            } => {
+                let sent = match is_eager {
+                    true => eager::send(claim, (*request).layout(), to, envelope),
+                    false => rendezvous::offer(claim, request, to, envelope),
+                };
+                if is_eager || sent.is_err() {
+                    let error = match sent {
+                        Ok(()) => Status::SUCCESS,
+                        Err(_) => Status::NO_MEMORY,
+                    };
+                    let status = Status {
+                        error,
+                        ..Status::EMPTY
+                    };
+                    Operation::complete(request, status);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

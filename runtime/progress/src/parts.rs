@@ -1,0 +1,220 @@
+//! What the policies keep for a rank and for a node.
+
+use crate::crew::{self, CrewWorker};
+use crate::helper::Board;
+use crate::kernel_thread::KernelThread;
+use crate::observer::Observer;
+use crate::offload::Offload;
+use crate::signal::Parasite;
+use crate::subsystem::Machinery;
+use cohort_base::LocalRank;
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use cohort_core::memory::Table;
+use cohort_core::{Node, Rank};
+use cohort_p2p::P2p;
+use cohort_steal::park::ParkSlot;
+use cohort_steal::policy::{Crew, Means};
+use core::ptr::null_mut;
+
+/// What acts for one rank. Any task may use it.
+#[derive(Debug)]
+pub struct Parts {
+    /// The rank's own progress thread.
+    thread: KernelThread,
+    /// Where that thread sleeps under policies that wake it on purpose.
+    sleeper: ParkSlot,
+    /// Posted receives that the program left behind and the policy watches for.
+    watched: AtomicU32,
+    /// The dedicated workers that serve this rank, if there are any.
+    ghost_number: u32,
+    helper_number: u32,
+    /// What this rank and its senders tell the helper; null until a policy with helpers.
+    board: AtomicPtr<Board>,
+    board_room: *mut Board,
+    /// Null until a policy that leaves posts to dedicated workers.
+    offload: AtomicPtr<Offload>,
+    offload_room: *mut Offload,
+    parasite: Parasite,
+    observer: Observer,
+}
+
+// SAFETY: the rooms are written once, by `furnish`, and published by the pointers beside them.
+unsafe impl Sync for Parts {}
+
+/// Room for what only some policies need.
+#[derive(Debug)]
+pub struct Tables {
+    pub(crate) crew: Table<CrewWorker>,
+    pub(crate) workers: usize,
+    pub(crate) boards: Table<Board>,
+    pub(crate) offloads: Table<Offload>,
+}
+
+impl Parts {
+    /// Those of a new rank.
+    pub(crate) fn new(node: &Node, id: LocalRank, tables: &mut Tables) -> Self {
+        Self {
+            thread: KernelThread::new(),
+            sleeper: ParkSlot::new(),
+            watched: AtomicU32::new(0),
+            ghost_number: crew::number_of(node, id, Crew::Ghosts),
+            helper_number: crew::number_of(node, id, Crew::Helpers),
+            board: AtomicPtr::new(null_mut()),
+            board_room: tables.boards.take(1),
+            offload: AtomicPtr::new(null_mut()),
+            offload_room: tables.offloads.take(1),
+            parasite: Parasite::new(),
+            observer: Observer::new(),
+        }
+    }
+}
+
+/// What the policies keep for a node: its dedicated workers.
+#[derive(Debug)]
+pub struct Workers(pub(crate) &'static [CrewWorker]);
+
+/// The node's dedicated workers.
+pub(crate) trait OfNode {
+    /// All of them.
+    fn crew(&self) -> &'static [CrewWorker];
+}
+
+impl OfNode for Node {
+    #[inline]
+    fn crew(&self) -> &'static [CrewWorker] {
+        self.part::<Machinery>().0
+    }
+}
+
+/// The policies' parts of a rank, as if they were its own.
+pub(crate) trait OfRank {
+    fn parts(&self) -> &Parts;
+
+    /// The rank's own progress thread.
+    fn thread(&self) -> &KernelThread;
+
+    /// Where it sleeps.
+    fn sleeper(&self) -> &ParkSlot;
+
+    /// Posted receives that the program left behind and the policy watches for; written under the claim.
+    fn watched(&self) -> &AtomicU32;
+
+    /// The number of the dedicated worker of a kind that serves this rank, if there are any. It never changes.
+    fn crew_number(&self, crew: Crew) -> u32;
+
+    /// Whether dedicated workers of this kind serve the rank.
+    fn is_served_by(&self, crew: Crew) -> bool;
+
+    /// The dedicated worker of this kind that serves this rank, if the rank has one.
+    fn worker_of(&self, crew: Crew) -> Option<&'static CrewWorker>;
+
+    /// Makes the room that these means need. By a task of the rank, one at a time.
+    fn furnish(&self, means: Means);
+
+    /// What the rank leaves to dedicated workers to post, once a policy does so.
+    fn offload(&self) -> Option<&'static Offload>;
+
+    /// Whether there are posts that the rank left to a dedicated worker. Exact for the owner.
+    fn has_posts(&self) -> bool;
+
+    /// The rank's board, once a policy with helpers has made it.
+    fn board(&self) -> Option<&'static Board>;
+
+    fn observer(&self) -> &Observer;
+
+    fn parasite(&self) -> &Parasite;
+
+    /// Whether the offer of this number from `by` is out of the ring.
+    fn has_taken(&self, by: &Rank, offer: u32) -> bool;
+}
+
+impl OfRank for Rank {
+    #[inline]
+    fn parts(&self) -> &Parts {
+        self.shared::<Machinery>()
+    }
+
+    fn thread(&self) -> &KernelThread {
+        &self.parts().thread
+    }
+
+    fn sleeper(&self) -> &ParkSlot {
+        &self.parts().sleeper
+    }
+
+    fn watched(&self) -> &AtomicU32 {
+        &self.parts().watched
+    }
+
+    #[inline]
+    fn crew_number(&self, crew: Crew) -> u32 {
+        match crew {
+            Crew::Ghosts => self.parts().ghost_number,
+            Crew::None | Crew::Helpers => self.parts().helper_number,
+        }
+    }
+
+    #[inline]
+    fn is_served_by(&self, crew: Crew) -> bool {
+        match crew {
+            Crew::None => false,
+            Crew::Ghosts => self.means().has_ghost(),
+            Crew::Helpers => self.means().has_helper(),
+        }
+    }
+
+    #[inline]
+    fn worker_of(&self, crew: Crew) -> Option<&'static CrewWorker> {
+        if !self.is_served_by(crew) {
+            return None;
+        }
+        self.node().crew().get(self.crew_number(crew) as usize)
+    }
+
+    fn furnish(&self, means: Means) {
+        let parts = self.parts();
+        if means.has_helper() && self.board().is_none() {
+            // SAFETY: the room is this rank's, lives as long as the node, and is filled once: tasks of one
+            // rank do not do this at the same time.
+            unsafe { parts.board_room.write(Board::new()) };
+            parts.board.store(parts.board_room, Ordering::Release);
+        }
+        if means.has_ghost() && self.offload().is_none() {
+            // SAFETY: as above.
+            unsafe { parts.offload_room.write(Offload::new()) };
+            parts.offload.store(parts.offload_room, Ordering::Release);
+            self.call_when_claimed();
+        }
+    }
+
+    #[inline]
+    fn offload(&self) -> Option<&'static Offload> {
+        // SAFETY: as for boards. Acquire pairs with the Release in `furnish`.
+        unsafe { self.parts().offload.load(Ordering::Acquire).as_ref() }
+    }
+
+    #[inline]
+    fn has_posts(&self) -> bool {
+        self.offload().is_some_and(Offload::has_posts)
+    }
+
+    #[inline]
+    fn board(&self) -> Option<&'static Board> {
+        // SAFETY: boards live as long as the node. Acquire pairs with the Release in `furnish`.
+        unsafe { self.parts().board.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn observer(&self) -> &Observer {
+        &self.parts().observer
+    }
+
+    fn parasite(&self) -> &Parasite {
+        &self.parts().parasite
+    }
+
+    fn has_taken(&self, by: &Rank, offer: u32) -> bool {
+        // Numbers wrap; half of their range is far more than can be under way.
+        let accepted = self.shared::<P2p>().accepted_from(by.id());
+        accepted.wrapping_sub(offer) as i32 >= 0
+    }
+}

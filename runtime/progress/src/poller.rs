@@ -1,0 +1,149 @@
+//! A rank's own progress thread: one that polls (`COHORT_PROGRESS=thread`), polls while long receives
+//! wait (`thread:rndv`), or sleeps until a helper has something for it (`helper`).
+//!
+//! Like a thief it takes the claim for one turn at a time. The one that polls parks like a waiting
+//! rank when nothing moves, in the rank's own slot, where every message to the rank wakes it. The others sleep in a
+//! slot of their own, which only [`wake_sleeper`] and a receive that is left behind wake.
+
+use crate::parts::OfRank as _;
+use cohort_base::settings::ThreadPin;
+use cohort_base::sync::atomic::Ordering;
+use cohort_base::sync::pause;
+use cohort_core::Patience;
+use cohort_core::arch::ticks;
+use cohort_core::rank::Rank;
+use cohort_core::turn;
+use cohort_core::wait;
+use cohort_core::wait::UNSURE_SLEEP;
+use cohort_steal::park::Awake;
+use cohort_steal::policy::RankThread;
+use core::ffi::c_void;
+
+/// Starts the thread that the policy gives the rank, if any.
+pub(crate) fn start(rank: &'static Rank) {
+    if rank.means().thread() != RankThread::None {
+        // SAFETY: `run` takes a rank, and looks at `must_stop` in every turn.
+        unsafe { rank.thread().start(run, rank, || {}) };
+    }
+}
+
+/// Stops the thread, if there is one, and waits for its end.
+pub(crate) fn stop(rank: &Rank) {
+    rank.thread().stop(|| {
+        rank.wake();
+        rank.sleeper().wake(rank.node().barriers());
+    });
+}
+
+/// Wakes the sleeping thread of a rank; says whether it did sleep.
+pub(crate) fn wake_sleeper(rank: &Rank) -> bool {
+    rank.sleeper().wake(rank.node().barriers())
+}
+
+/// The thread.
+///
+/// # Safety
+/// `rank` is a rank.
+unsafe extern "C" fn run(rank: *const c_void) {
+    // SAFETY: `start` passed a rank, which lives for ever.
+    let rank = unsafe { &*rank.cast::<Rank>() };
+    if rank.node().settings().thread_pin == ThreadPin::Spare {
+        go_to_spare_cpus(rank);
+    }
+    match rank.means().thread() {
+        RankThread::None => {}
+        RankThread::Polls => poll_while(rank, || true),
+        RankThread::PollsForRendezvous => {
+            let is_needed = || rank.watched().load(Ordering::Relaxed) > 0;
+            sleep_until_woken(rank, is_needed, || poll_while(rank, is_needed));
+        }
+        RankThread::Sleeps => sleep_until_woken(rank, || false, || answer(rank)),
+    }
+}
+
+/// Takes turns while `is_needed`, and parks in the rank's slot when nothing moves.
+fn poll_while(rank: &Rank, is_needed: impl Fn() -> bool) {
+    let mut patience = Patience::of(rank.node());
+    let mut has_parked = false;
+    while !rank.thread().must_stop() && is_needed() {
+        if poll(rank) {
+            patience.renew();
+        } else if patience.is_over() {
+            has_parked = true;
+            park(rank, &is_needed);
+            patience.renew();
+        } else {
+            pause();
+        }
+    }
+    if has_parked {
+        wait::hand_over(rank.node());
+    }
+}
+
+/// Sleeps in the thread's own slot, and works whenever it is woken or needed.
+fn sleep_until_woken(rank: &Rank, is_needed: impl Fn() -> bool, work: impl Fn()) {
+    while !rank.thread().must_stop() {
+        let ticket = rank.sleeper().prepare(rank.node().barriers());
+        if rank.thread().must_stop() || is_needed() {
+            rank.sleeper().cancel(ticket);
+            work();
+        } else if rank.sleeper().sleep(ticket, None) == Awake::Woken && !rank.thread().must_stop() {
+            work();
+        }
+    }
+}
+
+/// A helper has found a match: moves whatever can be moved.
+fn answer(rank: &Rank) {
+    let since = ticks();
+    let found = poll(rank);
+    rank.counters().count_own_turn(found);
+    let mut moved = found;
+    while moved && !rank.thread().must_stop() {
+        moved = poll(rank);
+    }
+    if rank.means().adapts() {
+        rank.observer().count_turn(since);
+    }
+}
+
+/// One turn for the rank; `true` when something moved.
+fn poll(rank: &Rank) -> bool {
+    let Some(mut claim) = rank.try_steal(rank.id()) else {
+        return false;
+    };
+    let turn = turn::own_turn(&mut claim);
+    let work = turn.work.or_else(|| turn::own_work(&mut claim, None));
+    drop(claim);
+    let helped = work.map_or(0, |work| work.run(u32::MAX));
+    turn.moved || helped > 0
+}
+
+/// Sleeps until something happens to the rank.
+fn park(rank: &Rank, is_needed: &impl Fn() -> bool) {
+    let ticket = rank.park().prepare(rank.node().barriers());
+    if rank.thread().must_stop() || !is_needed() || poll(rank) {
+        rank.park().cancel(ticket);
+    } else {
+        // While the owner is in a call it holds the claim and handles everything itself; when it
+        // leaves, a message that it left behind may wait for us, so that the sleep is short.
+        let limit = rank.is_claimed().then_some(UNSURE_SLEEP);
+        wait::sleep(rank, ticket, limit);
+    }
+}
+
+/// Moves the thread to the CPUs that no rank is bound to, if there are any.
+fn go_to_spare_cpus(rank: &Rank) {
+    let node = rank.node();
+    let mut cpus = rustix::thread::CpuSet::new();
+    for place in node.places() {
+        if !node.has_rank_on(place) {
+            cpus.set(place.cpu as usize);
+        }
+    }
+    if cpus.count() > 0 && cpus.count() as usize != node.places().len() {
+        // A refusal leaves the thread where it is.
+        let _ = rustix::thread::sched_setaffinity(None, &cpus);
+    }
+}

@@ -1,0 +1,380 @@
+//! The parasite of a computing thread (`COHORT_PROGRESS=signal`, PEF).
+//!
+//! When a program leaves a long receive behind whose message has not come, a signal interrupts the calling
+//! thread later on, and takes one turn of the rank's progress under a claim that it only tries for. No signal comes in
+//! blocking calls, nor for receives that found their message. Two can send it (`COHORT_SIGNAL_FROM`):
+//!
+//! * *The sender*, when it has offered its message ([`Parasite::interrupt`]). The rank announces the receive, fences, and
+//!   looks at the rings once more; the sender publishes, fences, and looks whether receives are left behind. One of
+//!   them sees the other, so no timer is needed. A rank that was back soon lately, because it posts one receive after
+//!   the other, is given a moment to come back by itself ([`Grace`]), so that signals are not futile.
+//! * *A timer* of the thread, as in the paper: armed with the receive, and again after each turn, later each
+//!   time ([`cohort_steal::policy::Pace`]). It is also what is used for messages of other nodes, and when a turn found
+//!   the rank claimed.
+//!
+//! # One sequence per rank
+//! `active` names the timer of the running sequence; 0 is none. A wait ends the sequence, since a
+//! rank that waits progresses itself, and begins it anew when it leaves while long receives still wait.
+//! A signal that comes although `active` is 0 does nothing, and never arms the timer.
+//!
+//! # What the handler may meet
+//! * *The interrupted thread is in the engine.* Then its rank is claimed, and the handler only
+//!   sets the next turn. It never waits, so it cannot wait for the thread below it.
+//! * *The application's own handlers.* All signals are blocked while ours runs, so that none of them can
+//!   leave it by `longjmp` with the claim held. Ours may interrupt theirs.
+//! * *A sleep or a poll.* The kernel ends it with our signal; [`resume`] goes on with it.
+//! * *A small alternative stack.* Ours runs on the stack of the moment; a thread that is on its
+//!   alternative stack is left alone until the next turn.
+//! * *Forks and executed programs* have no timers of their parent, and ranks no thread of them.
+
+mod resume;
+mod timer;
+
+use crate::help::CALL_US_MAX;
+use crate::parts::OfRank as _;
+use cohort_base::settings::SignalSource;
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use cohort_base::sync::pause;
+use cohort_core::Work;
+use cohort_core::arch::{self, TICKS_PER_US, ticks};
+use cohort_core::claim::Claim;
+use cohort_core::rank::Rank;
+use cohort_core::turn;
+use cohort_p2p::poll;
+use cohort_steal::policy::{Grace, Pace};
+use timer::{Context, Information, Timers};
+
+/// Chunks of a long message that one turn copies when the sender computes too.
+const CHUNKS_PER_TURN: u32 = 16;
+
+/// Longest time that a sender gives a rank to come back by itself.
+const GRACE_US_MAX: u64 = 8;
+
+/// A sender that posts is through within so many microseconds.
+const POST_US: u64 = 1;
+
+/// The parasite of one rank.
+#[derive(Debug)]
+pub(crate) struct Parasite {
+    /// Our signal's number; 0: not taken yet, or there was no free one.
+    signal: AtomicU32,
+    /// Whether the rank's policy interrupts.
+    enabled: AtomicBool,
+    /// The timer of the running sequence, plus one; 0 is none.
+    active: AtomicU32,
+    /// Whether that timer is armed.
+    armed: AtomicBool,
+    /// Whether a sender's signal is on its way: one is enough.
+    asked: AtomicBool,
+    /// The process of the rank.
+    process: AtomicU32,
+    pace: Pace,
+    grace: Grace,
+    /// When the program last left, in ticks; 0 while it waits.
+    left: AtomicU64,
+    timers: Timers,
+}
+
+impl Parasite {
+    pub(crate) fn new() -> Self {
+        Self {
+            signal: AtomicU32::new(0),
+            enabled: AtomicBool::new(false),
+            active: AtomicU32::new(0),
+            armed: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
+            process: AtomicU32::new(0),
+            pace: Pace::new(),
+            grace: Grace::new(GRACE_US_MAX * TICKS_PER_US),
+            left: AtomicU64::new(0),
+            timers: Timers::new(),
+        }
+    }
+
+    /// Takes a signal of its own and installs the handler. By a task of the rank. Without
+    /// a free signal the rank progresses in its own calls only.
+    pub(crate) fn install(&self) {
+        if self.signal.load(Ordering::Relaxed) == 0 {
+            let signal = timer::install_handler(handle).unwrap_or(0);
+            self.signal.store(signal, Ordering::Relaxed);
+            let process = rustix::process::getpid().as_raw_nonzero().get() as u32;
+            self.process.store(process, Ordering::Relaxed);
+        }
+        self.asked.store(false, Ordering::Relaxed);
+        self.enabled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the signal can interrupt the calling thread: there is one, the handler is still ours, and the thread
+    /// does not block it.
+    pub(crate) fn reaches_this_thread(&self) -> bool {
+        let signal = self.signal.load(Ordering::Relaxed);
+        signal != 0 && timer::is_handled(signal, handle) && !arch::blocks_signal(signal)
+    }
+
+    /// Uses the signal for receives that are left behind from now on, or not. By whoever has the rank's claim, after
+    /// [`Parasite::install`].
+    pub(crate) fn enable(&self, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Relaxed);
+    }
+
+    /// Ends the sequence and the timers. The handler stays, for a signal that is already on its way.
+    pub(crate) fn remove(&self) {
+        self.suspend();
+        self.enabled.store(false, Ordering::Relaxed);
+        self.timers.delete_all();
+    }
+
+    /// Begins a sequence of turns in the calling thread.
+    pub(crate) fn begin(&self, rank: &'static Rank) {
+        let signal = self.signal.load(Ordering::Relaxed);
+        if signal == 0 || !self.enabled.load(Ordering::Relaxed) {
+            return;
+        }
+        let before = self.active.load(Ordering::Relaxed);
+        if before == 0 || rank.threads_multiple() {
+            let Some(timer) = self.timers.of_this_thread(signal, rank) else {
+                return;
+            };
+            self.active.store(timer + 1, Ordering::Relaxed);
+            if before != 0 && before != timer + 1 {
+                self.disarm(before);
+            }
+        }
+        self.count_absence(ticks());
+        let phase = self.pace.begin(&rank.node().settings().signal);
+        if needs_timer(rank) {
+            self.arm(phase);
+        }
+    }
+
+    /// The program was away until now, and leaves (`now`, in ticks) or waits (0).
+    fn count_absence(&self, now: u64) {
+        let left = self.left.swap(now, Ordering::Relaxed);
+        if left != 0 {
+            self.grace.learn(ticks().wrapping_sub(left));
+        }
+    }
+
+    /// A sender has offered this rank a message: interrupts the thread that left a receive behind, if there is one and it
+    /// does not come back by itself. `offer` is the message's number, if `by` has sent one.
+    pub(crate) fn interrupt(&self, rank: &Rank, by: &Rank, offer: Option<u32>) {
+        let is_wanted = rank.node().settings().signal.source == SignalSource::Sender
+            && rank.watched().load(Ordering::Relaxed) != 0
+            && !rank.node().rests();
+        let active = self.active.load(Ordering::Relaxed);
+        if !is_wanted || active == 0 || self.asked.load(Ordering::Relaxed) {
+            return;
+        }
+        if offer.is_some_and(|offer| self.comes_back(rank, by, offer)) {
+            return;
+        }
+        if self.asked.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let process = self.process.load(Ordering::Relaxed);
+        let signal = self.signal.load(Ordering::Relaxed);
+        let thread = self.timers.thread(active - 1);
+        if !timer::send(rank.forever(), process, thread, signal) {
+            // The thread is gone, so nobody will answer.
+            self.asked.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the rank takes an offer of `by`, or begins to wait, within the grace.
+    ///
+    /// The offer is published, and a fence lies between, so a wait that begins from now on finds it, as does
+    /// the look at the rings after a wait.
+    fn comes_back(&self, rank: &Rank, by: &Rank, offer: u32) -> bool {
+        if rank.id() == by.id() || rank.node().is_crowded() {
+            return false;
+        }
+        let since = ticks();
+        loop {
+            if rank.has_taken(by, offer) || self.active.load(Ordering::Relaxed) == 0 {
+                return true;
+            }
+            let limit = match rank.is_claimed() {
+                true => CALL_US_MAX * TICKS_PER_US,
+                false => self.grace.now(),
+            };
+            if ticks().wrapping_sub(since) >= limit {
+                return false;
+            }
+            pause();
+        }
+    }
+
+    /// Stops a timer, given plus one, if it may be armed.
+    fn disarm(&self, timer: u32) {
+        if self.armed.swap(false, Ordering::Relaxed) {
+            self.timers.disarm(timer - 1);
+        }
+    }
+
+    /// Ends the sequence; one load when none runs. A wait progresses the rank better.
+    #[inline]
+    pub(crate) fn suspend(&self) {
+        if self.active.load(Ordering::Relaxed) != 0 {
+            self.stop();
+        }
+    }
+
+    #[cold]
+    fn stop(&self) {
+        let timer = self.active.swap(0, Ordering::Relaxed);
+        // A signal that was sent to a thread which has ended by now would never be answered.
+        self.asked.store(false, Ordering::Relaxed);
+        self.count_absence(0);
+        if timer != 0 {
+            self.disarm(timer);
+        }
+    }
+
+    /// A wait of the claimed rank has ended: begins a sequence if receives that the policy watches still wait.
+    #[inline]
+    pub(crate) fn resume(&self, claim: &mut Claim<'_>) {
+        let rank = claim.rank();
+        if self.enabled.load(Ordering::Relaxed) && rank.watched().load(Ordering::Relaxed) != 0 {
+            self.watch_on(claim);
+        }
+    }
+
+    #[cold]
+    fn watch_on(&self, claim: &mut Claim<'_>) {
+        self.begin(claim.rank().forever());
+        // Pairs with the fence in `Rank::find_help`: a message that came meanwhile sent no signal.
+        fence(Ordering::SeqCst);
+        poll::pull(claim, None, |_| false);
+    }
+
+    /// One turn, in the handler. Returns the nanoseconds until the next; `None`: the sequence is over.
+    fn turn(&self, rank: &Rank) -> Option<u64> {
+        // Whoever offers a message from now on sends a signal of its own.
+        self.asked.store(false, Ordering::SeqCst);
+        if self.active.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let pace = &rank.node().settings().signal;
+        let since = ticks();
+        let found = step(rank);
+        if rank.means().adapts() {
+            rank.observer().count_turn(since);
+        }
+        let next = match found {
+            Found::Busy => self.pace.next(pace),
+            Found::Nothing if needs_timer(rank) => self.pace.next(pace),
+            Found::Something if needs_timer(rank) => Some(self.pace.soon(pace)),
+            Found::More => Some(self.pace.soon(pace)),
+            // Senders interrupt for what is left.
+            Found::Nothing | Found::Something => return None,
+            Found::End => None,
+        };
+        if next.is_none() {
+            self.active.store(0, Ordering::Relaxed);
+        }
+        next
+    }
+
+    /// Leaves the thread alone now, and comes again later.
+    fn postpone(&self, rank: &Rank) {
+        if let Some(wait) = self.pace.next(&rank.node().settings().signal) {
+            self.arm(wait);
+        }
+    }
+
+    /// Arms the timer of the running sequence. Another thread of the rank may have ended it.
+    fn arm(&self, wait: u64) {
+        let timer = self.active.load(Ordering::Relaxed);
+        if timer != 0 {
+            self.armed.store(true, Ordering::Relaxed);
+            self.timers.arm(timer - 1, wait);
+        }
+    }
+}
+
+/// Whether nobody but a timer tells the rank that a message has come.
+fn needs_timer(rank: &Rank) -> bool {
+    let node = rank.node();
+    node.settings().signal.source == SignalSource::Timer || node.has_network()
+}
+
+/// What one turn found.
+enum Found {
+    /// Another task progresses the rank.
+    Busy,
+    Nothing,
+    Something,
+    /// Something, and the turn ended before all that is here was done.
+    More,
+    /// Nothing is left to wait for.
+    End,
+}
+
+/// One bounded step of the rank's progress.
+fn step(rank: &Rank) -> Found {
+    if rank.node().rests() {
+        // A rank that waits has begun to steal, and does this turn's work. To come again later takes a timer, which costs
+        // more than most messages.
+        return Found::Nothing;
+    }
+    let Some(mut claim) = rank.try_steal(rank.id()) else {
+        return Found::Busy;
+    };
+    let turn = turn::own_turn(&mut claim);
+    let watched = rank.watched().load(Ordering::Relaxed);
+    drop(claim);
+    // The sender was woken when the copy began; if it waits, it copies while we compute.
+    let copied = match &turn.work {
+        Some(work) if !waits(work) => work.run(CHUNKS_PER_TURN),
+        _ => 0,
+    };
+    let moved = turn.moved || copied > 0;
+    rank.counters().count_own_turn(moved);
+    match (moved, watched == 0) {
+        // Also if a sender copies that may leave before it is through.
+        _ if turn.work.is_some_and(|work| work.is_left()) => Found::More,
+        (_, true) => Found::End,
+        (true, false) => Found::Something,
+        (false, false) => Found::Nothing,
+    }
+}
+
+/// Whether the sender of a message waits for it, and so copies. One that is just posting leaves its call within moments.
+fn waits(work: &Work) -> bool {
+    let since = ticks();
+    while work.is_of_a_waiting_sender() {
+        if ticks().wrapping_sub(since) > POST_US * TICKS_PER_US {
+            return true;
+        }
+        pause();
+    }
+    false
+}
+
+/// The signal's handler: turns for the rank that the timer names.
+///
+/// # Safety
+/// The kernel calls it, for a timer of [`Timers`].
+unsafe extern "C" fn handle(_: i32, information: *const Information, context: *mut Context) {
+    // SAFETY: the kernel's records are valid in a handler, and our timers carry ranks.
+    unsafe {
+        let Some(rank) = (*information).rank() else {
+            return;
+        };
+        let parasite = rank.parasite();
+        if (*context).is_on_alternative_stack() {
+            return parasite.postpone(rank);
+        }
+        let next = parasite.turn(rank);
+        let next = match resume::sleeps_on(context) {
+            true => next,
+            false => resume::finish(context, next, || parasite.turn(rank)),
+        };
+        if let Some(wait) = next {
+            parasite.arm(wait);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

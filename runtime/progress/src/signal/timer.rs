@@ -1,0 +1,225 @@
+//! POSIX timers of single threads, their signal, and what the kernel tells its handler.
+//!
+//! System calls only: the rank's libc never hears of them.
+
+use super::resume::EINTR;
+use cohort_base::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use cohort_core::arch::{self, SignalAction};
+use cohort_core::rank::Rank;
+use core::ffi::c_void;
+use core::ptr::from_ref;
+
+/// Threads of one rank with timers at the same time.
+const THREADS: usize = 8;
+
+/// Signals that a rank may take, the first that has no handler. Programs number theirs from the other
+/// end (SIGRTMIN is 34), and the last two are used by tools.
+const CANDIDATES: core::ops::RangeInclusive<u32> = 40..=62;
+
+/// No timer.
+const NONE: i32 = -1;
+
+/// Notification by a signal to one thread.
+const SIGEV_THREAD_ID: i32 = 4;
+
+/// Origin of a signal: a timer.
+const SI_TIMER: i32 = -2;
+
+/// Origin of a signal: another rank, by [`send`]. One of those that the kernel leaves to programs.
+const SI_RANK: i32 = -0x4350;
+
+/// The thread was on its alternative stack when the signal came.
+const SS_ONSTACK: i32 = 1;
+
+/// The kernel's `sigevent`.
+#[repr(C)]
+struct SignalEvent {
+    value: *const c_void,
+    signal: i32,
+    notify: i32,
+    thread: i32,
+    padding: [i32; 11],
+}
+
+/// The kernel's `siginfo` of a timer.
+#[repr(C)]
+pub(super) struct Information {
+    signal: i32,
+    error: i32,
+    origin: i32,
+    padding: i32,
+    timer: i32,
+    overrun: i32,
+    value: *const c_void,
+    rest: [u64; 12],
+}
+
+// The kernel reads records of this size.
+const _: () = assert!(size_of::<Information>() == 128);
+
+impl Information {
+    /// The rank that the signal is for.
+    ///
+    /// # Safety
+    /// The signal is ours, so that its timers are those of [`Timers`] and its senders use [`send`].
+    pub(super) unsafe fn rank(&self) -> Option<&'static Rank> {
+        let is_ours = self.origin == SI_TIMER || self.origin == SI_RANK;
+        // SAFETY: our timers and senders give ranks, which live for ever.
+        is_ours.then(|| unsafe { &*self.value.cast::<Rank>() })
+    }
+}
+
+/// The kernel's `ucontext`: the interrupted thread.
+#[repr(C)]
+pub(super) struct Context {
+    flags: u64,
+    link: *const c_void,
+    stack: *const c_void,
+    stack_flags: i32,
+    stack_size: u64,
+    pub(super) r8: u64,
+    pub(super) r9: u64,
+    pub(super) r10: u64,
+    r11_to_r15: [u64; 5],
+    pub(super) rdi: u64,
+    pub(super) rsi: u64,
+    rbp_and_rbx: [u64; 2],
+    pub(super) rdx: u64,
+    pub(super) rax: u64,
+    pub(super) rcx: u64,
+    rsp: u64,
+    pub(super) rip: u64,
+    rest: [u64; 15],
+    /// The application's mask of signals.
+    pub(super) blocked: u64,
+}
+
+const _: () = assert!(core::mem::offset_of!(Context, rip) == 168);
+const _: () = assert!(core::mem::offset_of!(Context, blocked) == 296);
+
+impl Context {
+    pub(super) fn is_on_alternative_stack(&self) -> bool {
+        self.stack_flags & SS_ONSTACK != 0
+    }
+
+    /// Whether the signal has ended a system call. The kernel leaves the address behind the call in `rcx`.
+    pub(super) fn was_cut_short(&self) -> bool {
+        self.rax as i64 == EINTR && self.rcx == self.rip
+    }
+}
+
+/// A handler of our signal.
+pub(super) type Handler = unsafe extern "C" fn(i32, *const Information, *mut Context);
+
+/// Takes the last candidate without a handler for the calling rank and installs `handler`: all
+/// signals blocked in it, interrupted system calls begun again. Returns the signal's number.
+pub(super) fn install_handler(handler: Handler) -> Option<u32> {
+    let number = CANDIDATES
+        .rev()
+        .find(|&number| arch::signal_action(number, None).is_some_and(|it| it.is_default()))?;
+    let action = SignalAction::new(handler as *const c_void);
+    arch::signal_action(number, Some(&action))?;
+    Some(number)
+}
+
+/// Whether `handler` is still what handles this signal in the calling process.
+pub(super) fn is_handled(signal: u32, handler: Handler) -> bool {
+    arch::signal_action(signal, None).is_some_and(|it| it.is_handled_by(handler as *const c_void))
+}
+
+/// Sends our signal, for `rank`, to a thread of its process. `false`: there is no such thread any more.
+pub(super) fn send(rank: &'static Rank, process: u32, thread: u32, signal: u32) -> bool {
+    let information = Information {
+        signal: signal as i32,
+        error: 0,
+        origin: SI_RANK,
+        padding: 0,
+        timer: 0,
+        overrun: 0,
+        value: from_ref(rank).cast(),
+        rest: [0; 12],
+    };
+    arch::signal_thread(process, thread, signal, from_ref(&information).cast())
+}
+
+/// One thread's timer.
+#[derive(Debug)]
+struct ThreadTimer {
+    /// The thread's number; 0: the place is free.
+    thread: AtomicU32,
+    id: AtomicI32,
+}
+
+/// The timers of one rank. Made and deleted under the rank's claim; armed and disarmed by any thread of the
+/// rank.
+#[derive(Debug)]
+pub(super) struct Timers([ThreadTimer; THREADS]);
+
+impl Timers {
+    pub(super) fn new() -> Self {
+        Self(core::array::from_fn(|_| ThreadTimer {
+            thread: AtomicU32::new(0),
+            id: AtomicI32::new(NONE),
+        }))
+    }
+
+    /// The place of the calling thread's timer, which is made if need be: with more threads than
+    /// places, in another's. `None`: the kernel has no timer left.
+    pub(super) fn of_this_thread(&self, signal: u32, rank: &'static Rank) -> Option<u32> {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let is_mine = |it: &ThreadTimer| it.thread.load(Ordering::Relaxed) == thread;
+        if let Some(place) = self.0.iter().position(is_mine) {
+            return Some(place as u32);
+        }
+        let is_free = |it: &ThreadTimer| it.thread.load(Ordering::Relaxed) == 0;
+        let place = self
+            .0
+            .iter()
+            .position(is_free)
+            .unwrap_or(thread as usize % THREADS);
+        self.0[place].delete();
+        let event = SignalEvent {
+            value: from_ref(rank).cast(),
+            signal: signal as i32,
+            notify: SIGEV_THREAD_ID,
+            thread: thread as i32,
+            padding: [0; 11],
+        };
+        let id = arch::timer_create(from_ref(&event).cast())?;
+        self.0[place].id.store(id, Ordering::Relaxed);
+        self.0[place].thread.store(thread, Ordering::Relaxed);
+        Some(place as u32)
+    }
+
+    /// The thread of a place; 0 if it is free.
+    pub(super) fn thread(&self, place: u32) -> u32 {
+        self.0[place as usize].thread.load(Ordering::Relaxed)
+    }
+
+    /// One signal after so many nanoseconds (not 0).
+    pub(super) fn arm(&self, place: u32, nanoseconds: u64) {
+        arch::timer_set(
+            self.0[place as usize].id.load(Ordering::Relaxed),
+            nanoseconds,
+        );
+    }
+
+    /// No signal; one may be on its way.
+    pub(super) fn disarm(&self, place: u32) {
+        arch::timer_set(self.0[place as usize].id.load(Ordering::Relaxed), 0);
+    }
+
+    pub(super) fn delete_all(&self) {
+        self.0.iter().for_each(ThreadTimer::delete);
+    }
+}
+
+impl ThreadTimer {
+    fn delete(&self) {
+        self.thread.store(0, Ordering::Relaxed);
+        let id = self.id.swap(NONE, Ordering::Relaxed);
+        if id != NONE {
+            arch::timer_delete(id);
+        }
+    }
+}

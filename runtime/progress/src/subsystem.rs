@@ -1,0 +1,109 @@
+//! The machinery of the policies as a part of the engine.
+
+use crate::crew::CrewWorker;
+use crate::parts::{OfRank as _, Parts, Tables, Workers};
+use crate::{help, helper, lifecycle, offload, watch};
+use cohort_base::LocalRank;
+use cohort_core::memory::{Cursor, Plan};
+use cohort_core::subsystem::{Mark, Need, Subsystem};
+use cohort_core::{Claim, Envelope, Node, Owner, Rank};
+use cohort_steal::policy::Crew;
+
+/// The subsystem.
+#[derive(Debug)]
+pub struct Machinery;
+
+// SAFETY: no other subsystem has this place.
+unsafe impl Subsystem for Machinery {
+    const SLOT: usize = 4;
+    type Node = Workers;
+    type Shared = Parts;
+    type State = ();
+    type Tables = Tables;
+
+    fn tables(cursor: &mut Cursor, plan: &Plan) -> Tables {
+        Tables {
+            crew: cursor.table(plan.workers),
+            workers: plan.workers,
+            boards: cursor.table(plan.ranks),
+            offloads: cursor.table(plan.ranks),
+        }
+    }
+
+    fn node(node: &'static Node, tables: &mut Tables) -> Workers {
+        let crew = tables.crew.take(tables.workers);
+        for number in 0..tables.workers {
+            // SAFETY: the table has so many entries, which are ours.
+            unsafe { crew.add(number).write(CrewWorker::new(node, number as u32)) };
+        }
+        // SAFETY: they were just made, and live as long as the node.
+        Workers(unsafe { core::slice::from_raw_parts(crew, tables.workers) })
+    }
+
+    fn rank(node: &'static Node, id: LocalRank, tables: &mut Tables) -> (Parts, ()) {
+        (Parts::new(node, id, tables), ())
+    }
+
+    fn begin(owner: Owner<'static>) {
+        lifecycle::begin(owner.rank());
+    }
+
+    fn end(owner: Owner<'static>) {
+        lifecycle::end(owner.rank());
+    }
+
+    fn claimed(claim: &mut Claim<'_>) {
+        if claim.rank().has_posts() {
+            match claim.is_by_owner() {
+                true => offload::drain(claim),
+                false => offload::drain_some(claim),
+            }
+        }
+    }
+
+    fn wait_begins(rank: &Rank) {
+        rank.parasite().suspend();
+        if rank.means().adapts() {
+            rank.observer().enter();
+        }
+    }
+
+    fn wait_goes_on(rank: &Rank) {
+        if rank.means().adapts() {
+            rank.observer().wait();
+        }
+    }
+
+    fn wait_ends(claim: &mut Claim<'_>, since: u64) {
+        let rank = claim.rank();
+        if rank.means().adapts() {
+            rank.observer().leave(since);
+        }
+        rank.parasite().resume(claim);
+    }
+
+    fn help(rank: &Rank, by: &Rank, need: Need) -> bool {
+        help::find(rank, by, need)
+    }
+
+    fn wake_dedicated(near: &Rank) -> Option<bool> {
+        near.worker_of(Crew::Ghosts).map(CrewWorker::wake)
+    }
+
+    #[inline]
+    fn offered(receiver: &Rank, sender: &Rank, envelope: &Envelope, number: u32) {
+        helper::announce(receiver, sender, *envelope, number);
+    }
+
+    fn left_behind(claim: &mut Claim<'_>) -> Mark {
+        watch::leave_collective_behind(claim)
+    }
+
+    fn met(claim: &mut Claim<'_>, mark: Mark) {
+        watch::met(claim, mark);
+    }
+
+    fn over(claim: &mut Claim<'_>, mark: Mark) {
+        watch::over(claim, mark);
+    }
+}

@@ -1,0 +1,52 @@
+//! Messages between ranks that the thread of a test plays.
+
+use crate::p2p::{irecv, isend};
+use crate::watch::leave_behind;
+use cohort_base::LocalRank;
+use cohort_core::message::{Envelope, SendMode, Source, Tag};
+use cohort_core::rank::Rank;
+use cohort_core::request::RequestRef;
+use cohort_core::wait::{WaitKind, until};
+use cohort_datatype::predefined;
+
+const BYTE: u32 = 0x247;
+
+/// Posts a receive from anybody and leaves it behind. The buffer lives until the request is complete.
+pub(crate) fn receive(rank: &Rank, tag: i32, buffer: &mut [u8]) -> RequestRef {
+    let mut claim = rank.enter();
+    let datatype = predefined(BYTE).expect("a type");
+    let (start, count) = (buffer.as_mut_ptr(), buffer.len() as u64);
+    // SAFETY: the caller's promise.
+    let request = unsafe {
+        let tag = Tag::Is(tag);
+        irecv(&mut claim, start, count, &datatype, Source::Any, 0, tag)
+    };
+    let request = request.expect("memory");
+    leave_behind(&mut claim, request, rank.progress());
+    request
+}
+
+/// Sends `data`, which lives until the request is complete.
+pub(crate) fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8]) -> RequestRef {
+    let mut claim = rank.enter();
+    let datatype = predefined(BYTE).expect("a type");
+    let to = rank.node().rank(to).peer();
+    let (start, count) = (data.as_ptr(), data.len() as u64);
+    let envelope = Envelope {
+        context: 0,
+        source: rank.id() as i32,
+        tag,
+    };
+    // SAFETY: the caller's promise.
+    let request = unsafe {
+        let mode = SendMode::Standard;
+        isend(&mut claim, start, count, &datatype, to, envelope, mode)
+    };
+    request.expect("memory")
+}
+
+/// Waits for a request and releases it.
+pub(crate) fn end(rank: &Rank, request: RequestRef) {
+    until(rank, WaitKind::Request, || request.is_complete());
+    request.release(&mut rank.enter());
+}

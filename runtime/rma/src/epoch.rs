@@ -1,0 +1,223 @@
+//! Epochs as objects with a life of their own.
+//!
+//! ```text
+//!              program:  open ───────── operations ───────── close ──► (its request)
+//!  engine:  Deferred ──activate──► Active ── grants come, operations run ──► complete, freed
+//! ```
+//! *Open* and *closed* are the program's, *deferred*, *active* and *complete* the engine's (the paper, section VI). An epoch
+//! that is opened while an earlier one is closed and not complete is deferred: its operations are recorded. When it is
+//! activated it asks its targets for access; what is recorded runs as they grant it, whoever has time for it.
+
+use crate::operation::Recorded;
+use crate::request::FlushRequest;
+use alloc::boxed::Box;
+use cohort_core::list::{Linked, Links, List};
+use cohort_core::request::Request;
+use core::ptr::null_mut;
+
+/// What kind of epoch it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// From `MPI_Win_start` to `MPI_Win_complete`.
+    Access,
+    /// From `MPI_Win_post` to `MPI_Win_wait`.
+    Exposure,
+    /// From `MPI_Win_lock` to `MPI_Win_unlock`.
+    Lock {
+        /// `MPI_LOCK_EXCLUSIVE`.
+        exclusive: bool,
+    },
+    /// From `MPI_Win_lock_all` to `MPI_Win_unlock_all`.
+    LockAll,
+    /// From one `MPI_Win_fence` to the next.
+    Fence,
+}
+
+impl Kind {
+    pub(super) fn is_lock(self) -> bool {
+        matches!(self, Self::Lock { .. } | Self::LockAll)
+    }
+}
+
+/// Hints of the window that let epochs run before earlier ones are complete (the paper, section VI-B).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reorder {
+    /// `MPI_WIN_ACCESS_AFTER_ACCESS_REORDER`.
+    pub access_after_access: bool,
+    /// `MPI_WIN_ACCESS_AFTER_EXPOSURE_REORDER`.
+    pub access_after_exposure: bool,
+    /// `MPI_WIN_EXPOSURE_AFTER_EXPOSURE_REORDER`.
+    pub exposure_after_exposure: bool,
+    /// `MPI_WIN_EXPOSURE_AFTER_ACCESS_REORDER`.
+    pub exposure_after_access: bool,
+}
+
+impl Reorder {
+    /// Whether an epoch of kind `later` may run while one of kind `earlier` is closed and not complete.
+    pub(super) fn allows(self, earlier: Kind, later: Kind) -> bool {
+        let never = |kind| matches!(kind, Kind::LockAll | Kind::Fence);
+        if never(earlier) || never(later) {
+            return false;
+        }
+        match (earlier == Kind::Exposure, later == Kind::Exposure) {
+            (false, false) => self.access_after_access,
+            (true, false) => self.access_after_exposure,
+            (true, true) => self.exposure_after_exposure,
+            (false, true) => self.exposure_after_access,
+        }
+    }
+}
+
+/// One member that an epoch has to do with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Target {
+    /// Its rank in the window's group.
+    pub(super) member: u32,
+    /// Which opening of its door the epoch waits for.
+    pub(super) id: u64,
+    /// Of a lock on this node.
+    pub(super) ticket: u32,
+    /// It grants access.
+    pub(super) is_granted: bool,
+    /// It was told that the epoch is over.
+    pub(super) is_ended: bool,
+    /// Operations that are not complete.
+    pub(super) pending: u32,
+}
+
+/// See the module page. Lives in memory of its owner, who alone makes and frees it.
+pub(super) struct Epoch {
+    pub(super) kind: Kind,
+    pub(super) is_active: bool,
+    /// It is complete, and waits to be freed.
+    pub(super) is_over: bool,
+    /// When it was opened and closed, among the calls on this window; `u64::MAX` while it is open.
+    pub(super) opened: u64,
+    pub(super) closed: u64,
+    /// By rank. Empty for fences, whose targets are all members.
+    pub(super) targets: Box<[Target]>,
+    /// Targets that do not grant access yet. A fence counts as one.
+    pub(super) ungranted: u32,
+    /// Of a fence: the numbers of the fences that open and close it.
+    pub(super) opening_fence: u64,
+    pub(super) closing_fence: u64,
+    /// Of a fence: the member has arrived at the closing one.
+    pub(super) has_arrived: bool,
+    /// Operations that wait for a grant, and operations under way.
+    pub(super) recorded: List<Recorded, 0>,
+    pub(super) running: List<Recorded, 0>,
+    /// Operations that are not complete: recorded, running, or done by the caller just now.
+    pub(super) pending: u32,
+    /// Accumulates among them.
+    pub(super) accumulating: u32,
+    /// Whether an operation was ever asked for.
+    pub(super) is_used: bool,
+    pub(super) flushes: List<Flush, 0>,
+    /// Null, or the request of the call that closed it.
+    pub(super) request: *mut Request,
+    /// The first failure of an operation that was recorded, or [`cohort_core::Status::SUCCESS`].
+    pub(super) error: i32,
+    links: Links<Self>,
+}
+
+impl Linked<0> for Epoch {
+    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { &raw mut (*this).links }
+    }
+}
+
+impl Epoch {
+    /// `opened`, and `closed` while it is open.
+    pub(super) const OPEN: u64 = u64::MAX;
+
+    pub(super) fn new(kind: Kind, opened: u64, targets: Box<[Target]>) -> Self {
+        let ungranted = match kind {
+            Kind::Fence => 1,
+            Kind::Exposure => 0,
+            _ => targets.len() as u32,
+        };
+        Self {
+            kind,
+            is_active: false,
+            is_over: false,
+            opened,
+            closed: Self::OPEN,
+            targets,
+            ungranted,
+            opening_fence: 0,
+            closing_fence: 0,
+            has_arrived: false,
+            recorded: List::EMPTY,
+            running: List::EMPTY,
+            pending: 0,
+            accumulating: 0,
+            is_used: false,
+            flushes: List::EMPTY,
+            request: null_mut(),
+            error: cohort_core::Status::SUCCESS,
+            links: Links::NONE,
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed != Self::OPEN
+    }
+
+    /// The place of a member among the targets; 0 for a fence.
+    pub(super) fn index_of(&self, member: u32) -> Option<usize> {
+        match self.kind {
+            Kind::Fence => Some(0),
+            Kind::LockAll => Some(member as usize),
+            _ => self
+                .targets
+                .binary_search_by_key(&member, |target| target.member)
+                .ok(),
+        }
+    }
+
+    /// Whether operations on the target at this place may run.
+    pub(super) fn grants(&self, index: usize) -> bool {
+        self.is_active
+            && match self.kind {
+                Kind::Fence => self.ungranted == 0,
+                _ => self.targets[index].is_granted,
+            }
+    }
+
+    /// Operations on the target at this place that are not complete.
+    pub(super) fn pending_at(&mut self, index: usize) -> Option<&mut u32> {
+        self.targets
+            .get_mut(index)
+            .map(|target| &mut target.pending)
+    }
+
+    /// Whether nobody else can accumulate at its targets.
+    pub(super) fn is_alone(&self) -> bool {
+        self.kind == Kind::Lock { exclusive: true }
+    }
+
+    /// Whether there is something to look for in its owner's progress.
+    pub(super) fn waits(&self) -> bool {
+        self.is_closed() || self.pending > 0
+    }
+}
+
+/// A flush that is not complete: it waits for operations that were asked for before it.
+pub(super) struct Flush {
+    /// The age of the first operation that it does not wait for.
+    pub(super) stamp: u64,
+    /// The target's place in the epoch; `None` for all targets.
+    pub(super) index: Option<usize>,
+    /// Operations that it still waits for.
+    pub(super) remaining: u32,
+    pub(super) request: *mut FlushRequest,
+    pub(super) links: Links<Self>,
+}
+
+impl Linked<0> for Flush {
+    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { &raw mut (*this).links }
+    }
+}

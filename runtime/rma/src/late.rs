@@ -1,0 +1,91 @@
+//! Targets that are late: what an epoch's owner says of them, and the check of what [`crate::door`] guarantees.
+
+use crate::door::Door;
+use crate::epoch::{Epoch, Kind, Target};
+use crate::shared::Home;
+use crate::sweep::Sweep;
+use cohort_base::sync::atomic::{Ordering, fence};
+use core::ptr::NonNull;
+
+impl Kind {
+    /// The door at which an epoch of this kind waits for a member. Fences have one for all members.
+    pub(super) fn door(self, home: &Home, member: u32) -> &Door {
+        match self {
+            Self::Access => &home.from(member).granted,
+            Self::Exposure => &home.from(member).ended,
+            Self::Lock { .. } | Self::LockAll => &home.from(member).locked,
+            Self::Fence => &home.fences,
+        }
+    }
+}
+
+/// Whether an epoch has to wait for a target with something to ship to it, or to learn from it.
+fn is_late(kind: Kind, is_closed: bool, target: &Target) -> bool {
+    match kind {
+        Kind::Exposure => is_closed,
+        _ => !target.is_granted && (is_closed || target.pending > 0),
+    }
+}
+
+impl Epoch {
+    /// Of a fence epoch: the last fence that it is late for, or 0.
+    fn late_fence(&self) -> u64 {
+        match (self.closing_fence, self.pending > 0) {
+            (0, true) => self.opening_fence,
+            (closing, _) => closing,
+        }
+    }
+}
+
+impl Sweep<'_, '_> {
+    /// Has the openers of doors know which targets of an active epoch are late, and looks once more.
+    pub(super) fn await_late(&mut self, epoch: &mut Epoch) {
+        let window = self.window;
+        let Some(home) = window.shared().home(window.me()) else {
+            return;
+        };
+        let mut late = 0;
+        let (kind, is_closed) = (epoch.kind, epoch.is_closed());
+        if kind == Kind::Fence {
+            late += home.fences.want(epoch.late_fence());
+        } else if epoch.ungranted > 0 || kind == Kind::Exposure && is_closed {
+            for target in &epoch.targets {
+                if is_late(kind, is_closed, target) {
+                    late += kind.door(home, target.member).want(target.id);
+                }
+            }
+        }
+        if late > 0 {
+            self.state.late += late;
+            fence(Ordering::SeqCst);
+            self.look_for_grants(epoch);
+        }
+    }
+
+    /// Checks the guarantees of [`crate::door`], in debug builds.
+    pub(super) fn check_late(&self) {
+        let window = self.window;
+        let home = window.shared().home(window.me());
+        let Some(home) = home.filter(|_| cfg!(debug_assertions)) else {
+            return;
+        };
+        // Each late target calls once at most; the others never do (G0, G1, G3).
+        let calls = home.calls.load(Ordering::Relaxed);
+        assert!(calls <= self.state.late, "{calls} calls are too many");
+        let mut next = self.state.queue.first();
+        while let Some(epoch) = NonNull::new(next) {
+            // SAFETY: elements of the queue are valid; the claim is held.
+            let epoch = unsafe {
+                next = self.state.queue.next(epoch.as_ptr());
+                epoch.as_ref()
+            };
+            for target in epoch.targets.iter().filter(|_| epoch.is_active) {
+                let waits = epoch.kind == Kind::Exposure || !target.is_granted;
+                let is_wanted = epoch.kind.door(home, target.member).is_wanted(target.id);
+                let is_late = is_late(epoch.kind, epoch.is_closed(), target);
+                // Who is late at opening only is not among those that call (G2).
+                assert!(!waits || is_wanted == is_late, "of {target:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Members on other nodes: what epochs and operations say to them.
+//!
+//! Everything is an active message: a packet that is acted upon when it arrives, under the claim of the rank it is for, by its owner or by a
+//! thief ([`crate::arrival`]). A window with members on several nodes is a reason for thieves to look at the network of its members
+//! as long as it exists.
+//!
+//! An operation is cut into pieces of a packet each. A piece names the target's memory by [`Run`]s, so the target needs not know the
+//! datatype. Each piece is answered; an operation is complete when it was sent as a whole and all
+//! pieces are answered. Packets of one pair of ranks keep their order, and so do accumulates.
+
+use crate::epoch::{Epoch, Kind};
+use crate::operation::{Action, Recorded, Resolved};
+use crate::shared::WinShared;
+use crate::sweep::Sweep;
+use crate::window::Window;
+use cohort_base::sync::atomic::Ordering;
+use cohort_core::claim::Claim;
+use cohort_datatype as datatype;
+use cohort_datatype::op::PredefinedOp;
+use cohort_net::{Note, post_note, room_of_notes};
+use core::mem::size_of;
+use core::ptr::NonNull;
+
+/// Packets of one window end that may be unanswered.
+const UNANSWERED_MAX: u32 = 64;
+
+/// Runs that a piece names.
+pub(super) const RUNS_MAX: usize = 32;
+
+/// What a note of a window says; `member` is the rank of its sender in the window's group unless something else is said.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    /// An exposure epoch grants access.
+    Grant = 1,
+    /// An access epoch is over.
+    Done,
+    /// Asks for the receiver's lock; `value` is 1 for an exclusive one.
+    Lock,
+    /// The lock of `member` is granted.
+    Locked,
+    /// Gives the receiver's lock back; `value` as for `Lock`.
+    Unlock,
+    /// All members of the sender's node have arrived at the fence with the number `value`.
+    Arrived,
+    /// A piece of an operation.
+    Piece,
+    /// The answer, with what was fetched, if anything; `value` is the place in the stream, or [`REFUSED`].
+    Answer,
+}
+
+/// The answer to a piece outside of what is attached.
+pub(super) const REFUSED: u64 = u64::MAX;
+
+impl Message {
+    pub(super) fn of(kind: u8) -> Option<Self> {
+        use Message::{Answer, Arrived, Done, Grant, Lock, Locked, Piece, Unlock};
+        [Grant, Done, Lock, Locked, Unlock, Arrived, Piece, Answer]
+            .into_iter()
+            .find(|message| *message as u8 == kind)
+    }
+}
+
+/// What a piece asks for.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Put = 1,
+    Get,
+    Accumulate,
+    FetchAccumulate,
+    CompareAndSwap,
+}
+
+impl Verb {
+    pub(super) fn of(number: u32) -> Option<Self> {
+        use Verb::{Accumulate, CompareAndSwap, FetchAccumulate, Get, Put};
+        [Put, Get, Accumulate, FetchAccumulate, CompareAndSwap]
+            .into_iter()
+            .find(|verb| *verb as u32 == number)
+    }
+}
+
+/// The beginning of a piece's data; runs and operands follow.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    pub(super) verb: u32,
+    /// Handle of the operation, and a datatype of the elements' class.
+    pub(super) op: u32,
+    pub(super) class: u32,
+    pub(super) runs: u32,
+    /// Bytes of the target's elements.
+    pub(super) length: u64,
+}
+
+/// Equal blocks at equal distances in the target's memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Run {
+    pub(super) address: u64,
+    pub(super) block: u64,
+    pub(super) stride: i64,
+    pub(super) count: u64,
+}
+
+/// Says something to a member, on this node's behalf or on that of `about`.
+pub(super) fn say(
+    claim: &mut Claim<'_>,
+    shared: &WinShared,
+    to: u32,
+    message: Message,
+    about: u32,
+    value: u64,
+) {
+    let note = Note {
+        window: shared.number(),
+        kind: message as u8,
+        member: about,
+        id: 0,
+        value,
+    };
+    post_note(claim, shared.members()[to as usize], note, 0);
+}
+
+/// Tells a member of this node that something it may wait for has changed. If it is late for that and computes, somebody is called.
+pub(super) fn tell(claim: &Claim<'_>, shared: &WinShared, member: u32, is_late: bool) {
+    let node = claim.rank().node();
+    let (Some(home), Some(local)) = (
+        shared.home(member),
+        node.local(shared.members()[member as usize]),
+    ) else {
+        return;
+    };
+    let rank = node.rank(local);
+    if is_late {
+        // Relaxed: a count, for the owner's check.
+        home.calls.fetch_add(1, Ordering::Relaxed);
+        rank.call(claim.rank());
+    } else {
+        rank.notify(claim.rank(), None);
+    }
+}
+
+/// Tells all members of this node of arrivals at a fence.
+pub(super) fn tell_all(claim: &Claim<'_>, shared: &WinShared) {
+    let passed = shared.last_passed();
+    for member in 0..shared.members().len() as u32 {
+        if let Some(home) = shared.home(member) {
+            tell(claim, shared, member, home.fences.open_to(passed));
+        }
+    }
+}
+
+/// The lock of `owner`, a member of this node, is granted to `requester`.
+pub(super) fn tell_locked(claim: &mut Claim<'_>, shared: &WinShared, owner: u32, requester: u32) {
+    match shared.home(requester) {
+        Some(home) => {
+            let is_late = home.from(owner).locked.open();
+            tell(claim, shared, requester, is_late);
+        }
+        None => say(claim, shared, requester, Message::Locked, owner, 0),
+    }
+}
+
+/// All members of this node have arrived at a fence: tells the members here and one of each other node.
+pub(super) fn tell_arrived(claim: &mut Claim<'_>, shared: &WinShared, me: u32, fence: u64) {
+    for &member in shared.delegates() {
+        say(claim, shared, member, Message::Arrived, me, fence);
+    }
+    tell_all(claim, shared);
+}
+
+impl Sweep<'_, '_> {
+    /// Asks a member of another node for access, or grants it.
+    pub(super) fn ask_remote(&mut self, kind: Kind, member: u32) {
+        let (shared, me) = (self.window.shared(), self.window.me());
+        match kind {
+            Kind::Exposure => say(self.claim, shared, member, Message::Grant, me, 0),
+            Kind::Lock { .. } | Kind::LockAll => {
+                let exclusive = u64::from(kind == Kind::Lock { exclusive: true });
+                say(self.claim, shared, member, Message::Lock, me, exclusive);
+            }
+            Kind::Access | Kind::Fence => {}
+        }
+    }
+
+    /// Tells a member of another node that an epoch is over.
+    pub(super) fn end_remote(&mut self, kind: Kind, member: u32) {
+        let (shared, me) = (self.window.shared(), self.window.me());
+        match kind {
+            Kind::Lock { .. } | Kind::LockAll => {
+                let exclusive = u64::from(kind == Kind::Lock { exclusive: true });
+                say(self.claim, shared, member, Message::Unlock, me, exclusive);
+            }
+            _ => say(self.claim, shared, member, Message::Done, me, 0),
+        }
+    }
+
+    /// Sends pieces of an operation on a member of another node; says whether all of it has left.
+    pub(super) fn send_pieces(&mut self, epoch: &mut Epoch, operation: &mut Recorded) -> bool {
+        operation.epoch = epoch;
+        let peer = self.window.shared().members()[operation.member as usize];
+        let bytes = operation.resolved().bytes();
+        while operation.progress < bytes || operation.progress == 0 && operation.unanswered == 0 {
+            if self.state.unanswered >= UNANSWERED_MAX {
+                return false;
+            }
+            let plan = PiecePlan::new(&operation.resolved(), operation.progress, self.room());
+            let note = Note {
+                window: self.window.shared().number(),
+                kind: Message::Piece as u8,
+                member: self.window.me(),
+                id: core::ptr::from_mut(operation).expose_provenance() as u64,
+                value: operation.progress,
+            };
+            let room = post_note(self.claim, peer, note, plan.bytes());
+            // SAFETY: the packet has room for the plan; the operation's buffers are readable until it is complete.
+            unsafe { plan.write(operation, room) };
+            operation.progress += plan.piece.length;
+            operation.unanswered += 1;
+            self.state.unanswered += 1;
+            self.moved = true;
+            if plan.piece.length == 0 {
+                break;
+            }
+        }
+        true
+    }
+
+    fn room(&self) -> usize {
+        room_of_notes(self.claim.rank().node())
+    }
+
+    /// A piece of one of this window's operations was answered. Returns the bytes that it brought.
+    ///
+    /// # Safety
+    /// `operation` is one of this window's with unanswered pieces.
+    pub(super) unsafe fn answered(
+        &mut self,
+        mut operation: NonNull<Recorded>,
+        place: u64,
+        body: &[u8],
+    ) -> u64 {
+        // SAFETY: the caller's promise: it lives until it is complete, and so does its epoch.
+        let (current, epoch) = unsafe {
+            let current = operation.as_mut();
+            let epoch = &mut *current.epoch;
+            (current, epoch)
+        };
+        if place == REFUSED {
+            epoch.error = cohort_core::Status::RMA_RANGE;
+        } else if !body.is_empty() {
+            let resolved = current.resolved();
+            let into = match resolved.action {
+                Action::Get => Some(resolved.origin),
+                _ => resolved.result,
+            };
+            if let Some(into) = into {
+                // SAFETY: the program leaves its buffer to the operation.
+                unsafe { datatype::unpack(into, place, body.as_ptr(), body.len() as u64) };
+            }
+        }
+        self.state.unanswered -= 1;
+        current.unanswered -= 1;
+        if current.unanswered == 0 && current.progress >= current.resolved().bytes() {
+            // SAFETY: what was sent as a whole is in this list.
+            unsafe { epoch.running.remove(operation.as_ptr()) };
+            self.retire(epoch, operation);
+        }
+        body.len() as u64
+    }
+}
+
+/// One piece before it is written.
+struct PiecePlan {
+    piece: Piece,
+    runs: [Run; RUNS_MAX],
+    from: u64,
+    operands: usize,
+}
+
+impl PiecePlan {
+    /// The piece from byte `from` of the stream on that fits into a packet with `room` bytes.
+    fn new(resolved: &Resolved<'_>, from: u64, room: usize) -> Self {
+        let (verb, op) = match (resolved.action, resolved.result) {
+            (Action::Put, _) => (Verb::Put, 0),
+            (Action::Get, _) => (Verb::Get, 0),
+            (Action::Accumulate(op), None) => (Verb::Accumulate, op as u32),
+            (Action::Accumulate(op), Some(_)) => (Verb::FetchAccumulate, op as u32),
+            (Action::CompareAndSwap, _) => (Verb::CompareAndSwap, 0),
+        };
+        let class = resolved.class();
+        let most = room - size_of::<Piece>() - RUNS_MAX * size_of::<Run>();
+        // An element with a hole is two runs, and goes to the target as a whole.
+        let most = match class.size() == class.extent() || !resolved.action.accumulates() {
+            true => most as u64,
+            false => (RUNS_MAX / 2) as u64 * class.size() as u64,
+        };
+        let to = resolved.cut(from, most);
+        let mut runs = Runs::default();
+        datatype::visit(resolved.target, from, to, |memory, bytes| {
+            runs.add(memory.addr() as u64, bytes as u64);
+        });
+        let length = runs.bytes;
+        let operands = match (verb, resolved.action) {
+            (Verb::Get, _) | (_, Action::Accumulate(PredefinedOp::NoOp)) => 0,
+            (Verb::CompareAndSwap, _) => 2 * length as usize,
+            _ => length as usize,
+        };
+        Self {
+            piece: Piece {
+                verb: verb as u32,
+                op,
+                class: crate::element::handle_of(class),
+                runs: runs.count as u32,
+                length,
+            },
+            runs: runs.list,
+            from,
+            operands,
+        }
+    }
+
+    /// Bytes of the packet's data.
+    fn bytes(&self) -> usize {
+        size_of::<Piece>() + self.piece.runs as usize * size_of::<Run>() + self.operands
+    }
+
+    /// # Safety
+    /// `room` has [`PiecePlan::bytes`] bytes; the operation's buffers are readable.
+    unsafe fn write(&self, operation: &Recorded, room: *mut u8) {
+        let resolved = operation.resolved();
+        // SAFETY: the caller's promise.
+        unsafe {
+            room.cast::<Piece>().write_unaligned(self.piece);
+            let runs = room.add(size_of::<Piece>());
+            let bytes = self.piece.runs as usize * size_of::<Run>();
+            runs.copy_from_nonoverlapping(self.runs.as_ptr().cast(), bytes);
+            let operands = runs.add(bytes);
+            if resolved.action == Action::CompareAndSwap {
+                let size = self.piece.length as usize;
+                operands.copy_from_nonoverlapping(resolved.compare, size);
+                let value = resolved.origin.base;
+                operands.add(size).copy_from_nonoverlapping(value, size);
+            } else if self.operands > 0 {
+                datatype::pack(resolved.origin, self.from, operands, self.piece.length);
+            }
+        }
+    }
+}
+
+/// Runs as they are found; those that do not fit are left for the next piece.
+#[derive(Default)]
+struct Runs {
+    list: [Run; RUNS_MAX],
+    count: usize,
+    bytes: u64,
+    is_full: bool,
+}
+
+impl Runs {
+    fn add(&mut self, address: u64, block: u64) {
+        if self.is_full {
+            return;
+        }
+        if let Some(last) = self.count.checked_sub(1).map(|last| &mut self.list[last])
+            && last.block == block
+        {
+            let next = last.address as i64 + last.stride * last.count as i64;
+            if last.count == 1 || next == address as i64 {
+                if last.count == 1 {
+                    last.stride = address.wrapping_sub(last.address).cast_signed();
+                }
+                last.count += 1;
+                self.bytes += block;
+                return;
+            }
+        }
+        if self.count == RUNS_MAX {
+            self.is_full = true;
+            return;
+        }
+        self.list[self.count] = Run {
+            address,
+            block,
+            stride: 0,
+            count: 1,
+        };
+        self.count += 1;
+        self.bytes += block;
+    }
+}
+
+impl Window {
+    /// Whether a member lives on another node.
+    pub(super) fn is_remote(&self, member: u32) -> bool {
+        self.shared().home(member).is_none()
+    }
+}

@@ -1,0 +1,283 @@
+//! What the members of a window on one node share.
+//!
+//! Each member of this node has a *home* here: its lock, the memory that it has attached, and for every
+//! member of the window the doors that this one opens for it ([`crate::door`]). What only the owner counts is in its
+//! own part (`window.rs`). Arrivals at fences are counted for all members together.
+
+use crate::door::{Arrivals, Door, Pair};
+use crate::element::Turns;
+use crate::error::RmaError;
+use crate::lock::FairLock;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use cohort_alloc::Heap;
+use cohort_base::Peer;
+use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use cohort_core::guarded::Guarded;
+use cohort_core::node::Node;
+use cohort_core::owner::Owner;
+use core::ptr::NonNull;
+
+/// One member's part of a window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Part {
+    /// Address in its own process; 0 in dynamic windows.
+    pub base: usize,
+    /// Bytes.
+    pub size: u64,
+    /// Bytes of a displacement unit.
+    pub unit: i64,
+}
+
+/// Memory that a member has attached.
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    from: u64,
+    to: u64,
+}
+
+/// What a member of this node has in the shared part.
+pub(super) struct Home {
+    pub(super) lock: FairLock,
+    /// Accumulates at the member.
+    pub(super) turns: Turns,
+    pairs: Box<[Pair]>,
+    /// Fences that all members have arrived at.
+    pub(super) fences: Door,
+    /// Times that others wanted somebody called for the owner.
+    pub(super) calls: AtomicU64,
+    /// Used under a claim of the rank that looks, which no signal handler of it can have too.
+    regions: Guarded<Vec<Region>>,
+}
+
+/// A block of a rank's heap that goes with the window.
+struct Block(NonNull<u8>);
+
+// SAFETY: blocks may be freed from any task.
+unsafe impl Send for Block {}
+
+/// See the module page.
+pub struct WinShared {
+    node: &'static Node,
+    number: u32,
+    members: Box<[Peer]>,
+    parts: Box<[Part]>,
+    is_dynamic: bool,
+    /// For each member its home, if it lives here.
+    homes: Box<[Option<Box<Home>>]>,
+    /// Members of this node.
+    here: u32,
+    left: AtomicU32,
+    blocks: Guarded<Vec<Block>>,
+    /// Arrivals of members of this node at fences.
+    pub(super) arrivals: Arrivals,
+    /// Arrivals of whole other nodes.
+    pub(super) nodes_arrived: Arrivals,
+    /// The first member of each other node with members.
+    delegates: Box<[u32]>,
+}
+
+impl Home {
+    fn new(members: usize) -> Self {
+        Self {
+            lock: FairLock::new(members as u32),
+            turns: Turns::default(),
+            pairs: (0..members).map(|_| Pair::default()).collect(),
+            fences: Door::default(),
+            calls: AtomicU64::new(0),
+            regions: Guarded::new(Vec::new()),
+        }
+    }
+
+    /// What `member` tells the owner of this home.
+    pub(super) fn from(&self, member: u32) -> &Pair {
+        &self.pairs[member as usize]
+    }
+
+    /// Whether all of `from..to` is attached. Under a claim of the caller's.
+    pub(super) fn has_attached(&self, from: u64, to: u64) -> bool {
+        self.regions.with(|regions| {
+            regions
+                .iter()
+                .any(|region| region.from <= from && to <= region.to)
+        })
+    }
+
+    /// `MPI_Win_attach`. Under the owner's claim.
+    pub(super) fn attach(&self, _owner: Owner<'_>, from: u64, size: u64) -> Result<(), RmaError> {
+        let to = from.saturating_add(size);
+        self.regions.with(|regions| {
+            let overlaps = |region: &Region| region.from < to && from < region.to;
+            if regions.iter().any(overlaps) {
+                return Err(RmaError::Overlaps { from });
+            }
+            regions.push(Region { from, to });
+            Ok(())
+        })
+    }
+
+    /// `MPI_Win_detach`. Under the owner's claim.
+    pub(super) fn detach(&self, from: u64) -> Result<(), RmaError> {
+        self.regions.with(|regions| {
+            let place = regions.iter().position(|region| region.from == from);
+            let place = place.ok_or(RmaError::NotAttached {
+                target: 0,
+                from,
+                to: from,
+            })?;
+            regions.swap_remove(place);
+            Ok(())
+        })
+    }
+}
+
+/// What a window is made of; the same at every member.
+pub struct Plan<'a> {
+    /// A number that no other window or communicator has.
+    pub number: u32,
+    /// The members.
+    pub members: &'a [Peer],
+    /// Their parts.
+    pub parts: &'a [Part],
+    /// Whether memory is attached later (`MPI_Win_create_dynamic`).
+    pub is_dynamic: bool,
+}
+
+impl WinShared {
+    fn new(node: &'static Node, plan: &Plan<'_>) -> Self {
+        let count = plan.members.len();
+        let home = |&member: &Peer| node.local(member).map(|_| Box::new(Home::new(count)));
+        let homes: Box<[_]> = plan.members.iter().map(home).collect();
+        let here = homes.iter().flatten().count() as u32;
+        let (mut nodes, mut delegates) = (Vec::new(), Vec::new());
+        for (member, &peer) in (0_u32..).zip(plan.members) {
+            let home = node.home_node(peer);
+            if node.local(peer).is_none() && !nodes.contains(&home) {
+                nodes.push(home);
+                delegates.push(member);
+            }
+        }
+        Self {
+            node,
+            number: plan.number,
+            members: plan.members.into(),
+            parts: plan.parts.into(),
+            is_dynamic: plan.is_dynamic,
+            homes,
+            here,
+            left: AtomicU32::new(0),
+            blocks: Guarded::new(Vec::new()),
+            arrivals: Arrivals::of(u64::from(here)),
+            nodes_arrived: Arrivals::of(nodes.len() as u64),
+            delegates: delegates.into(),
+        }
+    }
+
+    /// A number that no other window or communicator of the job has.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The members.
+    #[must_use]
+    pub fn members(&self) -> &[Peer] {
+        &self.members
+    }
+
+    /// One member's part. Panics when there is no such member.
+    #[must_use]
+    pub fn part(&self, member: u32) -> Part {
+        self.parts[member as usize]
+    }
+
+    /// Whether memory is attached later.
+    #[must_use]
+    pub fn is_dynamic(&self) -> bool {
+        self.is_dynamic
+    }
+
+    /// The home of a member of this node.
+    pub(super) fn home(&self, member: u32) -> Option<&Home> {
+        self.homes[member as usize].as_deref()
+    }
+
+    /// The first member of each other node.
+    pub(super) fn delegates(&self) -> &[u32] {
+        &self.delegates
+    }
+
+    /// Has a block of a rank's heap freed with the window.
+    pub fn keep(&self, block: NonNull<u8>) {
+        self.blocks.with(|blocks| blocks.push(Block(block)));
+    }
+
+    /// Whether members live on several nodes.
+    pub(super) fn spans_nodes(&self) -> bool {
+        !self.delegates.is_empty()
+    }
+
+    /// Whether everybody has arrived at a fence.
+    pub(super) fn has_passed(&self, number: u64) -> bool {
+        self.arrivals.have_passed(number) && self.nodes_arrived.have_passed(number)
+    }
+
+    /// The last fence at which everybody has arrived, for one whose arrival was the last of this node or of another one.
+    pub(super) fn last_passed(&self) -> u64 {
+        // Of the last arrival here and the last one elsewhere, one sees the other.
+        fence(Ordering::SeqCst);
+        let passed = self.nodes_arrived.last_passed();
+        passed.min(self.arrivals.last_passed())
+    }
+
+    /// Ends one member's use; the last of this node frees it. Owner-only.
+    pub(super) fn leave(&'static self, _owner: Owner<'_>) {
+        TABLE.with(|table| {
+            if self.left.fetch_add(1, Ordering::Relaxed) + 1 < self.here {
+                return;
+            }
+            let is_this = |entry: &Entrant| entry.0 == NonNull::from(self);
+            if let Some(index) = table.iter().position(is_this) {
+                let Entrant(last) = table.swap_remove(index);
+                // SAFETY: leaked in `window_shared`; every member has left, and the table forgot it.
+                let last = unsafe { Box::from_raw(last.as_ptr()) };
+                last.blocks.with(|blocks| {
+                    for Block(block) in blocks.drain(..) {
+                        // SAFETY: it was kept for the window, which is no more.
+                        unsafe { Heap::free(block) };
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// The shared part of a window; the first member that asks makes it. Each member of this node asks
+/// once and later leaves once. Owner-only.
+pub(super) fn window_shared(owner: Owner<'static>, plan: &Plan<'_>) -> &'static WinShared {
+    let node = owner.rank().node();
+    TABLE.with(|table| {
+        let found = table.iter().map(|entry| entry.0).find(|shared| {
+            // SAFETY: entries live until the last member leaves.
+            let shared = unsafe { shared.as_ref() };
+            shared.number == plan.number && core::ptr::eq(shared.node, node)
+        });
+        let shared = found.unwrap_or_else(|| {
+            let shared = Box::new(WinShared::new(node, plan));
+            let shared = NonNull::from(Box::leak(shared));
+            table.push(Entrant(shared));
+            shared
+        });
+        // SAFETY: it outlives this member's `leave`.
+        unsafe { shared.as_ref() }
+    })
+}
+
+/// The windows of all nodes. Owner-only: it allocates.
+static TABLE: Guarded<Vec<Entrant>> = Guarded::new(Vec::new());
+
+/// A shared part that the table keeps.
+struct Entrant(NonNull<WinShared>);
+
+// SAFETY: shared parts are `Sync`.
+unsafe impl Send for Entrant {}

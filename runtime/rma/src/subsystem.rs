@@ -1,0 +1,84 @@
+//! One-sided communication as a part of the engine.
+
+use crate::arrival;
+use crate::operation::CopyRef;
+use crate::window::{IN_WAITING, IN_WINDOWS, Window};
+use cohort_base::{LocalRank, Peer};
+use cohort_core::list::List;
+use cohort_core::memory::{Cursor, Plan};
+use cohort_core::subsystem::Subsystem;
+use cohort_core::{Claim, Look, Node, Piece, Turn, Work};
+use cohort_net::wire::{Header, Kind};
+use cohort_net::{Note, Receiver};
+use core::ptr::NonNull;
+
+/// The subsystem.
+#[derive(Debug)]
+pub struct Rma;
+
+/// What it keeps for a rank, under its claim.
+pub struct State {
+    /// The rank's windows, and those of them with something to look for.
+    pub(crate) windows: List<Window, IN_WINDOWS>,
+    pub(crate) waiting_windows: List<Window, IN_WAITING>,
+}
+
+// SAFETY: no other subsystem has this place.
+unsafe impl Subsystem for Rma {
+    const SLOT: usize = 3;
+    type Node = ();
+    type Shared = ();
+    type State = State;
+    type Tables = ();
+
+    fn tables(_cursor: &mut Cursor, _plan: &Plan) {}
+
+    fn node(_node: &'static Node, _tables: &mut ()) {}
+
+    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
+        let state = State {
+            windows: List::EMPTY,
+            waiting_windows: List::EMPTY,
+        };
+        ((), state)
+    }
+
+    #[inline]
+    fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
+        if look.is_within_node() && !claim.of::<Self>().waiting_windows.first().is_null() {
+            sweep_waiting(claim, turn);
+        }
+    }
+}
+
+/// Sweeps the windows of the claimed rank that wait for something.
+fn sweep_waiting(claim: &mut Claim<'_>, turn: &mut Turn) {
+    let mut next = claim.of::<Rma>().waiting_windows.first();
+    while let Some(window) = NonNull::new(next) {
+        // SAFETY: windows in the list are valid; the next one is taken before this one may leave it.
+        let window = unsafe {
+            next = claim.of::<Rma>().waiting_windows.next(window.as_ptr());
+            window.as_ref()
+        };
+        let mut sweep = window.sweep(claim);
+        sweep.run();
+        turn.moved |= sweep.moved;
+        if turn.work.is_none() {
+            turn.work = sweep.take_work().map(Work::new);
+        }
+        sweep.leave_if_idle();
+    }
+}
+
+impl Piece for CopyRef {
+    fn run(&self, pieces: u32) -> u64 {
+        self.work(pieces)
+    }
+}
+
+impl Receiver for Rma {
+    fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<u64> {
+        let is_note = header.kind() == Some(Kind::Window);
+        is_note.then(|| arrival::arrive(claim, from, &Note::of(header), body))
+    }
+}

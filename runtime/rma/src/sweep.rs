@@ -1,0 +1,381 @@
+//! One sweep over the epochs of a window: what its owner, or a thief for it, does under the owner's claim.
+//!
+//! A sweep goes through the epochs in the order in which they were opened, as the paper's section VII-D has it:
+//! 1. activate a deferred epoch, if nothing before it forbids that; else stop here: epochs are not skipped;
+//! 2. look which targets grant access now, and say which of the others are late;
+//! 3. run recorded operations: first those for other nodes, which take time on their own, then those within the node;
+//! 4. complete operations that were copied meanwhile, and the flushes that wait for them;
+//! 5. tell each target as soon as the last operation on it is done;
+//! 6. complete the epoch.
+//!
+//! A window is in its rank's list, and is a reason for thieves to look, only while some epoch is closed or has operations that are
+//! not complete. Whoever changes what such an epoch waits for (a grant, the end of an access, a lock, an arrival at a fence) tells
+//! the waiting rank, or, if that computes, a sleeping worker. The owner enters the list first and
+//! sweeps once more after that: one of the two sees the other.
+
+use crate::Rma;
+use crate::epoch::{Epoch, Kind};
+use crate::operation::{CopyRef, Recorded};
+use crate::remote::{tell, tell_arrived, tell_locked};
+use crate::shared::Home;
+use crate::window::{State, Window};
+use alloc::boxed::Box;
+use cohort_base::sync::atomic::{Ordering, fence};
+use cohort_core::claim::Claim;
+use cohort_core::list::List;
+use cohort_core::message::Status;
+use cohort_core::owner::Owner;
+use cohort_core::request::Request;
+use cohort_steal::TaskKind;
+use core::ptr::NonNull;
+
+/// See the module page.
+pub(super) struct Sweep<'a, 'rank> {
+    pub(super) window: &'a Window,
+    pub(super) claim: &'a mut Claim<'rank>,
+    pub(super) state: &'a mut State,
+    /// Whether anything moved.
+    pub(super) moved: bool,
+    /// Something to copy outside of the claim.
+    pub(super) work: Option<CopyRef>,
+}
+
+impl<'a, 'rank> Sweep<'a, 'rank> {
+    pub(super) fn new(
+        window: &'a Window,
+        claim: &'a mut Claim<'rank>,
+        state: &'a mut State,
+    ) -> Self {
+        Self {
+            window,
+            claim,
+            state,
+            moved: false,
+            work: None,
+        }
+    }
+
+    /// Takes what there is to copy.
+    pub(super) fn take_work(&mut self) -> Option<CopyRef> {
+        self.work.take()
+    }
+
+    /// Sweeps, and enters or leaves the rank's list. After each call of the owner.
+    pub(super) fn settle(&mut self, owner: Owner<'_>) {
+        self.free_spent(owner);
+        self.run();
+        if self.waits() && !self.state.is_waiting {
+            self.state.is_waiting = true;
+            let window = core::ptr::from_ref(self.window).cast_mut();
+            // SAFETY: it is in no list of this place, and leaves it before it is freed.
+            unsafe { self.claim.of::<Rma>().waiting_windows.push(window) };
+            self.claim.expect_more(TaskKind::Shm);
+            // What came before others could see that we wait.
+            fence(Ordering::SeqCst);
+            self.run();
+        }
+        self.leave_if_idle();
+        cohort_net::kick(self.claim);
+    }
+
+    fn waits(&self) -> bool {
+        // SAFETY: elements of the queue are valid.
+        let waiting = self.state.queue.find(|epoch| unsafe { (*epoch).waits() });
+        !waiting.is_null()
+    }
+
+    /// Leaves the rank's list when there is nothing to look for.
+    pub(super) fn leave_if_idle(&mut self) {
+        if self.state.is_waiting && !self.waits() {
+            self.state.is_waiting = false;
+            let window = core::ptr::from_ref(self.window).cast_mut();
+            // SAFETY: it is in the list.
+            unsafe { self.claim.of::<Rma>().waiting_windows.remove(window) };
+            self.claim.expect_less(TaskKind::Shm);
+        }
+    }
+
+    /// One sweep.
+    pub(super) fn run(&mut self) {
+        self.sweep_epochs();
+        self.check_late();
+    }
+
+    fn sweep_epochs(&mut self) {
+        let mut next = self.state.queue.first();
+        while let Some(mut current) = NonNull::new(next) {
+            // SAFETY: elements of the queue are valid, and the next one is taken before this one may leave; what
+            // the claim guards is ours alone.
+            let epoch = unsafe {
+                next = self.state.queue.next(current.as_ptr());
+                current.as_mut()
+            };
+            if !epoch.is_active {
+                if !self.may_activate(epoch) {
+                    return;
+                }
+                self.activate(epoch);
+            }
+            self.look_for_grants(epoch);
+            self.await_late(epoch);
+            self.run_recorded(epoch);
+            self.reap(epoch);
+            if epoch.is_closed() {
+                self.end_targets(epoch);
+                if self.is_complete(epoch) {
+                    self.complete(epoch);
+                }
+            }
+        }
+    }
+
+    /// Whether an epoch may run beside those before it (the paper, sections VI-A and VI-B). Epochs that the program has
+    /// open at the same time run at the same time; one that was closed before forbids it until it is
+    /// complete, or until a hint of the window allows it.
+    fn may_activate(&self, epoch: &Epoch) -> bool {
+        let mut before = self.state.queue.first();
+        while !core::ptr::eq(before, epoch) {
+            // SAFETY: elements of the queue are valid; this one is before `epoch`, and not the same.
+            let earlier = unsafe { &*before };
+            let was_closed = earlier.closed < epoch.opened;
+            if was_closed && !self.state.reorder.allows(earlier.kind, epoch.kind) {
+                return false;
+            }
+            // One ticket per member at a lock.
+            if earlier.kind.is_lock() && epoch.kind.is_lock() {
+                let shares_target = |target: &crate::epoch::Target| {
+                    let index = earlier.index_of(target.member);
+                    index.is_some_and(|index| !earlier.targets[index].is_ended)
+                };
+                if epoch.targets.iter().any(shares_target) {
+                    return false;
+                }
+            }
+            // SAFETY: as above.
+            before = unsafe { self.state.queue.next(before) };
+        }
+        true
+    }
+
+    /// Asks the targets for access, or grants it to them.
+    fn activate(&mut self, epoch: &mut Epoch) {
+        epoch.is_active = true;
+        self.moved = true;
+        let shared = self.window.shared();
+        let me = self.window.me();
+        let counts = match epoch.kind {
+            Kind::Access => &mut self.state.accesses,
+            Kind::Exposure => &mut self.state.exposures,
+            Kind::Lock { .. } | Kind::LockAll | Kind::Fence => &mut self.state.lockings,
+        };
+        for target in &mut epoch.targets {
+            let member = target.member;
+            let count = &mut counts[member as usize];
+            *count += 1;
+            target.id = *count;
+            let Some(home) = shared.home(member) else {
+                continue;
+            };
+            match epoch.kind {
+                Kind::Exposure => {
+                    let is_late = home.from(me).granted.open();
+                    tell(self.claim, shared, member, is_late);
+                }
+                Kind::Lock { .. } | Kind::LockAll => {
+                    let granted = |other| tell_locked(self.claim, shared, member, other);
+                    let exclusive = epoch.kind == Kind::Lock { exclusive: true };
+                    target.ticket = home.lock.request(me, exclusive, granted);
+                }
+                Kind::Access | Kind::Fence => {}
+            }
+        }
+        for index in 0..epoch.targets.len() {
+            let member = epoch.targets[index].member;
+            if self.window.is_remote(member) {
+                self.ask_remote(epoch.kind, member);
+            }
+        }
+    }
+
+    pub(super) fn look_for_grants(&mut self, epoch: &mut Epoch) {
+        if epoch.ungranted == 0 {
+            return;
+        }
+        let (shared, me) = (self.window.shared(), self.window.me());
+        if epoch.kind == Kind::Fence {
+            if shared.has_passed(epoch.opening_fence) {
+                epoch.ungranted = 0;
+                self.moved = true;
+            }
+            return;
+        }
+        let own = shared.home(me);
+        for target in epoch.targets.iter_mut().filter(|target| !target.is_granted) {
+            // A lock on this node can be looked at; other nodes send word.
+            let lock = shared.home(target.member).map(|home| &home.lock);
+            target.is_granted = match lock.filter(|_| epoch.kind.is_lock()) {
+                Some(lock) => lock.is_granted(target.ticket),
+                None => own.is_some_and(|home| {
+                    let door = epoch.kind.door(home, target.member);
+                    door.is_open(target.id)
+                }),
+            };
+            if target.is_granted {
+                epoch.ungranted -= 1;
+                self.moved = true;
+            }
+        }
+    }
+
+    /// Tells targets of a closed epoch that nothing more will come.
+    fn end_targets(&mut self, epoch: &mut Epoch) {
+        let (shared, me) = (self.window.shared(), self.window.me());
+        match epoch.kind {
+            Kind::Exposure => return,
+            Kind::Fence => {
+                // A fence that was never closed by a call has nobody to tell.
+                let may_arrive = epoch.closing_fence != 0 && epoch.ungranted == 0;
+                if may_arrive && epoch.pending == 0 && !epoch.has_arrived {
+                    epoch.has_arrived = true;
+                    self.moved = true;
+                    if shared.arrivals.arrive(epoch.closing_fence) {
+                        tell_arrived(self.claim, shared, me, epoch.closing_fence);
+                    }
+                }
+                return;
+            }
+            Kind::Access | Kind::Lock { .. } | Kind::LockAll => {}
+        }
+        let exclusive = epoch.is_alone();
+        let is_lock = epoch.kind.is_lock();
+        for index in 0..epoch.targets.len() {
+            let target = &mut epoch.targets[index];
+            if target.is_ended || !target.is_granted || target.pending > 0 {
+                continue;
+            }
+            target.is_ended = true;
+            self.moved = true;
+            let member = target.member;
+            let Some(home) = shared.home(member) else {
+                self.end_remote(epoch.kind, member);
+                continue;
+            };
+            if is_lock {
+                let granted = |other| tell_locked(self.claim, shared, member, other);
+                home.lock.release(exclusive, granted);
+            } else {
+                let is_late = home.from(me).ended.open();
+                tell(self.claim, shared, member, is_late);
+            }
+        }
+    }
+
+    fn is_complete(&self, epoch: &Epoch) -> bool {
+        let shared = self.window.shared();
+        match epoch.kind {
+            Kind::Exposure => self.is_exposed_to_nobody(NonNull::from(epoch)),
+            Kind::Fence => {
+                let is_over = epoch.has_arrived && shared.has_passed(epoch.closing_fence);
+                epoch.pending == 0 && (epoch.closing_fence == 0 || is_over)
+            }
+            _ => epoch.targets.iter().all(|target| target.is_ended),
+        }
+    }
+
+    /// Whether all accesses that an exposure epoch allows are over.
+    pub(super) fn is_exposed_to_nobody(&self, epoch: NonNull<Epoch>) -> bool {
+        // SAFETY: epochs in the queue are valid.
+        let epoch = unsafe { epoch.as_ref() };
+        let home: Option<&Home> = self.window.shared().home(self.window.me());
+        epoch.is_active
+            && home.is_some_and(|home| {
+                let mut targets = epoch.targets.iter();
+                targets.all(|target| home.from(target.member).ended.is_open(target.id))
+            })
+    }
+
+    /// Whether the locks of open epochs at this member, or all, on this node are held.
+    pub(super) fn holds_locks(&self, member: Option<u32>) -> bool {
+        let shared = self.window.shared();
+        let waits = |epoch: *mut Epoch| {
+            // SAFETY: epochs in the queue are valid.
+            let epoch = unsafe { &*epoch };
+            let is_waited_for = |target: &crate::epoch::Target| {
+                !target.is_granted
+                    && shared.home(target.member).is_some()
+                    && member.is_none_or(|member| member == target.member)
+            };
+            !epoch.is_closed() && epoch.kind.is_lock() && epoch.targets.iter().any(is_waited_for)
+        };
+        self.state.queue.find(waits).is_null()
+    }
+
+    fn complete(&mut self, epoch: &mut Epoch) {
+        let (request, error) = (epoch.request, epoch.error);
+        epoch.is_over = true;
+        let epoch = core::ptr::from_mut(epoch);
+        self.moved = true;
+        // SAFETY: it is in the one list, and then in the other.
+        unsafe {
+            self.state.queue.remove(epoch);
+            self.state.spent.push(epoch);
+        }
+        if !request.is_null() {
+            let status = Status {
+                error,
+                ..Status::EMPTY
+            };
+            // SAFETY: the request of the closing call, which only we complete.
+            unsafe { Request::complete(request, status) };
+        }
+    }
+
+    /// Frees the epochs that are over, but for one.
+    ///
+    /// # Safety
+    /// As [`free_all`], of all of them.
+    unsafe fn free_epochs(&mut self) {
+        while let Some(epoch) = NonNull::new(self.state.spent.first()) {
+            // SAFETY: it is in the list; the caller's promise.
+            let epoch = unsafe {
+                self.state.spent.remove(epoch.as_ptr());
+                Box::from_raw(epoch.as_ptr())
+            };
+            if epoch.targets.len() == 1 {
+                self.state.spare = Some(epoch);
+            }
+        }
+    }
+
+    /// Frees what is over. By the owner.
+    pub(super) fn free_spent(&mut self, _owner: Owner<'_>) {
+        // SAFETY: what is spent is in no other list, was made by the owner's `Box`, and nobody uses it; operations wait until
+        // no task copies any more.
+        unsafe {
+            self.free_epochs();
+            free_all(&mut self.state.spent_flushes, |_| true);
+            free_all(&mut self.state.spent_operations, Recorded::is_free);
+        }
+    }
+}
+
+/// Frees the elements of a list that may be freed.
+///
+/// # Safety
+/// They were made by `Box`, and nobody uses those that may be freed.
+unsafe fn free_all<T: cohort_core::list::Linked<0>>(
+    list: &mut List<T, 0>,
+    may: impl Fn(&T) -> bool,
+) {
+    let mut next = list.first();
+    while let Some(element) = NonNull::new(next) {
+        // SAFETY: elements of the list are valid; the caller's promise.
+        unsafe {
+            next = list.next(element.as_ptr());
+            if may(element.as_ref()) {
+                list.remove(element.as_ptr());
+                drop(Box::from_raw(element.as_ptr()));
+            }
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! The synchronisation calls of a window: each opens epochs or closes them, and none waits but those that say so.
+
+use crate::epoch::{Epoch, Kind, Target};
+use crate::error::RmaError;
+use crate::request::FlushRequest;
+use crate::sweep::Sweep;
+use crate::window::{Closing, State, Window};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use cohort_base::sync::atomic::Ordering;
+use cohort_core::message::Status;
+use cohort_core::owner::Owner;
+use cohort_core::request::{Request, RequestRef};
+use cohort_core::wait::{WaitKind, until, until_with};
+use core::ptr::{NonNull, null_mut};
+
+/// Calls that wait for nothing between two turns of progress.
+const CALLS_PER_TURN: u32 = 16;
+
+impl Window {
+    /// Waits until all closed epochs are complete.
+    ///
+    /// # Errors
+    /// [`RmaError::Misplaced`] if an epoch is open; the fence epoch may be if it was not used.
+    pub fn idle(&self, owner: Owner<'_>) -> Result<(), RmaError> {
+        let mut claim = self.rank().enter();
+        {
+            let state = self.sweep(&mut claim).state;
+            if !state.access.is_null() || state.locked > 0 {
+                return Err(RmaError::Misplaced("an access epoch is open"));
+            }
+            if !state.exposure.is_null() {
+                return Err(RmaError::Misplaced("an exposure epoch is open"));
+            }
+            if state.uses_fence() {
+                return Err(RmaError::Misplaced("a fence epoch with operations is open"));
+            }
+            if let Some(mut fence) = NonNull::new(core::mem::replace(&mut state.fence, null_mut()))
+            {
+                // SAFETY: open epochs are valid. Nothing was done in it, so nobody hears of its end.
+                unsafe { fence.as_mut().closed = state.tick() };
+            }
+        }
+        drop(claim);
+        until_with(owner, WaitKind::Request, |claim| {
+            let mut sweep = self.sweep(claim);
+            sweep.run();
+            sweep.state.queue.first().is_null()
+        });
+        Ok(())
+    }
+
+    /// Opens an access epoch towards these members (`MPI_Win_start`). Does not wait.
+    ///
+    /// # Errors
+    /// [`RmaError::Misplaced`] if an access epoch is open.
+    pub fn start(&self, owner: Owner<'_>, members: &[u32]) -> Result<(), RmaError> {
+        let mut claim = self.rank().enter();
+        let mut sweep = self.sweep(&mut claim);
+        sweep.state.no_access()?;
+        sweep.state.access = sweep.open(owner, Kind::Access, members);
+        sweep.settle(owner);
+        Ok(())
+    }
+
+    /// Closes the access epoch (`MPI_Win_complete`).
+    ///
+    /// # Errors
+    /// [`RmaError::Misplaced`] if there is none.
+    pub fn complete(&self, owner: Owner<'_>) -> Result<Closing, RmaError> {
+        self.end(owner, |state| {
+            let epoch = NonNull::new(state.access).filter(|epoch| {
+                // SAFETY: open epochs are valid.
+                unsafe { epoch.as_ref() }.kind == Kind::Access
+            });
+            let epoch = epoch.ok_or(RmaError::Misplaced("no access epoch is open"))?;
+            state.access = null_mut();
+            Ok(epoch)
+        })
+    }
+
+    /// Opens an exposure epoch for these members (`MPI_Win_post`). Does not wait.
+    ///
+    /// # Errors
+    /// [`RmaError::Misplaced`] if an exposure epoch is open.
+    pub fn post(&self, owner: Owner<'_>, members: &[u32]) -> Result<(), RmaError> {
+        let mut claim = self.rank().enter();
+        let mut sweep = self.sweep(&mut claim);
+        if !sweep.state.exposure.is_null() {
+            return Err(RmaError::Misplaced("an exposure epoch is open already"));
+        }
+        if sweep.state.uses_fence() {
+            return Err(FENCE_IS_USED);
+        }
+        sweep.state.exposure = sweep.open(owner, Kind::Exposure, members);
+        sweep.settle(owner);
+        Ok(())
+    }
+
+    /// Closes the exposure epoch (`MPI_Win_wait`).
+    ///
+    /// # Errors
+    /// [`RmaError::Misplaced`] if there is none.
+    pub fn wait(&self, owner: Owner<'_>) -> Result<Closing, RmaError> {
+        self.end(owner, |state| {
+            let epoch = NonNull::new(core::mem::replace(&mut state.exposure, null_mut()));
+            epoch.ok_or(NO_EXPOSURE)
+        })
+    }
+
+    /// Closes the exposure epoch if that would complete at once (`MPI_Win_test`).
+    ///
+    /// # Errors
+    /// [`RmaError::Misplaced`] if there is none.
+    pub fn test(&self, owner: Owner<'_>) -> Result<bool, RmaError> {
+        cohort_core::wait::progress(owner);
+        let mut claim = self.rank().enter();
+        let mut sweep = self.sweep(&mut claim);
+        let epoch = NonNull::new(sweep.state.exposure).ok_or(NO_EXPOSURE)?;
+        sweep.run();
+        if !sweep.is_exposed_to_nobody(epoch) {
+            return Ok(false);
+        }
+        drop(claim);
+        self.finish(owner, self.wait(owner)?)?;
+        Ok(true)
+    }
+
+    /// Opens an epoch with a lock at one member (`MPI_Win_lock`). Does not wait; says whether [`Window::hold_locks`] would not
+    /// either.
+    ///
+    /// # Errors
+    /// [`RmaError::MisplacedAt`] if the member is locked, [`RmaError::Misplaced`] if another kind of access epoch is open.
+    pub fn lock(&self, owner: Owner<'_>, member: u32, exclusive: bool) -> Result<bool, RmaError> {
+        let mut claim = self.rank().enter();
+        let mut sweep = self.sweep(&mut claim);
+        if !sweep.state.locks[member as usize].is_null() {
+            return Err(RmaError::MisplacedAt {
+                what: "it is locked by this process already",
+                target: member,
+            });
+        }
+        if !sweep.state.access.is_null() {
+            return Err(ACCESS_IS_OPEN);
+        }
+        if sweep.state.uses_fence() {
+            return Err(FENCE_IS_USED);
+        }
+        let epoch = sweep.open(owner, Kind::Lock { exclusive }, &[member]);
+        sweep.state.locks[member as usize] = epoch;
+        sweep.state.locked += 1;
+        sweep.settle(owner);
+        // SAFETY: an open epoch is valid; it has one target.
+        let is_held = unsafe { (*epoch).targets[0].is_granted };
+        Ok(is_held || self.is_remote(member))
+    }
+
+    /// Closes the epoch with a lock at one member (`MPI_Win_unlock`).
+    ///
+    /// # Errors
+    /// [`RmaError::MisplacedAt`] if there is none.
+    pub fn unlock(&self, owner: Owner<'_>, member: u32) -> Result<Closing, RmaError> {
+        self.end(owner, |state| {
+            let lock = core::mem::replace(&mut state.locks[member as usize], null_mut());
+            let epoch = NonNull::new(lock).ok_or(RmaError::MisplacedAt {
+                what: "it is not locked by this process",
+                target: member,
+            })?;
+            state.locked -= 1;
+            Ok(epoch)
+        })
+    }
+
+    /// Opens an epoch with shared locks at all members (`MPI_Win_lock_all`). Does not wait.
+    ///
+    /// # Errors
+    /// [`RmaError::Misplaced`] if an access epoch is open.
+    pub fn lock_all(&self, owner: Owner<'_>) -> Result<(), RmaError> {
+        let mut claim = self.rank().enter();
+        let mut sweep = self.sweep(&mut claim);
+        sweep.state.no_access()?;
+        let everyone: Vec<u32> = (0..self.shared().members().len() as u32).collect();
+        sweep.state.access = sweep.open(owner, Kind::LockAll, &everyone);
+        sweep.settle(owner);
+        Ok(())
+    }
+
+    /// Closes the epoch with shared locks at all members (`MPI_Win_unlock_all`).
+    ///
+    /// # Errors
+    /// [`RmaError::Misplaced`] if there is none.
+    pub fn unlock_all(&self, owner: Owner<'_>) -> Result<Closing, RmaError> {
+        self.end(owner, |state| {
+            let epoch = NonNull::new(state.access).filter(|epoch| {
+                // SAFETY: open epochs are valid.
+                unsafe { epoch.as_ref() }.kind == Kind::LockAll
+            });
+            let epoch = epoch.ok_or(RmaError::Misplaced("MPI_Win_lock_all was not called"))?;
+            state.access = null_mut();
+            Ok(epoch)
+        })
+    }
+
+    /// Waits until the locks of open epochs at members of this node are held, so that the caller may load and store
+    /// there. `member`: only that one's.
+    pub fn hold_locks(&self, owner: Owner<'_>, member: Option<u32>) {
+        until_with(owner, WaitKind::Request, |claim| {
+            let mut sweep = self.sweep(claim);
+            sweep.run();
+            sweep.holds_locks(member)
+        });
+    }
+
+    /// `MPI_Win_fence`: closes the fence epoch, and opens the next one unless `last`. Does not wait; the closing does,
+    /// unless MPI says that the call completes nothing.
+    ///
+    /// # Errors
+    /// [`RmaError::Misplaced`] if an epoch of another kind is open.
+    pub fn fence(&self, owner: Owner<'_>, last: bool) -> Result<Closing, RmaError> {
+        let mut claim = self.rank().enter();
+        let mut sweep = self.sweep(&mut claim);
+        sweep.state.no_other_than_fence()?;
+        sweep.state.fences += 1;
+        let number = sweep.state.fences;
+        let before = match NonNull::new(sweep.state.fence) {
+            Some(before) => before.as_ptr(),
+            // Nothing to close, but the others wait for the arrival.
+            None => sweep.open_fence(owner, number - 1),
+        };
+        sweep.state.fence = null_mut();
+        // SAFETY: an epoch of this window that is not closed.
+        unsafe { (*before).closing_fence = number };
+        sweep.close(before);
+        if !last {
+            sweep.state.fence = sweep.open_fence(owner, number);
+        }
+        sweep.closing_of(owner, before)
+    }
+
+    fn end(
+        &self,
+        owner: Owner<'_>,
+        take: impl FnOnce(&mut State) -> Result<NonNull<Epoch>, RmaError>,
+    ) -> Result<Closing, RmaError> {
+        let mut claim = self.rank().enter();
+        let mut sweep = self.sweep(&mut claim);
+        let epoch = take(sweep.state)?;
+        sweep.close(epoch.as_ptr());
+        sweep.closing_of(owner, epoch.as_ptr())
+    }
+
+    /// Waits for the end of an epoch, of a flush or of an operation.
+    ///
+    /// # Errors
+    /// The failure of an operation that was recorded.
+    pub fn finish(&self, owner: Owner<'_>, closing: Closing) -> Result<(), RmaError> {
+        let Some(request) = closing.0 else {
+            self.leave_at_once(owner);
+            return Ok(());
+        };
+        until(owner, WaitKind::Request, || request.is_complete());
+        let error = request.status().error;
+        request.release(&mut self.rank().enter());
+        match error {
+            Status::SUCCESS => Ok(()),
+            _ => Err(RmaError::Misplaced(
+                "an operation of the epoch lies outside of what the target has attached",
+            )),
+        }
+    }
+
+    /// Begins a flush: it is complete when all operations until now, on one target or on all, are.
+    ///
+    /// # Errors
+    /// [`RmaError::NoAccess`] or [`RmaError::Misplaced`] if no lock is held.
+    pub fn flush(&self, owner: Owner<'_>, member: Option<u32>) -> Result<Closing, RmaError> {
+        let mut claim = self.rank().enter();
+        let mut sweep = self.sweep(&mut claim);
+        let locks = match member {
+            Some(member) => match sweep.state.locked_at(member)? {
+                lock if is_flushed(&lock) => return Ok(Closing(None)),
+                lock => vec![lock],
+            },
+            None => sweep.state.all_locked()?,
+        };
+        if locks.iter().all(is_flushed) {
+            return Ok(Closing(None));
+        }
+        let request = FlushRequest::make(sweep.claim).ok_or(RmaError::OutOfMemory)?;
+        let age = sweep.state.age;
+        sweep.flush(owner, &locks, age, request);
+        sweep.settle(owner);
+        Ok(Closing(Some(unsafe { RequestRef::new(request.cast()) })))
+    }
+
+    /// Lets nobody wait for the end of something.
+    pub fn forget(&self, _owner: Owner<'_>, closing: Closing) {
+        if let Some(request) = closing.0 {
+            request.release(&mut self.rank().enter());
+        }
+    }
+
+    /// Ends a call that waits for nothing. A program may call in a loop until others have changed its memory, so every so
+    /// often the rank gets a turn of progress.
+    fn leave_at_once(&self, owner: Owner<'_>) {
+        // Relaxed, and not in one step: a lost count does no harm.
+        let calls = self.calls.load(Ordering::Relaxed).wrapping_add(1);
+        self.calls.store(calls, Ordering::Relaxed);
+        if calls.is_multiple_of(CALLS_PER_TURN) {
+            cohort_core::wait::progress(owner);
+        }
+    }
+}
+
+const ACCESS_IS_OPEN: RmaError = RmaError::Misplaced("another access epoch is open");
+const NO_EXPOSURE: RmaError = RmaError::Misplaced("no exposure epoch is open");
+const FENCE_IS_USED: RmaError = RmaError::Misplaced(
+    "a fence epoch with operations is open: close it with MPI_Win_fence and MPI_MODE_NOSUCCEED",
+);
+
+/// An epoch with locks, and the place of one target in it, or of all.
+type LockAt = (NonNull<Epoch>, Option<usize>);
+pub(super) type Locks = Vec<LockAt>;
+
+/// Whether all operations until now are complete.
+fn is_flushed(&(epoch, index): &LockAt) -> bool {
+    // SAFETY: open epochs are valid.
+    let epoch = unsafe { epoch.as_ref() };
+    index.map_or(epoch.pending, |index| epoch.targets[index].pending) == 0
+}
+
+impl State {
+    /// No access epoch is open but one by fence that was not used.
+    fn no_access(&self) -> Result<(), RmaError> {
+        if !self.access.is_null() || self.locked > 0 {
+            return Err(ACCESS_IS_OPEN);
+        }
+        match self.uses_fence() {
+            true => Err(FENCE_IS_USED),
+            false => Ok(()),
+        }
+    }
+
+    fn no_other_than_fence(&self) -> Result<(), RmaError> {
+        if !self.access.is_null() || self.locked > 0 {
+            return Err(RmaError::Misplaced("a fence while an access epoch is open"));
+        }
+        if !self.exposure.is_null() {
+            return Err(RmaError::Misplaced(
+                "a fence while an exposure epoch is open",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The epoch that holds a lock at a member, and the member's place in it.
+    fn locked_at(&self, member: u32) -> Result<LockAt, RmaError> {
+        let no_access = RmaError::NoAccess { target: member };
+        let epoch = self.access_to(member).ok_or(no_access)?;
+        // SAFETY: open epochs are valid.
+        let (kind, index) = unsafe { (epoch.as_ref().kind, epoch.as_ref().index_of(member)) };
+        match kind.is_lock() {
+            true => Ok((epoch, index)),
+            false => Err(RmaError::MisplacedAt {
+                what: "a flush without a lock",
+                target: member,
+            }),
+        }
+    }
+
+    /// The epochs that hold locks, for a flush of all targets.
+    fn all_locked(&self) -> Result<Locks, RmaError> {
+        // SAFETY: open epochs are valid.
+        let all = NonNull::new(self.access)
+            .filter(|epoch| unsafe { epoch.as_ref() }.kind == Kind::LockAll);
+        let single = self.locks.iter().copied().filter_map(NonNull::new);
+        let found: Vec<_> = all.into_iter().chain(single).map(|it| (it, None)).collect();
+        match found.is_empty() {
+            true => Err(RmaError::Misplaced("no lock is held")),
+            false => Ok(found),
+        }
+    }
+}
+
+impl Sweep<'_, '_> {
+    /// A new epoch towards these members, at the end of the queue.
+    fn open(&mut self, _owner: Owner<'_>, kind: Kind, members: &[u32]) -> *mut Epoch {
+        let target = |&member: &u32| Target {
+            member,
+            ..Target::default()
+        };
+        let opened = self.state.tick();
+        let spare = self.state.spare.take_if(|_| members.len() == 1);
+        let epoch = match spare {
+            Some(mut spare) => {
+                let mut targets = core::mem::take(&mut spare.targets);
+                targets[0] = target(&members[0]);
+                *spare = Epoch::new(kind, opened, targets);
+                Box::into_raw(spare)
+            }
+            None => {
+                let mut targets: Box<[Target]> = members.iter().map(target).collect();
+                targets.sort_unstable_by_key(|target| target.member);
+                Box::into_raw(Box::new(Epoch::new(kind, opened, targets)))
+            }
+        };
+        // SAFETY: fresh, and in no list.
+        unsafe { self.state.queue.push(epoch) };
+        epoch
+    }
+
+    /// A new fence epoch behind the fence with this number.
+    fn open_fence(&mut self, owner: Owner<'_>, number: u64) -> *mut Epoch {
+        let epoch = self.open(owner, Kind::Fence, &[]);
+        // SAFETY: fresh.
+        unsafe { (*epoch).opening_fence = number };
+        epoch
+    }
+
+    /// Closes an epoch.
+    fn close(&mut self, epoch: *mut Epoch) {
+        // SAFETY: an open epoch of this window.
+        unsafe { (*epoch).closed = self.state.tick() };
+    }
+
+    /// Does what can be done now for an epoch that was just closed; the result is complete when the epoch is.
+    fn closing_of(&mut self, owner: Owner<'_>, epoch: *mut Epoch) -> Result<Closing, RmaError> {
+        self.settle(owner);
+        // SAFETY: what is over is freed at the beginning of the next call.
+        let (is_over, error) = unsafe { ((*epoch).is_over, (*epoch).error) };
+        if is_over && error == Status::SUCCESS {
+            return Ok(Closing(None));
+        }
+        let request = self.request()?;
+        if is_over {
+            let status = Status {
+                error,
+                ..Status::EMPTY
+            };
+            // SAFETY: fresh.
+            unsafe { Request::complete_quietly(request.as_ptr(), status) };
+        } else {
+            // SAFETY: an epoch that is not over is valid; the claim is held since it was found so.
+            unsafe { (*epoch).request = request.as_ptr() };
+        }
+        Ok(Closing(Some(unsafe { RequestRef::new(request) })))
+    }
+
+    /// A pending request.
+    pub(super) fn request(&mut self) -> Result<NonNull<Request>, RmaError> {
+        Request::bare(self.claim).ok_or(RmaError::OutOfMemory)
+    }
+}

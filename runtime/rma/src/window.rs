@@ -1,0 +1,397 @@
+//! A window as one of its members has it.
+
+use crate::Rma;
+use crate::element::Turns;
+use crate::epoch::{Epoch, Flush, Reorder};
+use crate::error::RmaError;
+use crate::operation::{Action, Operation, Recorded};
+use crate::shared::{self, Part, Plan, WinShared};
+use crate::sweep::Sweep;
+use alloc::boxed::Box;
+use alloc::vec;
+use cohort_base::sync::atomic::AtomicU32;
+use cohort_core::claim::Claim;
+use cohort_core::list::{Linked, Links, List};
+use cohort_core::owner::Owner;
+use cohort_core::rank::Rank;
+use cohort_core::request::RequestRef;
+use cohort_core::wait::{WaitKind, until_with};
+use cohort_steal::TaskKind;
+use core::cell::UnsafeCell;
+use core::ptr::{NonNull, null_mut};
+
+/// Operations of at most this many bytes run under the claim.
+pub(super) const SHORT: u64 = 64 << 10;
+
+/// [`Links`] of a rank's list of windows with something to look for, and of its list of all windows.
+pub(crate) const IN_WAITING: u8 = 0;
+pub(crate) const IN_WINDOWS: u8 = 1;
+
+/// A window as one of its members has it. Its owner calls; what is left to do later is done under the owner's claim
+/// by anybody.
+pub struct Window {
+    rank: &'static Rank,
+    me: u32,
+    shared: &'static WinShared,
+    /// Calls that waited for nothing so far. Counted by the owner's tasks, roughly.
+    pub(super) calls: AtomicU32,
+    state: UnsafeCell<State>,
+    waiting_links: UnsafeCell<Links<Self>>,
+    all_links: UnsafeCell<Links<Self>>,
+}
+
+// SAFETY: the cells are reached under the claim of `rank` only.
+unsafe impl Sync for Window {}
+// SAFETY: as above.
+unsafe impl Send for Window {}
+
+impl Linked<IN_WAITING> for Window {
+    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { (*this).waiting_links.get() }
+    }
+}
+
+impl Linked<IN_WINDOWS> for Window {
+    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { (*this).all_links.get() }
+    }
+}
+
+/// What the claim of the owner guards.
+pub(super) struct State {
+    /// Epochs that are not complete, in the order in which they were opened.
+    pub(super) queue: List<Epoch, 0>,
+    /// What is over, for the owner to free.
+    pub(super) spent: List<Epoch, 0>,
+    pub(super) spent_operations: List<Recorded, 0>,
+    pub(super) spent_flushes: List<Flush, 0>,
+    /// Epochs that the program has open: by start or lock_all, by post, by fence, and by lock for each member.
+    pub(super) access: *mut Epoch,
+    pub(super) exposure: *mut Epoch,
+    pub(super) fence: *mut Epoch,
+    pub(super) locks: Box<[*mut Epoch]>,
+    pub(super) locked: u32,
+    /// Access epochs towards each member, exposure epochs for each member, and locks of each member asked for, so far: the
+    /// first two are `a` and `e` of the matching triple.
+    pub(super) accesses: Box<[u64]>,
+    pub(super) exposures: Box<[u64]>,
+    pub(super) lockings: Box<[u64]>,
+    /// Openings that the owner was late for, so far.
+    pub(super) late: u64,
+    /// Fences called so far.
+    pub(super) fences: u64,
+    /// Epochs opened and closed so far.
+    pub(super) clock: u64,
+    /// Operations asked for so far.
+    pub(super) age: u64,
+    pub(super) reorder: Reorder,
+    /// Pieces of operations that members of other nodes have not answered.
+    pub(super) unanswered: u32,
+    /// An epoch with one target, for the next one.
+    pub(super) spare: Option<Box<Epoch>>,
+    /// Whether the window is in its rank's list of those with something to look for.
+    pub(super) is_waiting: bool,
+}
+
+impl State {
+    fn new(members: usize, reorder: Reorder) -> Self {
+        Self {
+            queue: List::EMPTY,
+            spent: List::EMPTY,
+            spent_operations: List::EMPTY,
+            spent_flushes: List::EMPTY,
+            access: null_mut(),
+            exposure: null_mut(),
+            fence: null_mut(),
+            locks: vec![null_mut(); members].into_boxed_slice(),
+            locked: 0,
+            accesses: vec![0; members].into_boxed_slice(),
+            exposures: vec![0; members].into_boxed_slice(),
+            lockings: vec![0; members].into_boxed_slice(),
+            late: 0,
+            fences: 0,
+            clock: 0,
+            age: 0,
+            reorder,
+            unanswered: 0,
+            spare: None,
+            is_waiting: false,
+        }
+    }
+
+    pub(super) fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// The epoch that gives access to a member.
+    pub(super) fn access_to(&self, member: u32) -> Option<NonNull<Epoch>> {
+        if let Some(lock) = NonNull::new(self.locks[member as usize]) {
+            return Some(lock);
+        }
+        NonNull::new(self.access).or(NonNull::new(self.fence))
+    }
+
+    /// Whether the program has a fence epoch open that it used.
+    pub(super) fn uses_fence(&self) -> bool {
+        // SAFETY: open epochs are valid.
+        unsafe { self.fence.as_ref() }.is_some_and(|fence| fence.is_used)
+    }
+}
+
+impl Window {
+    /// The caller's end of a new window, whose members all call this. Nobody uses the window before all have
+    /// returned. Owner-only.
+    ///
+    /// # Panics
+    /// If `rank` is no member.
+    #[must_use]
+    pub fn open(owner: Owner<'static>, plan: &Plan<'_>, reorder: Reorder) -> Box<Self> {
+        let rank = owner.rank();
+        let me = plan.members.iter().position(|&peer| peer == rank.peer());
+        let shared = shared::window_shared(owner, plan);
+        let window = Box::new(Self {
+            rank,
+            me: me.expect("only members open a window") as u32,
+            shared,
+            calls: AtomicU32::new(0),
+            state: UnsafeCell::new(State::new(plan.members.len(), reorder)),
+            waiting_links: UnsafeCell::new(Links::NONE),
+            all_links: UnsafeCell::new(Links::NONE),
+        });
+        let mut claim = rank.enter();
+        // SAFETY: in no list; it leaves the lists before it is freed.
+        unsafe { claim.of::<Rma>().windows.push(window.as_ptr()) };
+        if shared.spans_nodes() {
+            // Others may ask for something at any time.
+            claim.expect_more(TaskKind::Net);
+        }
+        drop(claim);
+        window
+    }
+
+    /// Ends the caller's use of the window, which is idle ([`Window::idle`]) at all members. Owner-only.
+    pub fn close(self: Box<Self>, owner: Owner<'_>) {
+        // Whoever copied last may not have let go of the operation yet.
+        until_with(owner, WaitKind::Request, |claim| {
+            let mut sweep = self.sweep(claim);
+            sweep.free_spent(owner);
+            sweep.state.spent_operations.first().is_null()
+        });
+        let mut claim = self.rank.enter();
+        // SAFETY: `open` put it there.
+        unsafe { claim.of::<Rma>().windows.remove(self.as_ptr()) };
+        if self.shared.spans_nodes() {
+            claim.expect_less(TaskKind::Net);
+        }
+        drop(claim);
+        self.shared.leave(owner);
+    }
+
+    fn as_ptr(&self) -> *mut Self {
+        core::ptr::from_ref(self).cast_mut()
+    }
+
+    /// The rank whose end this is.
+    #[must_use]
+    pub fn rank(&self) -> &'static Rank {
+        self.rank
+    }
+
+    /// The owner's rank in the window's group.
+    #[must_use]
+    pub fn me(&self) -> u32 {
+        self.me
+    }
+
+    /// What the members share.
+    #[must_use]
+    pub fn shared(&self) -> &'static WinShared {
+        self.shared
+    }
+
+    pub(super) fn sweep<'a, 'rank>(&'a self, claim: &'a mut Claim<'rank>) -> Sweep<'a, 'rank> {
+        debug_assert!(core::ptr::eq(claim.rank(), self.rank));
+        // SAFETY: the claim excludes every other task, and the caller makes one sweep at a time.
+        let state = unsafe { &mut *self.state.get() };
+        Sweep::new(self, claim, state)
+    }
+
+    /// Asks for an operation. With `wants_request` the caller gets one, unless the operation is complete.
+    ///
+    /// # Errors
+    /// [`RmaError::NoAccess`], [`RmaError::OutOfRange`], and what is wrong with the arguments.
+    ///
+    /// # Safety
+    /// The origin's buffers are valid, and left to the runtime until the operation is complete; the target's elements are
+    /// memory that the target gave to the window.
+    pub unsafe fn access(
+        &self,
+        owner: Owner<'_>,
+        operation: &Operation<'_>,
+        wants_request: bool,
+    ) -> Result<Closing, RmaError> {
+        operation.check()?;
+        let mut claim = self.rank.enter();
+        let mut sweep = self.sweep(&mut claim);
+        let no_access = RmaError::NoAccess {
+            target: operation.target,
+        };
+        let epoch = sweep.state.access_to(operation.target).ok_or(no_access)?;
+        // SAFETY: open epochs are valid.
+        let epoch = unsafe { &mut *epoch.as_ptr() };
+        let index = epoch.index_of(operation.target).ok_or(no_access)?;
+        let base = self.resolve(operation)?;
+        epoch.is_used = true;
+        sweep.state.age += 1;
+        let age = sweep.state.age;
+        let resolved = operation.at(base);
+        if !sweep.may_run_now(epoch, index, operation) {
+            let request = match wants_request {
+                true => Some(sweep.request()?),
+                false => None,
+            };
+            let address = request.map_or(null_mut(), NonNull::as_ptr);
+            sweep.record(owner, epoch, operation.recorded(base, index, age, address));
+            sweep.settle(owner);
+            // SAFETY: fresh requests, which live until they are released.
+            let request = request.map(|request| unsafe { RequestRef::new(request) });
+            return Ok(Closing(request));
+        }
+        if resolved.bytes() <= SHORT {
+            let turns = self.turns_at(operation.target, epoch);
+            // SAFETY: the caller's promise; we hold the claim.
+            unsafe { resolved.run(0, resolved.bytes(), turns) };
+            return Ok(Closing(None));
+        }
+        let turns = self.turns_at(operation.target, epoch);
+        let epoch = NonNull::from(epoch);
+        sweep.begin(epoch, index, operation.action);
+        drop(claim);
+        let mut at = 0;
+        while at < resolved.bytes() {
+            // Accumulates need the claim, which thieves shall not miss for long.
+            let claim = operation.action.accumulates().then(|| self.rank.enter());
+            let to = match claim {
+                Some(_) => resolved.cut(at, SHORT),
+                None => resolved.bytes(),
+            };
+            // SAFETY: the caller's promise.
+            unsafe { resolved.run(at, to, turns) };
+            at = to;
+        }
+        let mut claim = self.rank.enter();
+        let mut sweep = self.sweep(&mut claim);
+        sweep.done(epoch, index, operation.action, age);
+        sweep.settle(owner);
+        Ok(Closing(None))
+    }
+
+    /// Where accumulates of an epoch take turns with those of others.
+    pub(super) fn turns_at(&self, member: u32, epoch: &Epoch) -> Option<&'static Turns> {
+        let home = self.shared.home(member).filter(|_| !epoch.is_alone())?;
+        Some(&home.turns)
+    }
+
+    /// The address of the target's elements, if they are all inside.
+    fn resolve(&self, operation: &Operation<'_>) -> Result<*mut u8, RmaError> {
+        let (target, part) = (operation.target, self.shared.part(operation.target));
+        let out = |from: i64, to: i64| RmaError::OutOfRange {
+            target,
+            from,
+            to,
+            size: part.size,
+        };
+        let datatype = operation.datatype;
+        let moves_nothing = operation.count == 0 || datatype.size() == 0;
+        let unit = if self.shared.is_dynamic() {
+            1
+        } else {
+            part.unit
+        };
+        let offset = operation.displacement.checked_mul(unit);
+        let offset = offset.ok_or_else(|| out(operation.displacement, i64::MAX))?;
+        let base = part.base.wrapping_add_signed(offset as isize);
+        let base = core::ptr::with_exposed_provenance_mut(base);
+        if moves_nothing {
+            return Ok(base);
+        }
+        let last = datatype.extent().checked_mul(operation.count as i64 - 1);
+        let span = last.and_then(|last| {
+            let from = offset
+                .checked_add(datatype.true_lb())?
+                .checked_add(last.min(0))?;
+            let to = offset
+                .checked_add(datatype.true_lb())?
+                .checked_add(datatype.true_extent())?
+                .checked_add(last.max(0))?;
+            Some((from, to))
+        });
+        let (from, to) = span.ok_or_else(|| out(offset, i64::MAX))?;
+        if self.shared.is_dynamic() {
+            let home = self.shared.home(target);
+            let (from, to) = (from.cast_unsigned(), to.cast_unsigned());
+            let is_attached = home.is_none_or(|home| home.has_attached(from, to));
+            let lost = RmaError::NotAttached { target, from, to };
+            return if is_attached { Ok(base) } else { Err(lost) };
+        }
+        match from >= 0 && to.cast_unsigned() <= part.size {
+            true => Ok(base),
+            false => Err(out(from, to)),
+        }
+    }
+
+    /// Gives the window memory of the caller's (`MPI_Win_attach`).
+    ///
+    /// # Errors
+    /// [`RmaError::Overlaps`].
+    pub fn attach(&self, owner: Owner<'_>, from: u64, size: u64) -> Result<(), RmaError> {
+        let _claim = self.rank.enter();
+        let home = self.shared.home(self.me);
+        home.map_or(Ok(()), |home| home.attach(owner, from, size))
+    }
+
+    /// Takes memory back (`MPI_Win_detach`).
+    ///
+    /// # Errors
+    /// [`RmaError::NotAttached`].
+    pub fn detach(&self, from: u64) -> Result<(), RmaError> {
+        let _claim = self.rank.enter();
+        let home = self.shared.home(self.me);
+        home.map_or(Ok(()), |home| home.detach(from))
+    }
+
+    /// One member's part, if its memory is addressable from here.
+    #[must_use]
+    pub fn addressable(&self, member: u32) -> Option<Part> {
+        let is_here = self.shared.home(member).is_some();
+        is_here.then(|| self.shared.part(member))
+    }
+
+    /// Changes the hints about the order of epochs that are opened from now on.
+    pub fn set_reorder(&self, reorder: Reorder) {
+        self.sweep(&mut self.rank.enter()).state.reorder = reorder;
+    }
+}
+
+/// What is complete when an epoch, a flush or an operation is; `None` if that was complete at once.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "somebody has to wait for it"]
+pub struct Closing(pub(super) Option<RequestRef>);
+
+impl Closing {
+    /// The request, for whoever waits without [`Window::finish`]; `None` if there is nothing to wait for.
+    #[must_use]
+    pub fn request(self) -> Option<RequestRef> {
+        self.0
+    }
+}
+
+impl Action {
+    /// Whether several tasks may copy at once.
+    pub(super) fn can_be_shared(self) -> bool {
+        !self.accumulates()
+    }
+}
