@@ -113,7 +113,12 @@ windows: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/windows.py --built $(BUILT)
 
-lint: system
+# The development profile, because its procedural macros are those that unit tests build too. Models are code that only
+# loom's configuration compiles; the fuzzer is a workspace of its own.
+lint:
+	tools/cache.sh system lint
 	cargo fmt --all --check
+	cargo fmt --manifest-path pip-loader/fuzz/Cargo.toml --check
 	cargo clippy --workspace --exclude cohort-tests --all-targets -- -D warnings
 	cargo clippy -p cohort-tests --all-targets -- -D warnings
+	RUSTFLAGS="--cfg loom" cargo clippy --target-dir $(TARGET)/loom $(LOOM) --lib --profile test -- -D warnings

