@@ -1,11 +1,13 @@
 //! Checks of the tree: layers, sizes, words, unsafe blocks; and of the built node image.
 
+mod exceptions;
 mod image;
 mod layers;
+mod modules;
 mod node;
 mod text;
 
-use crate::trial;
+use crate::{Outcome, trial};
 use libtest_mimic::Trial;
 
 /// The trials of this module.
@@ -36,6 +38,14 @@ pub fn trials() -> Vec<Trial> {
             "tidy/stealable crates are no_std".into(),
             layers::stealable_no_std,
         ),
+        trial(
+            "tidy/modules form no cycles".into(),
+            modules::without_cycles,
+        ),
+        trial(
+            "tidy/modules of a sample that form a circle are seen".into(),
+            modules::circles_are_seen,
+        ),
         trial("tidy/files are short".into(), text::short_files),
         trial(
             "tidy/unsafe blocks say why they are sound".into(),
@@ -44,4 +54,13 @@ pub fn trials() -> Vec<Trial> {
         trial("tidy/no unfinished words".into(), text::no_unfinished_words),
         trial("tidy/scripts parse".into(), text::scripts_parse),
     ]
+}
+
+/// The outcome of a check that found these.
+fn outcome(complaints: Vec<String>) -> Outcome {
+    if complaints.is_empty() {
+        Ok(())
+    } else {
+        Err(complaints.join("\n"))
+    }
 }

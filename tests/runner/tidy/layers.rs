@@ -2,6 +2,7 @@
 
 use crate::{Outcome, place};
 use serde::Deserialize;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Crates from the bottom up; a crate may use those of the lines above its own.
@@ -60,6 +61,13 @@ struct Package {
     name: String,
     manifest_path: String,
     dependencies: Vec<Dependency>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+    src_path: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -79,6 +87,24 @@ fn packages() -> Result<Vec<Package>, String> {
     let metadata: Metadata = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)))?;
     Ok(metadata.packages)
+}
+
+/// The first files of the libraries and programs of every package, with the package's name.
+pub fn roots() -> Result<Vec<(String, PathBuf)>, String> {
+    let kinds = ["lib", "cdylib", "bin"];
+    let mut roots = Vec::new();
+    for package in packages()? {
+        for target in package.targets {
+            if target
+                .kind
+                .iter()
+                .any(|kind| kinds.contains(&kind.as_str()))
+            {
+                roots.push((package.name.clone(), target.src_path));
+            }
+        }
+    }
+    Ok(roots)
 }
 
 fn layer(name: &str) -> Option<usize> {
