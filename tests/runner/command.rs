@@ -85,8 +85,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// A command of the program `path`, with a limit of 60 s and no `COHORT_*` variable but the policy that the whole run
-    /// is about, if there is one.
+    /// A command of the program `path`, with a limit of 60 s and no `COHORT_*` variable but the
+    /// policy that the whole run is about, if there is one.
     pub fn new(path: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(path);
         for (name, _) in std::env::vars_os() {

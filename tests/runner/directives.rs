@@ -18,8 +18,9 @@
 //! | `alone`        | `yes`: no other program runs beside it            | `no`             |
 //! | `libs`         | further arguments of the compiler                 | none             |
 //!
-//! Lists are separated by spaces or commas. The runs are the product of `ranks`, `abi`,
-//! `progress` and `wait`. With `TEST_COHORT_PROGRESS` the runs are those of that policy, which takes the place of `progress`.
+//! Lists are separated by spaces or commas. The runs are the product of `ranks`, `abi`, `progress`
+//! and `wait`. With `TEST_COHORT_PROGRESS` the runs are those of that policy, which takes the place
+//! of `progress`.
 
 use crate::place;
 use std::fmt;

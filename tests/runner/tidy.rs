@@ -1,6 +1,8 @@
 //! Checks of the tree: layers, sizes, words, unsafe blocks; and of the built node image.
 
 mod exceptions;
+mod functions;
+mod history;
 mod image;
 mod layers;
 mod modules;
@@ -47,6 +49,16 @@ pub fn trials() -> Vec<Trial> {
             modules::circles_are_seen,
         ),
         trial("tidy/files are short".into(), text::short_files),
+        trial("tidy/lines are narrow".into(), text::narrow_lines),
+        trial("tidy/functions are short".into(), functions::are_short),
+        trial(
+            "tidy/long functions of a sample are seen".into(),
+            functions::long_ones_are_seen,
+        ),
+        trial(
+            "tidy/subjects of commits are short".into(),
+            history::subjects_are_short,
+        ),
         trial(
             "tidy/unsafe blocks say why they are sound".into(),
             text::unsafe_is_explained,

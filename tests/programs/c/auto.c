@@ -1,7 +1,9 @@
-// `auto`: while both ranks compute nobody steals, and messages lie there until the receiver waits; so it turns the signal on, and
-// messages are met while the rank computes. When messages come during waits only, nobody needs it, and it is turned off.
-// A program that blocks the signal gets a helper instead. The decisions are performance variables. Under other policies nothing is decided.
-// A machine that is busy with other things hides what is to be seen, so each phase goes on for as long as it takes.
+// `auto`: while both ranks compute nobody steals, and messages lie there until the receiver waits;
+// so it turns the signal on, and messages are met while the rank computes. When messages come
+// during waits only, nobody needs it, and it is turned off. A program that blocks the signal gets a
+// helper instead. The decisions are performance variables. Under other policies nothing is decided.
+// A machine that is busy with other things hides what is to be seen, so each phase goes on for as
+// long as it takes.
 //# ranks: 2
 //# abi: mpi5
 //# progress: auto, steal
@@ -37,14 +39,15 @@ static void compute_until(volatile int *other, int reached) {
     while (*other < reached) sched_yield();
 }
 
-// Rank 0 posts early and computes; the message comes while it computes (late for it), or after it has begun to wait. The sender
-// does not wait before, since it would steal.
+// Rank 0 posts early and computes; the message comes while it computes (late for it), or after it
+// has begun to wait. The sender does not wait before, since it would steal.
 static void exchange(int computes) {
     static int round = 0;
     volatile int *mine = &place, *other;
     MPI_Request request;
     round++;
-    MPI_Sendrecv(&mine, sizeof mine, MPI_BYTE, 1 - rank, 1, &other, sizeof other, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(&mine, sizeof mine, MPI_BYTE, 1 - rank, 1, &other, sizeof other, MPI_BYTE, 1 - rank, 1,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     if (rank == 0) {
         MPI_Irecv(buffer, LENGTH, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
         place = 2 * round;

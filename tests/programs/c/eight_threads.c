@@ -43,7 +43,8 @@ static void *run(void *argument) {
             check(w, round, count, &statuses[0]);
             break;
         case 1:
-            MPI_Sendrecv(w->out, count, MPI_INT, right, w->thread, w->in, LONGEST, MPI_INT, left, w->thread, w->comm, &status);
+            MPI_Sendrecv(w->out, count, MPI_INT, right, w->thread, w->in, LONGEST, MPI_INT, left,
+                         w->thread, w->comm, &status);
             check(w, round, count, &status);
             break;
         default:

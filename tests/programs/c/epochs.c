@@ -1,6 +1,7 @@
-// Nonblocking epochs (MPIX_Win_i*): nobody waits for a late partner before he asks for completion. The five patterns of waiting that blocking
-// epochs force upon programs, and the hints that let epochs overtake each other. Who waits for whom is told by
-// messages, not by clocks: the late partner goes on only after the others have shown that they did not wait for him.
+// Nonblocking epochs (MPIX_Win_i*): nobody waits for a late partner before he asks for completion.
+// The five patterns of waiting that blocking epochs force upon programs, and the hints that let
+// epochs overtake each other. Who waits for whom is told by messages, not by clocks: the late
+// partner goes on only after the others have shown that they did not wait for him.
 //# ranks: 3
 //# abi: mpi5
 //# progress: all

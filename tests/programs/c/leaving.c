@@ -1,6 +1,7 @@
-// Ranks that leave their policy, fork, and end while dedicated workers, threads and signals work for them and for others: in each
-// round one rank, which may be the host of the worker, changes to `none` and back in the middle of long messages, and another one
-// forks a child that ends at once. After MPI_Finalize ranks execute another program, or end without the C library.
+// Ranks that leave their policy, fork, and end while dedicated workers, threads and signals work
+// for them and for others: in each round one rank, which may be the host of the worker, changes to
+// `none` and back in the middle of long messages, and another one forks a child that ends at once.
+// After MPI_Finalize ranks execute another program, or end without the C library.
 //# ranks: 3 4
 //# abi: mpi5
 //# progress: all
@@ -39,7 +40,8 @@ int main(int argc, char **argv) {
         MPI_Request requests[2 * MESSAGES];
         for (int m = 0; m < MESSAGES; m++) {
             for (int i = 0; i < LENGTH; i++) outgoing[m][i] = pattern(rank, round, m, i);
-            MPI_Irecv(incoming[m], LENGTH, MPI_BYTE, m % 2 ? MPI_ANY_SOURCE : last, round, MPI_COMM_WORLD, &requests[m]);
+            MPI_Irecv(incoming[m], LENGTH, MPI_BYTE, m % 2 ? MPI_ANY_SOURCE : last, round, MPI_COMM_WORLD,
+                      &requests[m]);
         }
         for (int m = 0; m < MESSAGES; m++)
             MPI_Isend(outgoing[m], LENGTH, MPI_BYTE, next, round, MPI_COMM_WORLD, &requests[MESSAGES + m]);

@@ -1,6 +1,7 @@
-// Members of a communicator start collectives and compute, calling nothing of MPI, until all results are in memory: one rank of each node,
-// which is no member and waits, goes on with them, or whoever the policy has for a rank that computes. Policies that promise less, and a
-// network that only its owner may use, are only to end with the right results.
+// Members of a communicator start collectives and compute, calling nothing of MPI, until all
+// results are in memory: one rank of each node, which is no member and waits, goes on with them, or
+// whoever the policy has for a rank that computes. Policies that promise less, and a network that
+// only its owner may use, are only to end with the right results.
 //# ranks: 6
 //# abi: mpi5
 //# timeout: 120

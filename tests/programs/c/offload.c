@@ -1,6 +1,7 @@
-// Long posts that dedicated workers do for a rank, between short ones that it does itself: messages of one sender keep their
-// order whatever their lengths, wildcards included, and probes, cancels, frees, tests, persistent requests and threads see
-// every post that was made before. Under COHORT_WAIT=spin the ghost polls, so posts are left to it.
+// Long posts that dedicated workers do for a rank, between short ones that it does itself: messages
+// of one sender keep their order whatever their lengths, wildcards included, and probes, cancels,
+// frees, tests, persistent requests and threads see every post that was made before. Under
+// COHORT_WAIT=spin the ghost polls, so posts are left to it.
 //# ranks: 2 3
 //# abi: mpi5
 //# progress: ghost, steal, thread
@@ -15,7 +16,9 @@ static unsigned char outgoing[MESSAGES][LONG], incoming[MESSAGES][LONG];
 
 static int length_of(int number, int round) { return (number * 7 + round) % 3 == 0 ? 40 + number : LONG - number; }
 
-static unsigned char pattern(int sender, int number, int i) { return (unsigned char)(i * 3 + number * 17 + sender * 5); }
+static unsigned char pattern(int sender, int number, int i) {
+    return (unsigned char)(i * 3 + number * 17 + sender * 5);
+}
 
 static unsigned long long offloaded(void) {
     int provided, index, elements;

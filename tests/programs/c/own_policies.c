@@ -1,7 +1,8 @@
-// Progress policies of single communicators and windows, by the info key `cohort_progress`: a long message on a communicator with a
-// policy arrives while its receiver computes, one on MPI_COMM_WORLD, whose policy is `none`, does not. The policy lasts as long as its
-// object. A value that is no policy is an error, and makes nothing.
-// Other policies move the messages of MPI_COMM_WORLD too.
+// Progress policies of single communicators and windows, by the info key `cohort_progress`: a long
+// message on a communicator with a policy arrives while its receiver computes, one on
+// MPI_COMM_WORLD, whose policy is `none`, does not. The policy lasts as long as its object. A value
+// that is no policy is an error, and makes nothing. Other policies move the messages of
+// MPI_COMM_WORLD too.
 //# ranks: 2
 //# abi: mpi5
 //# progress: none

@@ -1,5 +1,6 @@
-// Policies that change from phase to phase, by MPIX_Progress_set and by the info key of communicators: under each of them long
-// messages in both directions arrive whole, while the ranks compute and while they wait. A name that is no policy is an error.
+// Policies that change from phase to phase, by MPIX_Progress_set and by the info key of
+// communicators: under each of them long messages in both directions arrive whole, while the ranks
+// compute and while they wait. A name that is no policy is an error.
 //# abi: mpi5
 //# ranks: 2 3
 //# progress: all

@@ -1,5 +1,6 @@
-// What each progress policy takes in memory, per rank: the pages that a change from `none` to it and its use for long messages add to
-// the one address space of all ranks (of a node). The interrupt thread of `helper` has less than 64 KiB, and so has everything else.
+// What each progress policy takes in memory, per rank: the pages that a change from `none` to it
+// and its use for long messages add to the one address space of all ranks (of a node). The
+// interrupt thread of `helper` has less than 64 KiB, and so has everything else.
 //# ranks: 4
 //# abi: mpi5
 //# stdout: helper

@@ -397,8 +397,8 @@ static void check_trial(uint64_t *common, uint64_t *own) {
             else call(&trial, form, &request);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
             if (!agrees(&trial, wanted, compared, form != BLOCKING && order_is_known)) {
-                fprintf(stderr, "kind %d, form %d, root %d of %d, count %d, in place %d\n", trial.kind, form, trial.root,
-                        members, trial.counts[0], trial.in_place);
+                fprintf(stderr, "kind %d, form %d, root %d of %d, count %d, in place %d\n", trial.kind, form,
+                        trial.root, members, trial.counts[0], trial.in_place);
                 CHECK(!"the result is the expected one");
             }
         }

@@ -1,6 +1,7 @@
-// Random epochs of all kinds, blocking and nonblocking, with random operations, targets and sizes. All ranks draw one
-// sequence, so each knows what everybody does, and compares every byte of its window, and all that it reads, with a model that does the
-// same one after the other. The seed is the first argument.
+// Random epochs of all kinds, blocking and nonblocking, with random operations, targets and sizes.
+// All ranks draw one sequence, so each knows what everybody does, and compares every byte of its
+// window, and all that it reads, with a model that does the same one after the other. The seed is
+// the first argument.
 //# ranks: 5 16
 //# abi: mpi5
 //# progress: all
@@ -14,8 +15,8 @@ enum { PHASES = 48, OPERATIONS = 3, PART = 24000, SLOT = OPERATIONS * PART, COUN
 enum { FENCE, POST_START, LOCKS, LOCK_ALL, KINDS };
 enum { PUT, GET, ADD, FETCH, BOOK, ACTIONS };
 
-// A window: for each origin a slot with a part for each of its operations, sums, tickets, and a record that only holders of an
-// exclusive lock change.
+// A window: for each origin a slot with a part for each of its operations, sums, tickets, and a
+// record that only holders of an exclusive lock change.
 typedef struct {
     unsigned char slots[RANKS_MAX][SLOT];
     int64_t sums[COUNTERS], tickets[COUNTERS], record[RECORD];
@@ -97,7 +98,8 @@ static void operate(int i) {
     static const int64_t one = 1;
     const Operation *it = &plans[rank][i];
     MPI_Aint part = PLACE(slots) + (MPI_Aint)rank * SLOT + i * PART;
-    MPI_Aint sum = PLACE(sums) + it->at * (MPI_Aint)sizeof(int64_t), ticket = PLACE(tickets) + it->at * (MPI_Aint)sizeof(int64_t);
+    MPI_Aint sum = PLACE(sums) + it->at * (MPI_Aint)sizeof(int64_t);
+    MPI_Aint ticket = PLACE(tickets) + it->at * (MPI_Aint)sizeof(int64_t);
     if (it->action == PUT) {
         for (int b = 0; b < it->length; b++) sources[i][b] = byte_of(it->key, b);
         MPI_Put(sources[i], it->length, MPI_BYTE, it->target, part, it->length, MPI_BYTE, win);

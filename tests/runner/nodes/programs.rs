@@ -72,8 +72,9 @@ struct Way {
     network: Network,
 }
 
-/// A program across nodes, once for each way in which it wants the kernel to be told; once without help of other ranks, who
-/// would hide that a rank is not woken; and all of it through libfabric too.
+/// A program across nodes, once for each way in which it wants the kernel to be told; once without
+/// help of other ranks, who would hide that a rank is not woken; and all of it through libfabric
+/// too.
 fn program_trials(source: &Path, directives: &Directives, ranks: &'static str) -> Vec<Trial> {
     let told = |notify: &String| Way {
         notify: notify.clone(),

@@ -7,9 +7,15 @@ use std::collections::BTreeMap;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exceptions {
+    /// How many lines are too wide.
+    #[serde(default)]
+    pub wide_lines: usize,
     /// How many modules with this parent form a cycle.
     #[serde(default)]
     pub cycles: BTreeMap<String, usize>,
+    /// How many lines the function `file: name` has.
+    #[serde(default)]
+    pub functions: BTreeMap<String, usize>,
 }
 
 impl Exceptions {

@@ -1,8 +1,9 @@
 //! Modules whose imports form a cycle.
 //!
-//! Siblings (modules with the same parent) are compared: one uses another if anything in it or below it names a path into the other.
-//! What a parent and its children use of each other is not counted, and neither is test code. Names that a module exports again
-//! are followed to where they are defined.
+//! Siblings (modules with the same parent) are compared: one uses another if anything in it or
+//! below it names a path into the other. What a parent and its children use of each other is not
+//! counted, and neither is test code. Names that a module exports again are followed to where they
+//! are defined.
 
 use super::exceptions::{self, Exceptions};
 use super::layers;

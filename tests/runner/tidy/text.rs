@@ -1,9 +1,13 @@
 //! Cheap checks of source text. Clippy's and rustfmt's come with `make lint`.
 
+use super::exceptions::Exceptions;
 use super::outcome;
 use crate::{Outcome, place};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Longest line, in characters. Tables cannot be wrapped.
+const WIDTH_MAX: usize = 120;
 
 /// Longest source file, in lines.
 const LINES_MAX: usize = 600;
@@ -27,7 +31,7 @@ fn files() -> Result<Vec<PathBuf>, String> {
 }
 
 /// Path and text of every file with one of the extensions that is not generated.
-fn sources(extensions: &[&str]) -> Result<Vec<(PathBuf, String)>, String> {
+pub fn sources(extensions: &[&str]) -> Result<Vec<(PathBuf, String)>, String> {
     let wanted = |path: &PathBuf| {
         let extension = path.extension().unwrap_or_default().to_string_lossy();
         extensions.contains(&extension.as_ref())
@@ -51,12 +55,14 @@ fn is_generated(text: &str) -> bool {
     })
 }
 
-fn place_of(path: &Path, line: usize) -> String {
-    format!(
-        "{}:{}",
-        path.strip_prefix(place::root()).unwrap_or(path).display(),
-        line + 1
-    )
+/// The path within the tree.
+pub fn relative(path: &Path) -> &Path {
+    path.strip_prefix(place::root()).unwrap_or(path)
+}
+
+/// A line, counted from zero, as editors and people look for it.
+pub fn place_of(path: &Path, line: usize) -> String {
+    format!("{}:{}", relative(path).display(), line + 1)
 }
 
 /// No source file is longer than [`LINES_MAX`].
@@ -71,6 +77,30 @@ pub fn short_files() -> Outcome {
             .filter_map(long)
             .collect(),
     )
+}
+
+/// No line is wider than [`WIDTH_MAX`], but as many as the exceptions allow.
+pub fn narrow_lines() -> Outcome {
+    let mut wide = Vec::new();
+    for (path, text) in sources(&["rs", "c", "h", "py", "sh", "toml", "md", ""])? {
+        for (number, line) in text.lines().enumerate() {
+            let is_table = line.trim_start_matches([' ', '/', '!']).starts_with('|');
+            let width = line.chars().count();
+            if width > WIDTH_MAX && !is_table {
+                wide.push(format!("{}: {width} characters", place_of(&path, number)));
+            }
+        }
+    }
+    let allowed = Exceptions::read()?.wide_lines;
+    println!(
+        "lines wider than {WIDTH_MAX}: {} of {allowed} allowed",
+        wide.len()
+    );
+    outcome(if wide.len() > allowed {
+        wide
+    } else {
+        Vec::new()
+    })
 }
 
 /// Every `unsafe` block and implementation has a `SAFETY:` comment above it.
