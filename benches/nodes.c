@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-enum { MESSAGES = 4000, QUIET_US = 300000, TAG_END = MESSAGES, WAKES = 200, PAUSE_US = 3000, WORKERS = 2, WIDTH = 65536, HEIGHT = 64, STEPS = 100 };
+enum { MESSAGES = 4000, QUIET_US = 300000, TAG_END = MESSAGES, WAKES = 200, PAUSE_US = 3000 };
+enum { WORKERS = 2, WIDTH = 65536, HEIGHT = 64, STEPS = 100 };
 static int rank, size;
 
 static int ascending(const void *a, const void *b) {

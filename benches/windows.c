@@ -1,7 +1,8 @@
-/* One-sided communication. Prints a line "name value" for each measurement: microseconds, GB/s for names that begin with
- * "rate", percent for those with "hidden".
- *   windows pair     rank 0 works on the memory of rank 1, which waits in a barrier
- *   windows hidden   two operations of 16 MB while their target sleeps for 200 ms (Daps, figure 4 a to c); other ranks idle
+/* One-sided communication. Prints a line "name value" for each measurement: microseconds, GB/s for
+ * names that begin with "rate", percent for those with "hidden".
+ *   windows pair     rank 0 works on the memory of rank 1, which waits in a barrier windows hidden
+ *   two operations of 16 MB while their target sleeps for 200 ms (Daps, figure 4 a to c); other
+ *   ranks idle
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -37,7 +38,8 @@ static void fetch_and_op(int bytes) {
     MPI_Fetch_and_op(&one, &before, MPI_LONG, target, 0, MPI_SUM, win);
 }
 
-/* Microseconds per operation that is complete at its target, and per operation of a stream with one flush at its end. */
+/* Microseconds per operation that is complete at its target, and per operation of a stream with one flush at its end.
+   */
 static void measure(const char *name, void (*operation)(int), int bytes, int count) {
     double alone[REPEATS], streamed[REPEATS];
     for (int repeat = -1; repeat < REPEATS; repeat++) {

@@ -1,8 +1,9 @@
 """One-sided communication beside other MPIs, and while targets compute; everything interleaved in one run.
 
-Three tables: operations and locks of a pair of ranks; two operations of 16 MB while their target sleeps 200 ms (Daps, figure 4
-a to c), within a node and between two nodes over TCP's loopback; two-stage block sparse matrix multiplication under each
-policy (Daps, section VI-B1). Ratios are ours over the peer's: below 1 is better, for rates above 1.
+Three tables: operations and locks of a pair of ranks; two operations of 16 MB while their target
+sleeps 200 ms (Daps, figure 4 a to c), within a node and between two nodes over TCP's loopback;
+two-stage block sparse matrix multiplication under each policy (Daps, section VI-B1). Ratios are
+ours over the peer's: below 1 is better, for rates above 1.
 """
 
 import argparse

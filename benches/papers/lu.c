@@ -1,6 +1,7 @@
-/* The LU decomposition of "Nonblocking Epochs in MPI One-Sided Communication" (figure 13): the rows of a matrix are dealt out to the
- * ranks in turn, and whoever has finished a row puts it into everybody's window, in an epoch between start and complete.
- * The result is compared with a decomposition by one rank. Prints "mode 13-lu milliseconds".
+/* The LU decomposition of "Nonblocking Epochs in MPI One-Sided Communication" (figure 13): the rows
+ * of a matrix are dealt out to the ranks in turn, and whoever has finished a row puts it into
+ * everybody's window, in an epoch between start and complete. The result is compared with a
+ * decomposition by one rank. Prints "mode 13-lu milliseconds".
  *   lu blocking|nonblocking
  */
 #include "pair.h"
@@ -26,7 +27,8 @@ static int first_after(int pivot) {
     return first + (rank - first % size + size) % size;
 }
 
-/* Finished rows, wherever they were made, come into the window. `groups`: everybody but one, for each, and then each alone. */
+/* Finished rows, wherever they were made, come into the window. `groups`: everybody but one, for
+   each, and then each alone. */
 static double decompose(row *matrix, row *finished, MPI_Win win, const MPI_Group *groups, int blocking) {
     static MPI_Request requests[SIZE];
     int closed = 0;

@@ -1,8 +1,10 @@
-/* Epochs of windows (SmartInterrupts figs. 10 to 14): with 2 ranks fences and post-start-complete-wait, as the target sees
-   them; with 3 ranks exclusive locks, as the second origin sees them. First the duration of an epoch with one put. Then
-   the partner comes late, so that the origin computes before its put can go: for that delay, and then twice as long as the longest
-   epoch took. What is shown is the duration beyond that computation; with progress all lengths are alike. (The target of fences and
-   of post-start-complete-wait measures from when it comes, so that its values are below 0 by the delay.) */
+/* Epochs of windows (SmartInterrupts figs. 10 to 14): with 2 ranks fences and
+   post-start-complete-wait, as the target sees them; with 3 ranks exclusive locks, as the second
+   origin sees them. First the duration of an epoch with one put. Then the partner comes late, so
+   that the origin computes before its put can go: for that delay, and then twice as long as the
+   longest epoch took. What is shown is the duration beyond that computation; with progress all
+   lengths are alike. (The target of fences and of post-start-complete-wait measures from when it
+   comes, so that its values are below 0 by the delay.) */
 #define _GNU_SOURCE
 #include "pair.h"
 #include <sched.h>
@@ -41,7 +43,8 @@ static double gats(void) {
     return now_us() - start;
 }
 
-/* The holder has the lock, which MPI may fetch late, when the origin asks for it, and gives it back while the origin computes. */
+/* The holder has the lock, which MPI may fetch late, when the origin asks for it, and gives it back
+   while the origin computes. */
 static double hold(void) {
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, TARGET, 0, win);
     MPI_Put(buffer, 1, MPI_BYTE, TARGET, 0, 1, MPI_BYTE, win);

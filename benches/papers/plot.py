@@ -40,7 +40,8 @@ def svg(title, x_label, y_label, series):
         text.append(f'<text x="{LEFT - 6}" y="{up(y) + 4:.1f}" text-anchor="end">{y:g}</text>')
     for x in places:
         text.append(f'<text x="{across(x):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{x:g}</text>')
-    text.append(f'<text x="{LEFT + inner_width / 2}" y="{HEIGHT - 10}" text-anchor="middle">{html.escape(x_label)}</text>')
+    text.append(f'<text x="{LEFT + inner_width / 2}" y="{HEIGHT - 10}" text-anchor="middle">'
+                f'{html.escape(x_label)}</text>')
     text.append(f'<text x="14" y="{TOP + inner_height / 2}" text-anchor="middle" '
                 f'transform="rotate(-90 14 {TOP + inner_height / 2})">{html.escape(y_label)}</text>')
     for number, (name, points) in enumerate(series.items()):
@@ -48,7 +49,8 @@ def svg(title, x_label, y_label, series):
         path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in sorted(points))
         text.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
         y = TOP + 8 + 16 * number
-        text.append(f'<line x1="{WIDTH - RIGHT + 8}" x2="{WIDTH - RIGHT + 26}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="2"/>')
+        text.append(f'<line x1="{WIDTH - RIGHT + 8}" x2="{WIDTH - RIGHT + 26}" y1="{y}" y2="{y}" '
+                    f'stroke="{colour}" stroke-width="2"/>')
         text.append(f'<text x="{WIDTH - RIGHT + 30}" y="{y + 4}">{html.escape(name)}</text>')
     return "\n".join([*text, "</svg>"]) + "\n"
 

@@ -1,9 +1,10 @@
 """Experiments of the papers on progress, all policies and the available peers side by side.
 
-Each experiment is one program beside this file; every policy and every peer runs it in turn, for several rounds,
-and a value is the median over the rounds. Ranks are bound to cores: the kernel may put two unbound ones on one. Experiments of a pair
-of ranks also run between two nodes (network namespaces, over TCP), with a rank that waits beside the one that computes. Writes one SVG
-per series of lines and a page, `index.html`, with plots and tables, into the folder given by --out.
+Each experiment is one program beside this file; every policy and every peer runs it in turn, for
+several rounds, and a value is the median over the rounds. Ranks are bound to cores: the kernel may
+put two unbound ones on one. Experiments of a pair of ranks also run between two nodes (network
+namespaces, over TCP), with a rank that waits beside the one that computes. Writes one SVG per
+series of lines and a page, `index.html`, with plots and tables, into the folder given by --out.
 """
 
 import argparse
@@ -41,16 +42,19 @@ EXPERIMENTS = (
     ("scaling", "Ranks per dedicated worker (SmartInterrupts fig. 8)", "ranks", "time beyond 300 us, us",
      "One helper serves many ranks: the time grows slowly with their number."),
     ("wavefront", "Blocking wavefront (PEF fig. 4)", "message, KiB", "time of 60 rows, ms",
-     "PEF leaves blocking programs alone; polling threads and interrupts for every message cost up to tens of percent."),
+     "PEF leaves blocking programs alone; polling threads and interrupts for every message cost up "
+     "to tens of percent."),
     ("onesided", "Epochs of windows (SmartInterrupts figs. 11, 12, 14)", "put, KiB", "time, us",
-     "Helpers add nothing to the duration of an epoch, and the time beyond the computation is the same for all lengths; without progress "
-     "the transfer comes on top. Polling threads lose as soon as they outnumber the cores."),
+     "Helpers add nothing to the duration of an epoch, and the time beyond the computation is the same for all "
+     "lengths; without progress the transfer comes on top. Polling threads lose as soon as they outnumber the cores."),
     ("stencil", "Five-point stencil, 4 ranks (Daps fig. 6)", "order of the matrix", "time of a step, us",
-     "Computation dominates. Threads and ghosts slow it down, and ghosts do not serve the vectors; stealing leaves it alone and "
-     "shortens the exchange."),
-    ("slowdown", "Slow-down of a computation without MPI calls (the memory of PEF fig. 5c is a test, progress_memory.c)",
+     "Computation dominates. Threads and ghosts slow it down, and ghosts do not serve the vectors; stealing leaves it "
+     "alone and shortens the exchange."),
+    ("slowdown",
+     "Slow-down of a computation without MPI calls (the memory of PEF fig. 5c is a test, progress_memory.c)",
      "receives left behind", "slow-down, %",
-     "Timers that end after a few turns and sleeping threads cost nothing that can be measured; pollers cost their core."),
+     "Timers that end after a few turns and sleeping threads cost nothing that can be measured; "
+     "pollers cost their core."),
 )
 
 # Numbers of ranks; two unless named here.
@@ -106,7 +110,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--experiment", action="append", help="only these (default: all)")
     parser.add_argument("--run", action="append", help="only these policies and peers (default: all)")
-    parser.add_argument("--place", choices=("node", "nodes"), action="append", help="within a node, between nodes (default: both)")
+    parser.add_argument("--place", choices=("node", "nodes"), action="append",
+                        help="within a node, between nodes (default: both)")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     sections = []
@@ -118,12 +123,15 @@ def main():
                 if place == "nodes" and program not in OF_A_PAIR:
                     continue
                 if place == "node":
-                    launches, numbers, where = within_a_node(options.built, folder, program), RANKS.get(program, (2,)), ""
+                    launches = within_a_node(options.built, folder, program)
+                    numbers, where = RANKS.get(program, (2,)), ""
                 else:
-                    launches, numbers, where = between_nodes(options.built, folder, program, hosts), (3,), ", between nodes"
+                    launches = between_nodes(options.built, folder, program, hosts)
+                    numbers, where = (3,), ", between nodes"
                 print(f"\n{title}{where}: {y_label}\n")
                 results = measure(launches, numbers, options.rounds, options.run)
-                shown = section(program + where.replace(", ", "-").replace(" ", "-"), results, options.out, (x_label, y_label))
+                name = program + where.replace(", ", "-").replace(" ", "-")
+                shown = section(name, results, options.out, (x_label, y_label))
                 sections.append((title + where, words, *shown))
     (options.out / "index.html").write_text(page(sections))
     print(f"Plots and tables: {options.out / 'index.html'}")

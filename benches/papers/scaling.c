@@ -1,5 +1,6 @@
-/* Pairs of ranks that one dedicated worker serves (SmartInterrupts fig. 8): time left after a computation of 300 us, by the
-   number of ranks. Ranks sleep instead of computing, since they outnumber the CPUs. */
+/* Pairs of ranks that one dedicated worker serves (SmartInterrupts fig. 8): time left after a
+   computation of 300 us, by the number of ranks. Ranks sleep instead of computing, since they
+   outnumber the CPUs. */
 #include "pair.h"
 enum { ROUNDS = 60, LENGTH = 256 << 10, COMPUTATION_US = 300 };
 

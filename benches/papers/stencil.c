@@ -1,6 +1,7 @@
-/* Five-point stencil in two dimensions (Daps fig. 6): halos to the left and right are vectors, those above and below contiguous,
-   all exchanged by MPI_Isend and MPI_Irecv before each step's MPI_Waitall. Time of one step's computation and of its exchange, by order
-   of the matrix; medians over the steps of the mean over the ranks. The inner points are computed while halos travel. */
+/* Five-point stencil in two dimensions (Daps fig. 6): halos to the left and right are vectors,
+   those above and below contiguous, all exchanged by MPI_Isend and MPI_Irecv before each step's
+   MPI_Waitall. Time of one step's computation and of its exchange, by order of the matrix; medians
+   over the steps of the mean over the ranks. The inner points are computed while halos travel. */
 #include "pair.h"
 enum { STEPS = 40, SIDES = 4 };
 static double *now_grid, *next_grid;
@@ -20,7 +21,8 @@ static void relax(int row, int last_row, int first, int last) {
 }
 
 static void begin_exchange(MPI_Comm grid, MPI_Request *requests) {
-    double *halo[SIDES] = {at(now_grid, 0, 1), at(now_grid, rows + 1, 1), at(now_grid, 1, 0), at(now_grid, 1, columns + 1)};
+    double *halo[SIDES] = {at(now_grid, 0, 1), at(now_grid, rows + 1, 1), at(now_grid, 1, 0),
+                           at(now_grid, 1, columns + 1)};
     double *edge[SIDES] = {at(now_grid, 1, 1), at(now_grid, rows, 1), at(now_grid, 1, 1), at(now_grid, 1, columns)};
     for (int side = 0; side < SIDES; side++) {
         MPI_Datatype type = side < 2 ? MPI_DOUBLE : column;

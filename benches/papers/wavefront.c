@@ -1,5 +1,6 @@
-/* A blocking wavefront as in the LU benchmark (PEF fig. 4): each rank receives a row from the rank before, computes, and sends
-   one to the next. All messages are blocking, so that progress mechanisms can only cost. */
+/* A blocking wavefront as in the LU benchmark (PEF fig. 4): each rank receives a row from the rank
+   before, computes, and sends one to the next. All messages are blocking, so that progress
+   mechanisms can only cost. */
 #include "pair.h"
 enum { ROUNDS = 9, ROWS = 60 };
 
