@@ -10,6 +10,7 @@
 //! | `faults/`   | killed and aborting ranks                                    | [`faults`]    |
 //! | `binaries/` | unmodified third-party binaries                              | [`binaries`]  |
 //! | `tools/`    | profiling tools between a program and MPI                    | [`profiling`] |
+//! | `readme/`   | what README shows                                            | [`readme`]    |
 //! | `nodes/`    | jobs of several nodes, in network namespaces                 | [`nodes`]     |
 //! | `mpi4py/`   | mpi4py's own suite, as `tests/suites/mpi4py.toml` lays it out | [`mpi4py`]    |
 
@@ -22,6 +23,7 @@ mod nodes;
 mod place;
 mod profiling;
 mod programs;
+mod readme;
 mod tidy;
 
 use libtest_mimic::{Arguments, Trial};
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
     trials.extend(faults::trials());
     trials.extend(binaries::trials());
     trials.extend(profiling::trials());
+    trials.extend(readme::trials());
     trials.extend(nodes::trials());
     trials.extend(mpi4py::trials());
     libtest_mimic::run(&arguments, trials).exit_code()

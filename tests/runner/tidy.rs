@@ -64,6 +64,11 @@ pub fn trials() -> Vec<Trial> {
             text::unsafe_is_explained,
         ),
         trial("tidy/no unfinished words".into(), text::no_unfinished_words),
+        trial(
+            "tidy/links of pages lead somewhere".into(),
+            text::links_lead_somewhere,
+        ),
+        trial("tidy/packages name both licenses".into(), layers::licensed),
         trial("tidy/scripts parse".into(), text::scripts_parse),
     ]
 }

@@ -60,6 +60,7 @@ struct Metadata {
 struct Package {
     name: String,
     manifest_path: String,
+    license: Option<String>,
     dependencies: Vec<Dependency>,
     targets: Vec<Target>,
 }
@@ -109,6 +110,23 @@ pub fn roots() -> Result<Vec<(String, PathBuf)>, String> {
 
 fn layer(name: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&name))
+}
+
+/// Every package has the two licenses whose texts are in the tree.
+pub fn licensed() -> Outcome {
+    for text in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        if !place::root().join(text).is_file() {
+            return Err(format!("{text} is missing"));
+        }
+    }
+    let other = |package: &&Package| package.license.as_deref() != Some("MIT OR Apache-2.0");
+    match packages()?.iter().find(other) {
+        Some(package) => Err(format!(
+            "the license of {} is {:?}",
+            package.name, package.license
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Every dependency between our crates points to a lower layer.

@@ -142,6 +142,21 @@ pub fn no_unfinished_words() -> Outcome {
     outcome(complaints)
 }
 
+/// Links between our own pages name files that exist.
+pub fn links_lead_somewhere() -> Outcome {
+    let mut complaints = Vec::new();
+    for (path, text) in sources(&["md"])? {
+        let folder = path.parent().unwrap_or(&path);
+        for link in text.split("](").skip(1) {
+            let target = link.split([')', '#']).next().unwrap_or(link);
+            if !target.contains("://") && !folder.join(target).exists() {
+                complaints.push(format!("{} links to {target}", relative(&path).display()));
+            }
+        }
+    }
+    outcome(complaints)
+}
+
 /// bash accepts every script.
 pub fn scripts_parse() -> Outcome {
     let mut complaints = Vec::new();
