@@ -87,7 +87,7 @@ pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
         },
         Output {
             path: "docs/functions.md",
-            text: emit::documents::functions(&api, &wiring),
+            text: emit::documents::functions(&api, &wiring)?,
         },
     ])
 }
