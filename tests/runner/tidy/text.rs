@@ -16,7 +16,7 @@ const LINES_MAX: usize = 600;
 const REASON_WITHIN: usize = 12;
 
 /// Files that git knows or would take, except generated ones.
-fn files() -> Result<Vec<PathBuf>, String> {
+pub fn files() -> Result<Vec<PathBuf>, String> {
     let output = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(place::root())
@@ -136,21 +136,6 @@ pub fn no_unfinished_words() -> Outcome {
         for (number, line) in text.lines().enumerate() {
             if let Some(word) = words.iter().find(|word| line.contains(**word)) {
                 complaints.push(format!("{}: {word}", place_of(&path, number)));
-            }
-        }
-    }
-    outcome(complaints)
-}
-
-/// Links between our own pages name files that exist.
-pub fn links_lead_somewhere() -> Outcome {
-    let mut complaints = Vec::new();
-    for (path, text) in sources(&["md"])? {
-        let folder = path.parent().unwrap_or(&path);
-        for link in text.split("](").skip(1) {
-            let target = link.split([')', '#']).next().unwrap_or(link);
-            if !target.contains("://") && !folder.join(target).exists() {
-                complaints.push(format!("{} links to {target}", relative(&path).display()));
             }
         }
     }

@@ -90,7 +90,9 @@ pub fn functions(api: &Api, wiring: &Wiring) -> Result<String, String> {
          Both libraries export every C procedure of MPI 5.0, those that MPI-3 removed, and Cohort's own\n\
          extensions (`MPIX_`), also under their `P` names: {} in all. {} are implemented. The other {} report\n\
          `MPI_ERR_UNSUPPORTED_OPERATION` through the error handler and do nothing else.\n\n\
-         ## Not implemented\n\n`(_c)` stands for the form with large counts beside the other.\n\n| chapter | procedures |\n|---|---|\n",
+         ## Not implemented\n\n\
+         `(_c)` stands for the form with large counts beside the other.\n\n\
+         | chapter | procedures |\n|---|---|\n",
         api.procedures.len(),
         done.len(),
         missing.len()
