@@ -45,16 +45,6 @@ system() {
     install_packages "${missing[@]}"
 }
 
-# The parts of the Rust toolchain that `make lint` runs.
-lint() {
-    local missing=()
-    cargo fmt --version >/dev/null 2>&1 || missing+=(rustfmt)
-    cargo clippy --version >/dev/null 2>&1 || missing+=(clippy)
-    [ ${#missing[@]} -gt 0 ] || return 0
-    command -v rustup >/dev/null || fail "please install: ${missing[*]} of the Rust toolchain"
-    retry rustup component add "${missing[@]}"
-}
-
 # Debian programs that tests run: a debugger, a Python that is linked to fixed addresses, and what makes
 # network namespaces.
 judges() {
@@ -72,6 +62,16 @@ install_packages() {
     command -v apt-get >/dev/null || fail "no apt-get here; please install: $*"
     retry apt-get update -qq
     retry env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+}
+
+# The parts of the Rust toolchain that `make lint` runs.
+lint() {
+    local missing=()
+    cargo fmt --version >/dev/null 2>&1 || missing+=(rustfmt)
+    cargo clippy --version >/dev/null 2>&1 || missing+=(clippy)
+    [ ${#missing[@]} -gt 0 ] || return 0
+    command -v rustup >/dev/null || fail "please install: ${missing[*]} of the Rust toolchain"
+    retry rustup component add "${missing[@]}"
 }
 
 # True when the environment $1 runs and holds every pinned NAME==VERSION of the rest.
