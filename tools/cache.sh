@@ -45,12 +45,14 @@ system() {
     install_packages "${missing[@]}"
 }
 
-# Debian programs that tests run: a debugger, a Python that is linked to fixed addresses, and what makes
+# Debian programs and headers that tests use: a debugger, a Python that is linked to fixed addresses, and what makes
 # network namespaces.
 judges() {
     local missing=()
     command -v ip >/dev/null && command -v tc >/dev/null || missing+=(iproute2)
     command -v gdb >/dev/null || missing+=(gdb)
+    # A unit test compares our declarations with the headers.
+    [ -e /usr/include/rdma/fabric.h ] || missing+=(libfabric-dev)
     [ -x /usr/bin/python3 ] || missing+=(python3)
     ldconfig -p | grep -q 'libpython3\.11\.so\.1' || missing+=(libpython3.11)
     install_packages "${missing[@]}"

@@ -289,7 +289,7 @@ unsafe fn start(
         key: transfer.region.key,
     };
     let message = sys::MsgRma {
-        iov: &raw const piece,
+        msg_iov: &raw const piece,
         desc: &raw mut descriptor,
         iov_count: 1,
         addr: address,

@@ -24,8 +24,8 @@ pub enum Kind {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Operation {
-    /// Belongs to the provider while the operation is under way (`fi_context2`).
-    context: [*mut c_void; 8],
+    /// Belongs to the provider while the operation is under way.
+    context: sys::Context2,
     /// What it is.
     pub kind: Kind,
     /// The other rank; of a receive, nobody.
@@ -59,7 +59,9 @@ impl Pool {
         let mut memory = vec![0_u8; count * room].into_boxed_slice();
         let start = memory.as_mut_ptr();
         let operation = |index: usize| Operation {
-            context: [std::ptr::null_mut(); 8],
+            context: sys::Context2 {
+                internal: [std::ptr::null_mut(); 8],
+            },
             kind: Kind::Free,
             peer: 0,
             // SAFETY: within the memory, which has room for all buffers.

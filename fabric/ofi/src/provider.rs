@@ -157,7 +157,7 @@ fn hints(library: &Library, name: &str, capabilities: u64) -> Information {
         let info = &mut *hints.first;
         info.caps = capabilities;
         info.mode = sys::MODE_CONTEXT | sys::MODE_CONTEXT2;
-        (*info.ep_attr).kind = sys::EP_RDM;
+        (*info.ep_attr).r#type = sys::EP_RDM;
         let domain = &mut *info.domain_attr;
         domain.mr_mode = MR_MODES;
         domain.threading = sys::THREAD_DOMAIN;

@@ -11,7 +11,7 @@ use cohort_fabric_host::port::Found;
 const BATCH: usize = 16;
 
 const NO_ENTRY: sys::CqEntry = sys::CqEntry {
-    context: std::ptr::null_mut(),
+    op_context: std::ptr::null_mut(),
     flags: 0,
     len: 0,
 };
@@ -61,11 +61,11 @@ impl Endpoint {
 
     /// Deals with a completion; says whether it was an event.
     fn complete(&mut self, entry: &sys::CqEntry, sink: &mut dyn FnMut(Event<'_>)) -> bool {
-        if let Some(receive) = self.receives.find(entry.context) {
+        if let Some(receive) = self.receives.find(entry.op_context) {
             self.unposted.push(receive);
             return self.arrive(receive, entry.len, sink);
         }
-        let Some(operation) = self.sends.find(entry.context) else {
+        let Some(operation) = self.sends.find(entry.op_context) else {
             return false;
         };
         match self.finish(operation) {
@@ -119,19 +119,20 @@ impl Endpoint {
     /// Takes an entry of the error queue.
     fn take_error(&mut self) {
         // SAFETY: zeros are valid for this record of numbers and pointers.
-        let mut entry: sys::CqError = unsafe { std::mem::zeroed() };
+        let mut room: sys::ErrorRoom = unsafe { std::mem::zeroed() };
         let queue = self.objects.completions;
         // SAFETY: an open queue and a record of its format.
-        let read = unsafe { ((*(*queue).ops).readerr)(queue, &raw mut entry, 0) };
+        let read = unsafe { ((*(*queue).ops).readerr)(queue, (&raw mut room).cast(), 0) };
         if read != 1 {
             return;
         }
-        if let Some(receive) = self.receives.find(entry.context) {
+        let entry = room.entry;
+        if let Some(receive) = self.receives.find(entry.op_context) {
             // A packet that was too long, or a connection that ended: post the buffer again.
             self.unposted.push(receive);
             return;
         }
-        let Some(operation) = self.sends.find(entry.context) else {
+        let Some(operation) = self.sends.find(entry.op_context) else {
             return;
         };
         let code = entry.err.abs();

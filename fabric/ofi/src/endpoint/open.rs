@@ -52,7 +52,7 @@ impl Objects {
             }
             let domain = this.domain;
             let mut vector = sys::AvAttr {
-                kind: sys::AV_TABLE,
+                r#type: sys::AV_TABLE,
                 rx_ctx_bits: 0,
                 count: world,
                 ep_per_node: 0,
