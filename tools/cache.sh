@@ -40,7 +40,7 @@ system() {
     command -v make >/dev/null || missing+=(make)
     command -v readelf >/dev/null || missing+=(binutils)
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3 python3-venv)
-    # The network of a job of more than one node; tested with Debian's 1.17.
+    # One of the two transports between nodes; tested with Debian's 1.17.
     ldconfig -p | grep -q 'libfabric\.so\.1 ' || missing+=(libfabric1)
     install_packages "${missing[@]}"
 }

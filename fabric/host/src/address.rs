@@ -1,13 +1,14 @@
 //! The addresses that nodes exchange, and their checks.
 //!
 //! One node's addresses: magic (4 bytes), version (2), format (2), node (4), count (4), length of each (4), a hash of
-//! the provider's name (4), one of the host (4), then `count` addresses, as libfabric's `fi_getname` gave them. Little-endian.
+//! the provider's name (4), one of the host (4), 1 if it fell back to this provider (4), then `count` addresses, as libfabric's
+//! `fi_getname` gave them. Little-endian.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const MAGIC: [u8; 4] = *b"CNet";
-const VERSION: u16 = 2;
-const HEADER: usize = 28;
+const VERSION: u16 = 3;
+const HEADER: usize = 32;
 
 /// A socket address of any kind: the number that stands for this format between nodes. libfabric's number, as all
 /// numbers of formats are.
@@ -29,6 +30,8 @@ pub struct NodeAddresses {
     pub provider: String,
     /// What tells hosts apart, see [`host`].
     pub host: u32,
+    /// Whether the node wanted another network, which does not work.
+    pub fell_back: bool,
     /// One for each local rank, all of the same length.
     pub each: Vec<Vec<u8>>,
 }
@@ -47,6 +50,7 @@ impl NodeAddresses {
         bytes.extend((length as u32).to_le_bytes());
         bytes.extend(hash(&self.provider).to_le_bytes());
         bytes.extend(self.host.to_le_bytes());
+        bytes.extend(u32::from(self.fell_back).to_le_bytes());
         self.each.iter().for_each(|address| bytes.extend(address));
         bytes
     }
@@ -67,8 +71,13 @@ impl NodeAddresses {
             return wrong("are of another version of Cohort: install the same on all nodes");
         }
         if word(20) != hash(&self.provider) || word(4) >> 16 != self.format & 0xffff {
+            let reason = match (fell_back(bytes), self.fell_back) {
+                (true, false) => ", as the one that it wanted does not work there",
+                (false, true) => ", as the one that this node wanted does not work",
+                _ => "",
+            };
             return wrong(&format!(
-                "are not of the provider {} that this node uses: set COHORT_NET_PROVIDER on all nodes",
+                "are not of the provider {} that this node uses{reason}: set COHORT_NET_PROVIDER on all nodes",
                 self.provider
             ));
         }
@@ -102,6 +111,14 @@ impl NodeAddresses {
         }
         Ok(each)
     }
+}
+
+/// Whether the node that sent these addresses wanted another network, which does not work.
+#[must_use]
+pub fn fell_back(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+        && bytes.get(4..6) == Some(&VERSION.to_le_bytes())
+        && bytes.get(28..HEADER) == Some(&1_u32.to_le_bytes())
 }
 
 /// Checks an address whose format is known.
@@ -193,6 +210,7 @@ mod tests {
             format: FORMAT_SOCKADDR_IN,
             provider: "tcp;ofi_rxm".into(),
             host: 1,
+            fell_back: false,
             each,
         }
     }
@@ -213,7 +231,7 @@ mod tests {
             assert!(text.contains("node 3") && text.contains(words), "{text}");
         };
         refusal(&bytes[..10], "too short");
-        refusal(&bytes[..30], "length");
+        refusal(&bytes[..34], "length");
         refusal(&good.bytes(4), "node 4");
         refusal(
             &node(vec![address(0, [127, 0, 0, 1])]).bytes(3),
@@ -227,7 +245,14 @@ mod tests {
             provider: "verbs;ofi_rxm".into(),
             ..good.clone()
         };
-        refusal(&other.bytes(3), "COHORT_NET_PROVIDER");
+        refusal(&other.bytes(3), "this node uses: set COHORT_NET_PROVIDER");
+        let fallen = NodeAddresses {
+            fell_back: true,
+            ..other.clone()
+        };
+        refusal(&fallen.bytes(3), "does not work there: set COHORT_NET");
+        assert!(fell_back(&fallen.bytes(3)) && !fell_back(&other.bytes(3)));
+        assert!(!fell_back(&fallen.bytes(3)[..31]));
         let mut foreign = bytes.clone();
         foreign[0] ^= 1;
         refusal(&foreign, "version");

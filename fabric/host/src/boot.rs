@@ -7,7 +7,7 @@ use crate::descriptors::shelf::Shelf;
 use crate::job::Job;
 use crate::network::{Inner, Network};
 use crate::seat::Seats;
-use crate::source::Source;
+use crate::source::{Choice, Source};
 use crate::watch::Watch;
 use cohort_base::boot::Home;
 use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSION};
@@ -29,6 +29,8 @@ struct Open {
     bytes: Vec<u8>,
     description: CString,
     listens: bool,
+    /// Why another network was not taken.
+    failure: Option<String>,
     record: Option<Box<record::Network>>,
     network: Box<Network>,
 }
@@ -44,9 +46,6 @@ static API: Api = Api {
     close,
 };
 
-/// A network that was chosen.
-pub type Chosen = Box<dyn Source>;
-
 /// Opens the network that `choose` takes, given the user's words for the provider and the interface, for the exported
 /// function of the network library: an [`Open`](cohort_fabric::boot::Open) of the loader's interface.
 ///
@@ -56,10 +55,10 @@ pub unsafe fn open(
     request: &Request,
     handle: &mut *mut c_void,
     problem: &mut Problem,
-    choose: impl FnOnce(Option<&str>, Option<&str>) -> Result<Chosen, String>,
+    choose: impl FnOnce(Option<&str>, Option<&str>) -> Result<Choice, String>,
 ) -> *const Api {
     // SAFETY: the caller's promise.
-    match unsafe { opened_for(request, choose) } {
+    match unsafe { try_to_open(request, choose) } {
         Ok(open) => {
             *handle = Box::into_raw(Box::new(open)).cast();
             &raw const API
@@ -73,9 +72,9 @@ pub unsafe fn open(
 
 /// # Safety
 /// A whole record if its version is ours.
-unsafe fn opened_for(
+unsafe fn try_to_open(
     request: &Request,
-    choose: impl FnOnce(Option<&str>, Option<&str>) -> Result<Chosen, String>,
+    choose: impl FnOnce(Option<&str>, Option<&str>) -> Result<Choice, String>,
 ) -> Result<Open, String> {
     if request.magic != MAGIC || request.version != VERSION {
         return Err(format!(
@@ -96,50 +95,107 @@ unsafe fn opened_for(
         // SAFETY: the loader calls this while it has one thread.
         unsafe { std::env::set_var(MANY_ENDPOINTS, "1") };
     }
-    let source = choose(wanted.as_deref(), interface.as_deref())?;
+    let choice = choose(wanted.as_deref(), interface.as_deref())?;
     let job = Arc::new(Job::new(request.node, request.job, homes));
-    let shared = request.shared_address_space != 0;
-    let descriptors = shared.then(|| share(request)).transpose()?;
-    let system = |error| format!("the network cannot be opened: {error}");
-    let mut inner = Vec::with_capacity(own_ranks.len());
-    for rank in own_ranks {
-        let opened = with_shelf(descriptors.as_ref(), || source.open(&job, rank));
-        let (endpoint, mut shelf) = opened.map_err(|problem| {
-            format!(
-                "the network {} on {} is not usable: {problem}; COHORT_NET_PROVIDER and \
-                 COHORT_NET_INTERFACE choose another",
-                source.name(),
-                source.interface()
-            )
-        })?;
-        if let Some(descriptors) = &descriptors {
-            let owner = inner.len();
-            shelf.set_owner(descriptors, owner).map_err(system)?;
+    let descriptors = match request.shared_address_space {
+        0 => None,
+        _ => Some(share(request)?),
+    };
+    let (source, ends, failure) = open_choice(choice, &job, &own_ranks, descriptors.as_ref())?;
+    finish(request, job, (source, failure), ends, descriptors)
+}
+
+/// Opens the ports of what was chosen; returns it, and why something else was not taken.
+fn open_choice(
+    choice: Choice,
+    job: &Arc<Job>,
+    own_ranks: &[WorldRank],
+    descriptors: Option<&Descriptors>,
+) -> Result<(Box<dyn Source>, Vec<Inner>, Option<String>), String> {
+    match (
+        open_ports(&*choice.source, job, own_ranks, descriptors),
+        choice.fallback,
+    ) {
+        (Ok(ends), _) => Ok((choice.source, ends, choice.failure)),
+        (Err(problem), None) => Err(format!(
+            "{problem}; COHORT_NET_PROVIDER and COHORT_NET_INTERFACE choose another"
+        )),
+        (Err(problem), Some(fallback)) => {
+            let ends = open_ports(&*fallback, job, own_ranks, descriptors)
+                .map_err(|second| format!("{problem}; and {second}"))?;
+            Ok((fallback, ends, Some(problem)))
         }
-        inner.push(Inner { endpoint, shelf });
     }
-    let name = |inner: &Inner| inner.endpoint.name().to_vec();
+}
+
+/// Opens a port for each rank of the node.
+fn open_ports(
+    source: &dyn Source,
+    job: &Arc<Job>,
+    own_ranks: &[WorldRank],
+    descriptors: Option<&Descriptors>,
+) -> Result<Vec<Inner>, String> {
+    let mut ends: Vec<Inner> = Vec::with_capacity(own_ranks.len());
+    for &rank in own_ranks {
+        let opened =
+            with_shelf(descriptors, || source.open(job, rank)).and_then(|(endpoint, mut shelf)| {
+                let mut owned = Ok(());
+                if let Some(descriptors) = descriptors {
+                    owned = shelf.set_owner(descriptors, ends.len());
+                }
+                let end = Inner { endpoint, shelf };
+                match owned {
+                    Ok(()) => Ok(end),
+                    Err(error) => {
+                        end.close(descriptors);
+                        Err(error.to_string())
+                    }
+                }
+            });
+        match opened {
+            Ok(end) => ends.push(end),
+            Err(problem) => {
+                ends.into_iter().for_each(|end| end.close(descriptors));
+                return Err(format!(
+                    "the network {} on {} is not usable: {problem}",
+                    source.name(),
+                    source.interface()
+                ));
+            }
+        }
+    }
+    Ok(ends)
+}
+
+/// Puts the network together, now that its ports are open.
+fn finish(
+    request: &Request,
+    job: Arc<Job>,
+    (source, failure): (Box<dyn Source>, Option<String>),
+    ends: Vec<Inner>,
+    descriptors: Option<Descriptors>,
+) -> Result<Open, String> {
+    let system = |error| format!("the network cannot be opened: {error}");
+    let name = |end: &Inner| end.endpoint.name().to_vec();
     let own = NodeAddresses {
         format: source.format(),
         provider: source.name().to_owned(),
         host: address::host(),
-        each: inner.iter().map(name).collect(),
+        fell_back: failure.is_some(),
+        each: ends.iter().map(name).collect(),
     };
-    let queue = |inner: &Inner| inner.endpoint.wait_descriptor();
-    let queues: Vec<Option<i32>> = inner.iter().map(queue).collect();
+    let queue = |end: &Inner| end.endpoint.wait_descriptor();
+    let queues: Vec<Option<i32>> = ends.iter().map(queue).collect();
     let watch = with_shelf(descriptors.as_ref(), || Watch::open(&queues)).map_err(system)?;
+    let mut seats = 0;
     if let Some(descriptors) = &descriptors {
         descriptors.set_sample(watch.0.descriptor());
+        seats = request.node_ranks.min(SEATS_MAX);
     }
-    let seats = if shared {
-        request.node_ranks.min(SEATS_MAX)
-    } else {
-        0
-    };
     let seats = Seats::park(seats as usize, hooks::settle).map_err(system)?;
     let network = Network::new(
         (source.limits(), source.pins()),
-        inner,
+        ends,
         watch,
         descriptors,
         seats,
@@ -150,6 +206,7 @@ unsafe fn opened_for(
         job,
         description: CString::new(source.description()).unwrap_or_default(),
         listens: address::is_socket(source.format()) && source.listens(),
+        failure,
         record: None,
         network: Box::new(network),
     })
@@ -257,6 +314,11 @@ unsafe extern "C" fn connect(
 
 impl Open {
     fn connect(&mut self, nodes: &[&[u8]]) -> Result<(), String> {
+        if let Some(failure) = &self.failure
+            && let Some(report) = fallback_report(failure, self.job.node, nodes)
+        {
+            eprintln!("cohort: {report}");
+        }
         let mut each: Vec<Vec<Vec<u8>>> = Vec::with_capacity(nodes.len());
         for (node, bytes) in nodes.iter().enumerate() {
             let lives_there = |home: &&Home| home.node as usize == node;
@@ -285,6 +347,22 @@ impl Open {
     }
 }
 
+/// What to say of a network that does not work: the first of the nodes that fell back says it for the job.
+fn fallback_report(failure: &str, own: u32, nodes: &[&[u8]]) -> Option<String> {
+    let mut fallen = nodes.iter().enumerate();
+    let (first, _) = fallen.find(|(_, bytes)| address::fell_back(bytes))?;
+    let count = 1 + fallen
+        .filter(|(_, bytes)| address::fell_back(bytes))
+        .count();
+    (first == own as usize).then(|| {
+        format!(
+            "{failure}, on {count} of {} nodes, first on node {own}; the job uses TCP without libfabric instead \
+             (COHORT_NET_PROVIDER=direct chooses that without this message)",
+            nodes.len()
+        )
+    })
+}
+
 unsafe extern "C" fn network(handle: *mut c_void) -> *const record::Network {
     // SAFETY: the contract of `Api`.
     let open = unsafe { opened(handle) };
@@ -308,4 +386,35 @@ unsafe extern "C" fn description(handle: *mut c_void) -> *const c_char {
 unsafe extern "C" fn close(handle: *mut c_void) {
     // SAFETY: the handle came from `open` and is not used again.
     drop(unsafe { Box::from_raw(handle.cast::<Open>()) });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_node_speaks_of_a_network_that_does_not_work() {
+        let bytes = |node, fell_back| {
+            let addresses = NodeAddresses {
+                format: address::FORMAT_SOCKADDR_IN,
+                provider: "direct".into(),
+                host: 1,
+                fell_back,
+                each: vec![vec![0; 16]],
+            };
+            addresses.bytes(node)
+        };
+        let nodes = [bytes(0, false), bytes(1, true), bytes(2, true)];
+        let nodes: Vec<&[u8]> = nodes.iter().map(Vec::as_slice).collect();
+        let report = fallback_report("verbs is broken", 1, &nodes).unwrap();
+        let facts = [
+            "verbs is broken",
+            "2 of 3 nodes",
+            "node 1",
+            "COHORT_NET_PROVIDER=direct",
+        ];
+        assert!(facts.iter().all(|fact| report.contains(fact)), "{report}");
+        assert_eq!(fallback_report("verbs is broken", 2, &nodes), None);
+        assert_eq!(fallback_report("verbs is broken", 0, &nodes[..1]), None);
+    }
 }

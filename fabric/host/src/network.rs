@@ -35,6 +35,23 @@ pub struct Inner {
     pub shelf: Shelf,
 }
 
+impl Inner {
+    /// Closes the endpoint, from the root.
+    pub fn close(self, descriptors: Option<&Descriptors>) {
+        let Self {
+            endpoint,
+            mut shelf,
+        } = self;
+        let Some(descriptors) = descriptors else {
+            return;
+        };
+        let root = descriptors.root();
+        // Connections of ranks that have ended are gone, which closing takes.
+        let _complete = shelf.sync(descriptors, root);
+        listen(descriptors, &mut shelf, root, false, || drop(endpoint));
+    }
+}
+
 // SAFETY: the inner part is reached through `Locked` only, which one task has at a time.
 unsafe impl Sync for End {}
 
@@ -219,16 +236,7 @@ impl Drop for Network {
     fn drop(&mut self) {
         self.guard = None;
         for end in self.ends.drain(..) {
-            let Inner {
-                endpoint,
-                mut shelf,
-            } = end.inner.into_inner();
-            if let Some(descriptors) = &self.descriptors {
-                let root = descriptors.root();
-                // Connections of ranks that have ended are gone, which closing takes.
-                let _complete = shelf.sync(descriptors, root);
-                listen(descriptors, &mut shelf, root, false, || drop(endpoint));
-            }
+            end.inner.into_inner().close(self.descriptors.as_ref());
         }
     }
 }

@@ -35,3 +35,26 @@ pub trait Source: Debug {
     /// For people.
     fn description(&self) -> String;
 }
+
+/// A network that was chosen, and what is known of better ones.
+#[derive(Debug)]
+pub struct Choice {
+    /// What is taken.
+    pub source: Box<dyn Source>,
+    /// What is taken if its ports cannot be opened.
+    pub fallback: Option<Box<dyn Source>>,
+    /// Why it is not another network, which is there but does not work.
+    pub failure: Option<String>,
+}
+
+impl Choice {
+    /// This one and no other.
+    #[must_use]
+    pub fn only(source: impl Source + 'static) -> Self {
+        Self {
+            source: Box::new(source),
+            fallback: None,
+            failure: None,
+        }
+    }
+}

@@ -25,6 +25,23 @@ use library::Library;
 use provider::Provider;
 use std::sync::Arc;
 
+/// Why there is no network through libfabric: a text that names what there is and what to set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// Nothing of the kind is installed here.
+    Absent(String),
+    /// There is something, which does not work.
+    Broken(String),
+}
+
+impl From<Unavailable> for String {
+    fn from(reason: Unavailable) -> Self {
+        match reason {
+            Unavailable::Absent(text) | Unavailable::Broken(text) => text,
+        }
+    }
+}
+
 /// An interface of one of libfabric's providers.
 #[derive(Debug)]
 pub struct Fabric {
@@ -37,12 +54,12 @@ impl Fabric {
     /// fabrics. `others` names what there is besides libfabric, for messages.
     ///
     /// # Errors
-    /// A text that names what there is and what to set.
+    /// [`Unavailable`].
     pub fn choose(
         provider: Option<&str>,
         interface: Option<&str>,
         others: &str,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Unavailable> {
         let library = Library::load()?;
         let provider = Provider::choose(&library, provider, interface, others)?;
         Ok(Self { library, provider })

@@ -1,6 +1,6 @@
 //! libfabric itself, loaded when a network is opened.
 
-use crate::sys;
+use crate::{Unavailable, sys};
 use libc::{c_char, c_int, c_void};
 use std::ffi::{CStr, CString};
 
@@ -38,24 +38,20 @@ impl Library {
     ///
     /// # Errors
     /// A text that says what to install.
-    pub fn load() -> Result<Self, String> {
+    pub fn load() -> Result<Self, Unavailable> {
         // SAFETY: a C string; the library's initialisers have no conditions.
         let handle = unsafe { libc::dlopen(NAME.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
-            return Err(format!(
-                "a job of more than one node needs libfabric ({}): install the package libfabric1 \
-                 (Debian, Ubuntu) or libfabric (Fedora, SUSE, Spack), or add its folder to LD_LIBRARY_PATH",
-                last_error()
-            ));
+            return Err(not_loaded(&last_error()));
         }
         let symbol = |name: &CStr| {
             // SAFETY: a loaded object and a C string.
             let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
             if address.is_null() {
-                Err(format!(
+                Err(Unavailable::Broken(format!(
                     "libfabric.so.1 is not usable: {}; version 1.11 or newer is needed",
                     last_error()
-                ))
+                )))
             } else {
                 Ok(address)
             }
@@ -140,6 +136,21 @@ impl Library {
     }
 }
 
+/// Why libfabric is not loaded, from the dynamic linker's reason: it is not there, or something that it needs is not.
+fn not_loaded(reason: &str) -> Unavailable {
+    let name = NAME.to_string_lossy();
+    if reason.starts_with(&format!(
+        "{name}: cannot open shared object file: No such file"
+    )) {
+        return Unavailable::Absent(format!(
+            "COHORT_NET_PROVIDER asks for a provider of libfabric, which is not installed ({reason}): install the package \
+             libfabric1 (Debian, Ubuntu) or libfabric (Fedora, SUSE, Spack), or add its folder to LD_LIBRARY_PATH; \
+             COHORT_NET_PROVIDER=direct is TCP without libfabric"
+        ));
+    }
+    Unavailable::Broken(format!("libfabric cannot be loaded: {reason}"))
+}
+
 /// The dynamic linker's reason.
 fn last_error() -> String {
     // SAFETY: no condition; NULL if there was no error.
@@ -195,5 +206,19 @@ impl Drop for Information {
     fn drop(&mut self) {
         // SAFETY: made by libfabric, and freed once.
         unsafe { (self.library.free_info)(self.first) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_libfabric_is_told_from_a_broken_one() {
+        let missing = "cannot open shared object file: No such file or directory";
+        let absent = not_loaded(&format!("libfabric.so.1: {missing}"));
+        assert!(matches!(&absent, Unavailable::Absent(text) if text.contains("libfabric1")));
+        let broken = not_loaded(&format!("libefa.so.1: {missing}"));
+        assert!(matches!(&broken, Unavailable::Broken(text) if text.contains("libefa")));
     }
 }

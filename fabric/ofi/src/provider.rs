@@ -1,7 +1,7 @@
 //! Which provider and interface are used, and what was agreed on with it.
 
 use crate::library::{Information, Library};
-use crate::sys;
+use crate::{Unavailable, sys};
 use std::ffi::{CStr, CString};
 
 /// Providers in order of preference, if none is asked for: fabrics of the machine's own. TCP needs no libfabric.
@@ -63,25 +63,27 @@ impl Provider {
     /// Chooses one. `wanted` and `interface` are the user's words; `others` names what there is besides libfabric.
     ///
     /// # Errors
-    /// A text that names what there is and what to set.
+    /// A text that names what there is and what to set; [`Unavailable::Broken`] if one of several has an interface that
+    /// does not do what is needed.
     pub fn choose(
         library: &Library,
         wanted: Option<&str>,
         interface: Option<&str>,
         others: &str,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Unavailable> {
         let source = interface
             .filter(|text| text.parse::<std::net::IpAddr>().is_ok())
             .and_then(|text| CString::new(text).ok());
         let device = if source.is_some() { None } else { interface };
         if let Some(name) = wanted.filter(|name| THREADED.contains(name)) {
-            return Err(format!(
+            return Err(Unavailable::Absent(format!(
                 "libfabric's provider \"{name}\" (COHORT_NET_PROVIDER) opens descriptors on threads of its \
                  own, which ranks cannot share; use tcp"
-            ));
+            )));
         }
         let names = wanted.map_or(ORDER.to_vec(), |name| vec![name]);
         let mut last = -sys::ENODATA;
+        let mut broken = None;
         for name in names {
             for capabilities in [sys::MSG | sys::RMA, sys::MSG] {
                 let hints = hints(library, name, capabilities);
@@ -94,8 +96,12 @@ impl Provider {
                     Err(result) => last = result,
                 }
             }
+            broken = broken.or_else(|| unfit(library, name, source.as_ref(), device, last));
         }
-        Err(refusal(library, wanted, interface, last, others))
+        Err(match broken {
+            Some(problem) if wanted.is_none() => Unavailable::Broken(problem),
+            _ => Unavailable::Absent(refusal(library, wanted, interface, last, others)),
+        })
     }
 
     fn of(information: Information, capabilities: u64) -> Self {
@@ -168,6 +174,41 @@ fn hints(library: &Library, name: &str, capabilities: u64) -> Information {
         (*info.fabric_attr).prov_name = libc::strdup(name.as_ptr());
     }
     hints
+}
+
+/// Why a provider that has an interface here cannot be used; none if it has none.
+fn unfit(
+    library: &Library,
+    name: &str,
+    source: Option<&CString>,
+    device: Option<&str>,
+    result: i32,
+) -> Option<String> {
+    let anything = hints(library, name, 0);
+    // SAFETY: libfabric makes all attributes of empty hints.
+    unsafe {
+        let info = &mut *anything.first;
+        info.mode = u64::MAX;
+        (*info.ep_attr).r#type = sys::EP_UNSPEC;
+        (*info.domain_attr).mr_mode |= sys::MR_RAW | sys::MR_MMU_NOTIFY | sys::MR_RMA_EVENT;
+        (*info.domain_attr).threading = sys::THREAD_UNSPEC;
+        (*info.domain_attr).resource_mgmt = sys::RM_UNSPEC;
+        (*info.tx_attr).msg_order = 0;
+        (*info.rx_attr).msg_order = 0;
+    }
+    let found = library.query(source, &anything).ok()?;
+    let interface = found
+        .iter()
+        .map(|info| {
+            // SAFETY: libfabric fills the attributes; the name is a C string or NULL.
+            unsafe { text((*info.domain_attr).name) }
+        })
+        .find(|name| device.is_none_or(|device| name == device))?;
+    Some(format!(
+        "libfabric's provider {name} has {interface}, but offers no reliable messages in order on it ({}; \
+         FI_LOG_LEVEL=warn shows its reasons)",
+        library.text(result)
+    ))
 }
 
 /// Whether an interface can be used: it is the device that was asked for, or is no loopback, and its

@@ -9,6 +9,7 @@ mod task;
 mod tasks;
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -34,12 +35,17 @@ impl Drop for Started {
 
 /// Starts `role` on `nodes` nodes with `ranks` ranks each, and passes their addresses around.
 fn start(provider: &str, role: &str, nodes: usize, ranks: usize) -> Vec<Started> {
+    start_with(&[("TEST_PROVIDER", provider)], role, nodes, ranks)
+}
+
+/// As [`start`], with these variables.
+fn start_with(variables: &[(&str, &str)], role: &str, nodes: usize, ranks: usize) -> Vec<Started> {
     let program = std::env::current_exe().unwrap();
     let begin = |node: usize| {
         let mut child = Command::new(&program)
             .args(["--exact", "one_node", "--ignored", "--nocapture"])
             .env("TEST_ROLE", role)
-            .env("TEST_PROVIDER", provider)
+            .envs(variables.iter().copied())
             .env("TEST_PLACE", format!("{node} {nodes} {ranks}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -198,4 +204,60 @@ fn a_stranger_is_refused_and_reported_and_the_job_goes_on() {
         let errors: Vec<String> = nodes.into_iter().map(finish).collect();
         assert!(errors[0].contains("not of this job"), "{errors:?}");
     }
+}
+
+/// A folder with a libfabric whose only provider does not work.
+fn broken_libfabric() -> PathBuf {
+    let folder =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("broken-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(folder.join("libfabric.so.1"))
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/processes/broken.c"
+        ))
+        .status();
+    assert!(built.unwrap().success());
+    folder
+}
+
+#[test]
+fn a_fabric_that_does_not_work_is_reported_once_and_passed_over() {
+    let folder = broken_libfabric();
+    let path = folder.to_str().unwrap();
+    for (how, reason) in [
+        ("unfit", "no reliable messages"),
+        ("refuses", "Input/output error"),
+    ] {
+        let variables = [
+            ("TEST_PROVIDER", "auto"),
+            ("LD_LIBRARY_PATH", path),
+            ("BROKEN", how),
+        ];
+        let nodes = start_with(&variables, "everybody", 3, 2);
+        let errors: Vec<String> = nodes.into_iter().map(finish).collect();
+        let facts = [
+            "verbs",
+            "mlx5_7",
+            reason,
+            "3 of 3 nodes",
+            "COHORT_NET_PROVIDER=direct",
+        ];
+        assert!(
+            facts.iter().all(|fact| errors[0].contains(fact)),
+            "{errors:?}"
+        );
+        assert!(!errors[1..].concat().contains("verbs"), "{errors:?}");
+    }
+    let silent = [
+        ("TEST_PROVIDER", "direct"),
+        ("LD_LIBRARY_PATH", path),
+        ("BROKEN", "refuses"),
+    ];
+    for node in start_with(&silent, "exchange", 2, 1) {
+        assert!(!finish(node).contains("verbs"));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }
