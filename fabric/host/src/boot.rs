@@ -101,29 +101,47 @@ unsafe fn try_to_open(
         0 => None,
         _ => Some(share(request)?),
     };
-    let (source, ends, failure) = open_choice(choice, &job, &own_ranks, descriptors.as_ref())?;
-    finish(request, job, (source, failure), ends, descriptors)
+    let opened = open_choice(choice, &job, &own_ranks, descriptors.as_ref())?;
+    finish(request, job, opened, descriptors)
 }
 
-/// Opens the ports of what was chosen; returns it, and why something else was not taken.
+/// What was opened.
+struct Opened {
+    source: Box<dyn Source>,
+    ends: Vec<Inner>,
+    /// Why something else was not taken.
+    failure: Option<String>,
+}
+
+/// Opens the ports of what was chosen, or of its fallback.
 fn open_choice(
     choice: Choice,
     job: &Arc<Job>,
     own_ranks: &[WorldRank],
     descriptors: Option<&Descriptors>,
-) -> Result<(Box<dyn Source>, Vec<Inner>, Option<String>), String> {
-    match (
-        open_ports(&*choice.source, job, own_ranks, descriptors),
-        choice.fallback,
-    ) {
-        (Ok(ends), _) => Ok((choice.source, ends, choice.failure)),
+) -> Result<Opened, String> {
+    let Choice {
+        source,
+        fallback,
+        failure,
+    } = choice;
+    match (open_ports(&*source, job, own_ranks, descriptors), fallback) {
+        (Ok(ends), _) => Ok(Opened {
+            source,
+            ends,
+            failure,
+        }),
         (Err(problem), None) => Err(format!(
             "{problem}; COHORT_NET_PROVIDER and COHORT_NET_INTERFACE choose another"
         )),
         (Err(problem), Some(fallback)) => {
             let ends = open_ports(&*fallback, job, own_ranks, descriptors)
                 .map_err(|second| format!("{problem}; and {second}"))?;
-            Ok((fallback, ends, Some(problem)))
+            Ok(Opened {
+                source: fallback,
+                ends,
+                failure: Some(problem),
+            })
         }
     }
 }
@@ -171,10 +189,14 @@ fn open_ports(
 fn finish(
     request: &Request,
     job: Arc<Job>,
-    (source, failure): (Box<dyn Source>, Option<String>),
-    ends: Vec<Inner>,
+    opened: Opened,
     descriptors: Option<Descriptors>,
 ) -> Result<Open, String> {
+    let Opened {
+        source,
+        ends,
+        failure,
+    } = opened;
     let system = |error| format!("the network cannot be opened: {error}");
     let name = |end: &Inner| end.endpoint.name().to_vec();
     let own = NodeAddresses {

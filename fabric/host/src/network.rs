@@ -5,11 +5,12 @@ use crate::descriptors::hooks::listen;
 use crate::descriptors::shelf::Shelf;
 use crate::guard::Guard;
 use crate::job::Job;
-use crate::port::{Port, Transfer};
+use crate::port::Port;
 use crate::seat::Seats;
 use crate::watch::Watch;
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transport, WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transfer, Transport,
+    WorldRank,
 };
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -283,52 +284,12 @@ unsafe impl Transport for Network {
         self.enter(endpoint, caller, (), |end| end.withdraw(region));
     }
 
-    unsafe fn read(
+    unsafe fn transfer(
         &self,
         endpoint: LocalRank,
         caller: LocalRank,
-        from: WorldRank,
-        region: Region,
-        offset: u64,
-        into: *mut u8,
-        length: usize,
-        token: Token,
+        transfer: Transfer,
     ) -> Result<(), Refused> {
-        let transfer = Transfer {
-            writes: false,
-            peer: from,
-            region,
-            offset,
-            memory: into,
-            length,
-            token,
-        };
-        // SAFETY: the caller keeps the contract, which is the same.
-        self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
-            end.transfer(transfer)
-        })
-    }
-
-    unsafe fn write(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        to: WorldRank,
-        region: Region,
-        offset: u64,
-        out: *const u8,
-        length: usize,
-        token: Token,
-    ) -> Result<(), Refused> {
-        let transfer = Transfer {
-            writes: true,
-            peer: to,
-            region,
-            offset,
-            memory: out.cast_mut(),
-            length,
-            token,
-        };
         // SAFETY: the caller keeps the contract, which is the same.
         self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
             end.transfer(transfer)

@@ -1,6 +1,6 @@
 //! What the transport asks of one rank's end of the network, be it libfabric's or the kernel's sockets.
 
-use cohort_fabric::{Budget, Event, Packet, Refused, Region, Sent, Token, WorldRank};
+use cohort_fabric::{Budget, Event, Packet, Refused, Region, Sent, Token, Transfer, WorldRank};
 use std::fmt::Debug;
 
 /// One rank's end of the network. Used by one call at a time, on a seat.
@@ -51,25 +51,6 @@ pub trait Port: Debug + Send {
 
     /// Takes events as far as `budget` goes; returns how many.
     fn poll(&mut self, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> u32;
-}
-
-/// A read or a write.
-#[derive(Clone, Copy, Debug)]
-pub struct Transfer {
-    /// Whether it writes.
-    pub writes: bool,
-    /// The other rank.
-    pub peer: WorldRank,
-    /// Its memory.
-    pub region: Region,
-    /// Where in it.
-    pub offset: u64,
-    /// The own memory.
-    pub memory: *mut u8,
-    /// How much.
-    pub length: usize,
-    /// What its completion says.
-    pub token: Token,
 }
 
 /// An event that was found outside of [`Port::poll`].

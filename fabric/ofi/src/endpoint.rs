@@ -10,10 +10,12 @@ mod open;
 use crate::operations::{Kind, Operation, Pieces, Pool};
 use crate::regions::{Regions, Registered};
 use crate::sys;
-use cohort_fabric::{Budget, Event, Packet, Refused, Region, Sent, Token, WorldRank};
+use cohort_fabric::{
+    Budget, Direction, Event, Packet, Refused, Region, Sent, Token, Transfer, WorldRank,
+};
 use cohort_fabric_host::job::Job;
 use cohort_fabric_host::packet::{PREFIX, Prefix};
-use cohort_fabric_host::port::{Found, Port, Strangers, Transfer};
+use cohort_fabric_host::port::{Found, Port, Strangers};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -264,7 +266,7 @@ unsafe fn start(
 ) -> isize {
     let mut descriptor = local.map_or(std::ptr::null_mut(), |registered| registered.descriptor);
     let remote = transfer.region.address + transfer.offset;
-    if !transfer.writes {
+    if transfer.direction == Direction::Read {
         // SAFETY: the caller's promise.
         return unsafe {
             ((*(*endpoint).rma).read)(

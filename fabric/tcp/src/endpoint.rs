@@ -31,9 +31,11 @@ mod service;
 use crate::frame::{self, Head, Kind, Target};
 use crate::interface::Interface;
 use crate::stream::Stream;
-use cohort_fabric::{Budget, Event, Packet, Refused, Region, Sent, Token, WorldRank};
+use cohort_fabric::{
+    Budget, Direction, Event, Packet, Refused, Region, Sent, Token, Transfer, WorldRank,
+};
 use cohort_fabric_host::job::Job;
-use cohort_fabric_host::port::{Found, Port, Strangers, Transfer};
+use cohort_fabric_host::port::{Found, Port, Strangers};
 use connect::{close, new_socket};
 use libc::c_int;
 use std::collections::{HashMap, VecDeque};
@@ -454,10 +456,9 @@ impl Port for Endpoint {
         if free.is_none() {
             self.operations.push(None);
         }
-        let memory = if transfer.writes {
-            std::ptr::null_mut()
-        } else {
-            transfer.memory
+        let (kind, memory, body) = match transfer.direction {
+            Direction::Read => (Kind::Read, transfer.memory, 0),
+            Direction::Write => (Kind::Write, std::ptr::null_mut(), transfer.length),
         };
         self.operations[id] = Some(Operation {
             token: transfer.token,
@@ -470,20 +471,15 @@ impl Port for Endpoint {
             offset: transfer.offset,
             length: transfer.length as u64,
         };
-        let body = if transfer.writes { transfer.length } else { 0 };
         let head = Head {
-            kind: if transfer.writes {
-                Kind::Write
-            } else {
-                Kind::Read
-            },
+            kind,
             length: (frame::TARGET + body) as u32,
             id: id as u64,
         };
         stream.queue(&head.bytes());
         stream.queue(&target.bytes());
-        if transfer.writes {
-            stream.queue_memory(transfer.memory, transfer.length, None);
+        if body > 0 {
+            stream.queue_memory(transfer.memory, body, None);
         }
         self.flush(index);
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::node::{Node, Seen, Settings, place};
 use crate::tasks;
-use cohort_fabric::{Packet, Refused, Region, Transport};
+use cohort_fabric::{Direction, Packet, Refused, Region, Transfer, Transport};
 use std::time::{Duration, Instant};
 
 /// Plays the role of this name to its end.
@@ -170,10 +170,10 @@ fn regions() {
         let region = Region { key, address };
         let mut memory = vec![0_u8; LENGTH];
         let pieces = LENGTH.div_ceil(1 << 20);
-        move_all(&node, region, &mut memory, false, &mut seen);
+        move_all(&node, region, &mut memory, Direction::Read, &mut seen);
         assert!(memory == pattern(3, LENGTH), "not what is there");
         memory.reverse();
-        move_all(&node, region, &mut memory, true, &mut seen);
+        move_all(&node, region, &mut memory, Direction::Write, &mut seen);
         let completed = seen
             .iter()
             .filter(|seen| matches!(seen, Seen::Completed(token) if *token != PACKET));
@@ -185,23 +185,30 @@ fn regions() {
 }
 
 /// Reads or writes a region in pieces of a MiB, and waits for all.
-fn move_all(node: &Node, region: Region, memory: &mut [u8], writes: bool, seen: &mut Vec<Seen>) {
+fn move_all(
+    node: &Node,
+    region: Region,
+    memory: &mut [u8],
+    direction: Direction,
+    seen: &mut Vec<Seen>,
+) {
     let before = seen.len();
     let mut count = 0;
     for (index, piece) in memory.chunks_mut(1 << 20).enumerate() {
         let offset = (index << 20) as u64;
         let (start, length) = (piece.as_mut_ptr(), piece.len());
         loop {
-            let network = &node.network;
-            // SAFETY: the memory outlives the operations, which are waited for below.
-            let started = unsafe {
-                if writes {
-                    network.write(0, 0, 1, region, offset, start, length, index as u64)
-                } else {
-                    network.read(0, 0, 1, region, offset, start, length, index as u64)
-                }
+            let transfer = Transfer {
+                direction,
+                peer: 1,
+                region,
+                offset,
+                memory: start,
+                length,
+                token: index as u64,
             };
-            match started {
+            // SAFETY: the memory outlives the operations, which are waited for below.
+            match unsafe { node.network.transfer(0, 0, transfer) } {
                 Ok(()) => break,
                 Err(Refused::Busy) => node.poll(0, 0, seen),
                 Err(refused) => panic!("{refused:?}"),

@@ -18,7 +18,7 @@ use crate::request::Request;
 use crate::ring::{self, PayloadKind};
 use cohort_alloc::Heap;
 use cohort_base::{LocalRank, Peer};
-use cohort_fabric::{Refused, Region};
+use cohort_fabric::{Direction, Refused, Region, Transfer};
 use cohort_steal::TaskKind;
 use core::mem::size_of;
 use core::ptr::{NonNull, null};
@@ -324,15 +324,18 @@ unsafe fn read_piece(
         );
         let rank = claim.rank();
         let token = piece.as_ptr().expose_provenance() as u64 | PIECE;
-        let started = net.transport.read(
+        let started = net.transport.transfer(
             rank.id(),
             caller,
-            rank.node().world_rank(peer),
-            (*inbound).region,
-            offset,
-            into,
-            length as usize,
-            token,
+            Transfer {
+                direction: Direction::Read,
+                peer: rank.node().world_rank(peer),
+                region: (*inbound).region,
+                offset,
+                memory: into,
+                length: length as usize,
+                token,
+            },
         );
         match started {
             Ok(()) => {
