@@ -6,8 +6,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Code of a transfer whose region does not exist or is too short (EACCES).
-pub const NO_SUCH_REGION: i32 = 13;
+/// Code of a transfer whose region does not exist or is too short.
+pub const NO_SUCH_REGION: i32 = libc::EACCES;
 
 /// An event that waits to be taken.
 #[derive(Debug)]

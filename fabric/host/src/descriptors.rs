@@ -22,7 +22,13 @@ pub mod hooks;
 mod mailbox;
 pub mod shelf;
 
-use libc::{c_int, c_long};
+use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::io::{DupFlags, Errno};
+use rustix::process::{
+    PTracer, Pid, PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, getrlimit, pidfd_getfd,
+    pidfd_open, setrlimit,
+};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 /// Descriptors that the fabric may have at a time on this node.
@@ -195,53 +201,34 @@ impl Descriptors {
     /// Stores the calling process's id, and lets the others take its descriptors, where the Yama
     /// security module asks for that.
     fn introduce(&self, process: &Process) {
-        // SAFETY: no condition. The second call fails where there is no Yama.
-        unsafe {
-            // Release: who finds the id finds the permission given.
-            let pid = raw(libc::SYS_getpid, [0; 4]) as i32;
-            raw(libc::SYS_prctl, [libc::PR_SET_PTRACER as c_long, -1, 0, 0]);
-            process.pid.store(pid, Ordering::Release);
-        }
+        // Fails where there is no Yama.
+        let _ = rustix::process::set_ptracer(PTracer::Any);
+        let pid = rustix::process::getpid().as_raw_pid();
+        // Release: who finds the id finds the permission given.
+        process.pid.store(pid, Ordering::Release);
     }
 
     fn try_sample(&self) -> bool {
         let sample = self.sample.load(Ordering::Relaxed);
-        match self.fetch(self.root(), sample) {
-            Ok(copy) => {
-                close(copy);
-                true
-            }
-            Err(_code) => false,
-        }
+        self.fetch(self.root(), sample).is_ok()
     }
 
     /// A copy of another process's descriptor, under any number.
-    fn fetch(&self, process: usize, number: i32) -> Result<i32, i32> {
+    fn fetch(&self, process: usize, number: i32) -> Result<OwnedFd, Errno> {
         let pid = self.processes[process].pid.load(Ordering::Acquire);
-        // SAFETY: system calls on numbers.
-        unsafe {
-            let target = checked(raw(libc::SYS_pidfd_open, [pid.into(), 0, 0, 0]))?;
-            let copy = checked(raw(
-                libc::SYS_pidfd_getfd,
-                [target.into(), number.into(), 0, 0],
-            ));
-            close(target);
-            copy
-        }
+        let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+        let target = pidfd_open(pid, PidfdFlags::empty())?;
+        pidfd_getfd(target, number, PidfdGetfdFlags::empty())
     }
 
     /// Takes a descriptor from one of its holders, under its own number.
     fn mirror(&self, number: i32, holders: impl Iterator<Item = usize>) -> Mirrored {
         let mut mirrored = Mirrored::Ended;
         for holder in holders {
-            let fetched = self.fetch(holder, number).and_then(|copy| {
-                let placed = place(copy, number);
-                close(copy);
-                placed
-            });
-            match fetched {
+            let fetched = self.fetch(holder, number);
+            match fetched.and_then(|copy| place(&copy, number)) {
                 Ok(()) => return Mirrored::Held,
-                Err(libc::ESRCH) => {}
+                Err(Errno::SRCH) => {}
                 Err(_code) => mirrored = Mirrored::Denied,
             }
         }
@@ -262,75 +249,47 @@ enum Mirrored {
 
 /// Copies a descriptor to a number, and never lets an executed program inherit it. The soft limit of
 /// open files is lifted for that moment, if it is in the way: it bounds new numbers only.
-fn place(descriptor: i32, number: i32) -> Result<(), i32> {
-    let arguments = [
-        descriptor.into(),
-        number.into(),
-        c_long::from(libc::O_CLOEXEC),
-        0,
-    ];
-    // SAFETY: the number is the fabric's, so nothing else is replaced.
-    let copy = || checked(unsafe { raw(libc::SYS_dup3, arguments) });
+fn place(descriptor: impl AsFd, number: i32) -> Result<(), Errno> {
+    // SAFETY: the number is the fabric's, so nothing else is replaced, and nobody closes it here.
+    let mut target = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(number) });
+    let mut copy = || rustix::io::dup3(&descriptor, &mut target, DupFlags::CLOEXEC);
     match copy() {
-        Err(libc::EBADF) => {
-            let (soft, hard) = open_files();
-            set_open_files(hard, hard);
+        Err(Errno::BADF) => {
+            let limit = getrlimit(Resource::Nofile);
+            let lifted = Rlimit {
+                current: limit.maximum,
+                maximum: limit.maximum,
+            };
+            // If it cannot be lifted the copy fails again.
+            let _ = setrlimit(Resource::Nofile, lifted);
             let copied = copy();
-            set_open_files(soft, hard);
+            let _ = setrlimit(Resource::Nofile, limit);
             copied
         }
         copied => copied,
     }
-    .map(|_number| ())
 }
 
+/// Closes a descriptor past the functions that [`hooks`] listens to; nothing happens if the process has none of this number.
 fn close(descriptor: i32) {
-    // SAFETY: a descriptor of this module's.
-    unsafe { raw(libc::SYS_close, [descriptor.into(), 0, 0, 0]) };
+    // SAFETY: a descriptor of this module's, which nobody uses any more.
+    unsafe { libc::syscall(libc::SYS_close, descriptor) };
 }
 
 /// Whether the calling process has a descriptor of this number.
 fn exists(number: i32) -> bool {
-    // SAFETY: reads a flag.
-    unsafe { raw(libc::SYS_fcntl, [number.into(), libc::F_GETFD.into(), 0, 0]) >= 0 }
+    // SAFETY: reads a flag, or finds that it is not open.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+    rustix::io::fcntl_getfd(descriptor).is_ok()
 }
 
 /// Soft and hard limit of open files.
 fn open_files() -> (u64, u64) {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: a place for the result.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    (limit.rlim_cur, limit.rlim_max)
-}
-
-fn set_open_files(soft: u64, hard: u64) {
-    let limit = libc::rlimit {
-        rlim_cur: soft,
-        rlim_max: hard,
-    };
-    // SAFETY: a whole record.
-    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
-}
-
-/// A system call past the functions that [`hooks`] listens to.
-///
-/// # Safety
-/// As the call demands.
-unsafe fn raw(number: c_long, arguments: [c_long; 4]) -> c_long {
-    let [first, second, third, fourth] = arguments;
-    // SAFETY: the caller's promise.
-    unsafe { libc::syscall(number, first, second, third, fourth) }
-}
-
-/// A result, or `errno`.
-fn checked(result: c_long) -> Result<c_int, i32> {
-    if result >= 0 {
-        return Ok(result as c_int);
-    }
-    Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
+    let limit = getrlimit(Resource::Nofile);
+    (
+        limit.current.unwrap_or(u64::MAX),
+        limit.maximum.unwrap_or(u64::MAX),
+    )
 }
 
 #[cfg(test)]

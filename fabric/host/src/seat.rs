@@ -13,11 +13,13 @@
 //!
 //! The parked thread sleeps in the kernel meanwhile, so its thread-local data has one user at a time. The kernel
 //! saves and restores the FS base at every switch of tasks. Steps 1 to 3 and 5 use no thread-local data and no libc:
-//! system calls are made here by instruction.
+//! system calls are made by instruction.
 //!
 //! A process that is the one rank of its node calls with its own FS base: it has no seats, but a
 //! mask of signals is not needed either.
 
+use libc::c_long;
+use linux_raw_sys::general::ARCH_SET_FS;
 use std::arch::asm;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -29,14 +31,8 @@ const STACK: usize = 64 << 10;
 /// Tries to find a free seat before the processor is yielded.
 const SPINS: u32 = 100;
 
-const RT_SIGPROCMASK: u64 = 14;
-const SCHED_YIELD: u64 = 24;
-const ARCH_PRCTL: u64 = 158;
-const ARCH_SET_FS: u64 = 0x1002;
-const ARCH_GET_FS: u64 = 0x1003;
-const SIG_SETMASK: u64 = 2;
-
-/// Bit of `AT_HWCAP2` that says that programs may use the instructions for the FS base.
+/// Bit of `AT_HWCAP2` that says that programs may use the instructions for the FS base: the value of the kernel's header
+/// `asm/hwcap2.h`, which no crate binds; a test compares them.
 const HWCAP2_FSGSBASE: u64 = 1 << 1;
 
 /// One parked thread's thread-local data. On a line of its own: neighbours are taken by others.
@@ -133,14 +129,12 @@ impl Seats {
     }
 
     fn base(&self) -> u64 {
-        let mut base: u64 = 0;
-        if self.instructions {
-            // SAFETY: the kernel allows the instruction.
-            unsafe { asm!("rdfsbase {}", out(reg) base, options(nomem, nostack, preserves_flags)) };
-        } else {
-            // SAFETY: the call stores the base in a place of its size.
-            unsafe { system_call(ARCH_PRCTL, [ARCH_GET_FS, (&raw mut base) as u64, 0, 0]) };
+        if !self.instructions {
+            return self_pointer();
         }
+        let base: u64;
+        // SAFETY: the kernel allows the instruction.
+        unsafe { asm!("rdfsbase {}", out(reg) base, options(nomem, nostack, preserves_flags)) };
         base
     }
 
@@ -151,7 +145,7 @@ impl Seats {
             unsafe { asm!("wrfsbase {}", in(reg) base, options(nostack, preserves_flags)) };
         } else {
             // SAFETY: as above.
-            unsafe { system_call(ARCH_PRCTL, [ARCH_SET_FS, base, 0, 0]) };
+            unsafe { system_call(libc::SYS_arch_prctl, [ARCH_SET_FS.into(), base, 0, 0]) };
         }
     }
 }
@@ -170,15 +164,22 @@ impl Drop for Seats {
 /// A parked thread's life.
 fn sit(shared: &Shared, index: usize, settle: fn()) {
     settle();
-    let base: u64;
-    // SAFETY: the first word of the thread-local area is its own address, by the ABI.
-    unsafe { asm!("mov {}, fs:[0]", out(reg) base, options(nostack, readonly, preserves_flags)) };
-    shared.seats[index].base.store(base, Ordering::Relaxed);
+    shared.seats[index]
+        .base
+        .store(self_pointer(), Ordering::Relaxed);
     // Release pairs with the Acquire of `park`: the base is stored.
     shared.ready.fetch_add(1, Ordering::Release);
     while !shared.closing.load(Ordering::Acquire) {
         std::thread::park();
     }
+}
+
+/// The FS base of the calling thread, as its C library has stored it.
+fn self_pointer() -> u64 {
+    let base: u64;
+    // SAFETY: the first word of the thread-local area is its own address, by the ABI.
+    unsafe { asm!("mov {}, fs:[0]", out(reg) base, options(nostack, readonly, preserves_flags)) };
+    base
 }
 
 /// Takes a free seat. Acquire pairs with the Release of its former user: its use of the
@@ -197,8 +198,7 @@ fn find(seats: &[Seat], preferred: usize) -> usize {
         if spins < SPINS {
             std::hint::spin_loop();
         } else {
-            // SAFETY: no condition.
-            unsafe { system_call(SCHED_YIELD, [0; 4]) };
+            rustix::thread::sched_yield();
         }
     }
 }
@@ -238,12 +238,12 @@ pub fn block_signals() -> u64 {
     // SAFETY: two masks of the size that is passed. No handler sees the difference.
     unsafe {
         let arguments = [
-            SIG_SETMASK,
+            libc::SIG_SETMASK as u64,
             (&raw const all) as u64,
             (&raw mut former) as u64,
             8,
         ];
-        system_call(RT_SIGPROCMASK, arguments);
+        system_call(libc::SYS_rt_sigprocmask, arguments);
     }
     former
 }
@@ -252,11 +252,9 @@ pub fn block_signals() -> u64 {
 pub fn restore_signals(mask: u64) {
     // SAFETY: a mask of the size that is passed; the former one is not asked for.
     unsafe {
-        system_call(
-            RT_SIGPROCMASK,
-            [SIG_SETMASK, (&raw const mask) as u64, 0, 8],
-        )
-    };
+        let arguments = [libc::SIG_SETMASK as u64, (&raw const mask) as u64, 0, 8];
+        system_call(libc::SYS_rt_sigprocmask, arguments);
+    }
 }
 
 fn instructions_allowed() -> bool {
@@ -264,17 +262,17 @@ fn instructions_allowed() -> bool {
     unsafe { libc::getauxval(libc::AT_HWCAP2) & HWCAP2_FSGSBASE != 0 }
 }
 
-/// A system call that stores no `errno`.
+/// A system call that stores no `errno`, of those that `rustix` has no function for.
 ///
 /// # Safety
 /// As the call demands.
-pub unsafe fn system_call(number: u64, arguments: [u64; 4]) -> i64 {
+unsafe fn system_call(number: c_long, arguments: [u64; 4]) -> i64 {
     let result: i64;
     // SAFETY: the kernel changes rax, rcx and r11 only; the rest is the caller's promise.
     unsafe {
         asm!(
             "syscall",
-            inlateout("rax") number as i64 => result,
+            inlateout("rax") number => result,
             in("rdi") arguments[0],
             in("rsi") arguments[1],
             in("rdx") arguments[2],
@@ -348,6 +346,18 @@ mod tests {
         };
         assert_eq!(total.into_inner(), 12000);
         assert_eq!(sum(0) + sum(1), 12000);
+    }
+
+    #[test]
+    fn the_bit_is_that_of_the_kernels_header() {
+        let program = format!(
+            "printf '#include <asm/hwcap2.h>\n_Static_assert(HWCAP2_FSGSBASE == {HWCAP2_FSGSBASE}, \"\");' \
+             | cc -x c -fsyntax-only -"
+        );
+        let checked = std::process::Command::new("sh")
+            .args(["-c", &program])
+            .status();
+        assert!(checked.unwrap().success());
     }
 
     #[test]

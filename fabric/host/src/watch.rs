@@ -9,7 +9,8 @@
 //! No call is lost: it finds `ASLEEP`, and the bell ends a `poll` even if it is rung before that begins; or
 //! `AWAY`, and the next sleep finds `CALLED`. A bell that nobody heard ends the next sleep early.
 
-use crate::seat::system_call;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -19,15 +20,11 @@ const AWAY: u32 = 0;
 const ASLEEP: u32 = 1;
 const CALLED: u32 = 2;
 
-/// How long to sleep where there is an endpoint without a descriptor to sleep on, nanoseconds.
-const BLIND_SLEEP: i64 = 200_000;
+/// How long to sleep where there is an endpoint without a descriptor to sleep on.
+const BLIND_SLEEP: Duration = Duration::from_micros(200);
 
-/// How long to sleep while an endpoint is left alone, nanoseconds: what comes for it meanwhile ends no sleep.
-const PARTIAL_SLEEP: i64 = 1_000_000;
-
-const READ: u64 = 0;
-const WRITE: u64 = 1;
-const PPOLL: u64 = 271;
+/// How long to sleep while an endpoint is left alone: what comes for it meanwhile ends no sleep.
+const PARTIAL_SLEEP: Duration = Duration::from_millis(1);
 
 /// Where one rings to end the sleep.
 #[derive(Debug)]
@@ -46,12 +43,19 @@ impl Bell {
 
     /// Ends the sleep. Only by a process that holds the descriptor.
     fn ring(&self) {
-        let one = 1_u64;
-        // SAFETY: an event descriptor takes eight bytes. It cannot be full.
-        unsafe {
-            let arguments = [self.descriptor as u64, (&raw const one) as u64, 8, 0];
-            system_call(WRITE, arguments);
-        }
+        // An event descriptor takes eight bytes. It cannot be full.
+        let _ = rustix::io::write(self.borrow(), &1_u64.to_ne_bytes());
+    }
+
+    /// Takes what was rung.
+    fn reset(&self) {
+        // An event descriptor gives eight bytes.
+        let _ = rustix::io::read(self.borrow(), &mut [0_u8; 8]);
+    }
+
+    fn borrow(&self) -> BorrowedFd<'_> {
+        // SAFETY: open until the watch is dropped, which outlives all use of the bell.
+        unsafe { BorrowedFd::borrow_raw(self.descriptor) }
     }
 
     /// Ends the sleep, or the next one, from a thread of the process that opened the bell.
@@ -62,40 +66,60 @@ impl Bell {
     }
 }
 
-/// What a sleeper listens to: the bell, and one queue for each endpoint.
+/// What a sleeper listens to: the bell, and the queues of endpoints.
 #[derive(Debug)]
 pub struct List {
-    entries: Vec<libc::pollfd>,
-    numbers: Vec<i32>,
+    /// What is listened to, in any order.
+    entries: Vec<PollFd<'static>>,
+    /// The bell's descriptor.
+    bell: i32,
+    /// Of each endpoint the queue's descriptor.
+    queues: Vec<Option<i32>>,
+    /// Whether something has no descriptor, or the caller not the bell's.
+    is_blind: bool,
     /// Whether an endpoint is left alone.
     is_partial: bool,
 }
 
 impl List {
+    /// Begins anew: nothing is listened to.
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.is_blind = false;
+        self.is_partial = false;
+    }
+
     /// Whether the bell is heard; without, sleep is short.
     pub fn hear_bell(&mut self, hears: bool) {
-        self.set(0, hears);
+        let bell = hears.then_some(self.bell);
+        self.listen(bell);
     }
 
     /// Whether an endpoint's queue is listened to; while one is not, sleep is short.
     pub fn watch(&mut self, endpoint: usize, watched: bool) {
-        self.set(endpoint + 1, watched);
-        self.is_partial |= !watched;
+        if watched {
+            self.listen(self.queues[endpoint]);
+        } else {
+            self.is_partial = true;
+        }
     }
 
-    fn set(&mut self, index: usize, watched: bool) {
-        // The system passes over negative numbers.
-        self.entries[index].fd = if watched { self.numbers[index] } else { -1 };
+    fn listen(&mut self, descriptor: Option<i32>) {
+        match descriptor {
+            Some(descriptor) => {
+                // SAFETY: open in the calling process while it sleeps: its own endpoint's, or one that it has mirrored
+                // before and closes in calls only.
+                let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+                let entry = PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
+                self.entries.push(entry);
+            }
+            None => self.is_blind = true,
+        }
     }
 
-    /// Whether something is not heard that should be.
-    fn is_blind(&self) -> bool {
-        self.entries[0].fd < 0 || self.numbers.iter().any(|&number| number < 0)
-    }
-
-    /// The longest sleep in nanoseconds, if there is one.
-    fn limit(&self) -> Option<i64> {
-        match self.is_blind() {
+    /// The longest sleep, if there is one.
+    fn limit(&self) -> Option<Duration> {
+        match self.is_blind {
             true => Some(BLIND_SLEEP),
             false => self.is_partial.then_some(PARTIAL_SLEEP),
         }
@@ -126,13 +150,6 @@ impl Watch {
         if bell < 0 {
             return Err(std::io::Error::last_os_error());
         }
-        let queues = queues.iter().map(|queue| queue.unwrap_or(-1));
-        let numbers: Vec<i32> = std::iter::once(bell).chain(queues).collect();
-        let entry = |&fd: &i32| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
         Ok(Self {
             bell: Arc::new(Bell {
                 word: AtomicU32::new(AWAY),
@@ -140,8 +157,10 @@ impl Watch {
             }),
             occupied: AtomicBool::new(false),
             list: UnsafeCell::new(List {
-                entries: numbers.iter().map(entry).collect(),
-                numbers,
+                entries: Vec::with_capacity(1 + queues.len()),
+                bell,
+                queues: queues.to_vec(),
+                is_blind: false,
                 is_partial: false,
             }),
         })
@@ -180,7 +199,7 @@ impl Watch {
         let entered = word.compare_exchange(AWAY, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
         // SAFETY: nobody else gets here before `occupied` is false again.
         let list = unsafe { &mut *self.list.get() };
-        list.is_partial = false;
+        list.clear();
         if entered.is_ok() && prepare(list) {
             self.poll(list, limit);
         }
@@ -191,40 +210,16 @@ impl Watch {
     }
 
     fn poll(&self, list: &mut List, limit: Option<Duration>) {
-        let forever = libc::timespec {
-            tv_sec: i64::MAX,
-            tv_nsec: 0,
+        let limit = limit.into_iter().chain(list.limit()).min();
+        let time = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        // A signal ends the sleep early, as it may.
+        let _ = poll(&mut list.entries, time.as_ref());
+        let mut entries = list.entries.iter();
+        let rings = |entry: &PollFd<'_>| {
+            entry.as_fd().as_raw_fd() == list.bell && !entry.revents().is_empty()
         };
-        let mut time = limit.map_or(forever, |limit| libc::timespec {
-            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(limit.subsec_nanos()),
-        });
-        if let Some(limit) = list.limit()
-            && (time.tv_sec > 0 || time.tv_nsec > limit)
-        {
-            time = libc::timespec {
-                tv_sec: 0,
-                tv_nsec: limit,
-            };
-        }
-        // SAFETY: a list of the length that is passed, and a place for the time that is left; NULL leaves the
-        // signal mask alone.
-        unsafe {
-            let arguments = [
-                list.entries.as_mut_ptr() as u64,
-                list.entries.len() as u64,
-                (&raw mut time) as u64,
-                0,
-            ];
-            system_call(PPOLL, arguments);
-        }
-        if list.entries[0].revents != 0 {
-            let mut count = 0_u64;
-            // SAFETY: an event descriptor gives eight bytes.
-            unsafe {
-                let arguments = [self.bell.descriptor as u64, (&raw mut count) as u64, 8, 0];
-                system_call(READ, arguments);
-            }
+        if entries.any(rings) {
+            self.bell.reset();
         }
     }
 }
@@ -244,13 +239,17 @@ mod tests {
     #[test]
     fn a_ring_ends_the_sleep_or_the_next_one() {
         let watch = Watch::open(&[]).unwrap();
-        watch.sleep(Some(Duration::from_millis(1)), |_| true);
+        let hear = |list: &mut List| {
+            list.hear_bell(true);
+            true
+        };
+        watch.sleep(Some(Duration::from_millis(1)), hear);
         watch.bell().alarm();
-        watch.sleep(None, |_| true);
+        watch.sleep(None, hear);
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
                 for _ in 0..100 {
-                    watch.sleep(None, |_| true);
+                    watch.sleep(None, hear);
                 }
             });
             while !sleeper.is_finished() {
@@ -266,10 +265,15 @@ mod tests {
         watch.sleep(None, |_| false);
         let blind = Watch::open(&[None]).unwrap();
         let start = Instant::now();
-        blind.sleep(Some(Duration::from_secs(3600)), |_| true);
+        blind.sleep(Some(Duration::from_secs(3600)), |list| {
+            list.hear_bell(true);
+            list.watch(0, true);
+            true
+        });
         assert!(start.elapsed() < Duration::from_secs(3600));
         let deaf = Watch::open(&[Some(watch.descriptor())]).unwrap();
         deaf.sleep(None, |list| {
+            list.hear_bell(true);
             list.watch(0, false);
             true
         });

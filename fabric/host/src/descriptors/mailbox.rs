@@ -4,14 +4,21 @@
 //! endpoint's mailbox, a pair of local sockets that every process of the node holds: the system keeps what lies there
 //! open. The owner empties the box before it calls the network. The receiving end is used under the endpoint's lock.
 
-use libc::{c_int, c_void};
+use libc::c_int;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::io::{IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 use std::io::{Error, Result};
+use std::mem::MaybeUninit;
 
 /// Room for the control message of one descriptor.
-const CONTROL: usize = 32;
+const CONTROL: usize = rustix::cmsg_space!(ScmRights(1));
 
-/// A letter's content: which descriptor it is.
-type Letter = [u32; 2];
+/// Bytes of a letter: the descriptor's number and its mark.
+const LETTER: usize = 8;
 
 /// A mailbox: numbers of descriptors that are the same in every process.
 #[derive(Clone, Copy, Debug)]
@@ -19,10 +26,6 @@ pub struct Mailbox {
     inlet: c_int,
     outlet: c_int,
 }
-
-/// Memory for a message with one descriptor, aligned as the system wants it.
-#[repr(C, align(8))]
-struct Control([u8; CONTROL]);
 
 impl Mailbox {
     /// Opens a mailbox, whose descriptors go to the shelf of the call that this is part of.
@@ -45,66 +48,64 @@ impl Mailbox {
 
     /// Sends a copy of a descriptor of the calling process. Without room it is not sent: then
     /// the owner takes it from this process while that lives.
-    pub fn post(self, descriptor: c_int, mark: u32) {
-        let mut letter: Letter = [descriptor as u32, mark];
-        let mut control = Control([0; CONTROL]);
-        let mut piece = libc::iovec {
-            iov_base: (&raw mut letter).cast(),
-            iov_len: size_of::<Letter>(),
-        };
-        let message = message(&mut piece, &mut control);
-        // SAFETY: the control message has room for its header and one number; all of it lives during the call.
-        unsafe {
-            let header = libc::CMSG_FIRSTHDR(&raw const message);
-            (*header).cmsg_level = libc::SOL_SOCKET;
-            (*header).cmsg_type = libc::SCM_RIGHTS;
-            (*header).cmsg_len = libc::CMSG_LEN(size_of::<c_int>() as u32) as usize;
-            libc::CMSG_DATA(header)
-                .cast::<c_int>()
-                .write_unaligned(descriptor);
-            let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-            libc::syscall(libc::SYS_sendmsg, self.inlet, &raw const message, flags);
+    pub fn post(self, descriptor: BorrowedFd<'_>, number: c_int, mark: u32) {
+        let letter = letter(number, mark);
+        let mut room = [MaybeUninit::uninit(); CONTROL];
+        let mut control = SendAncillaryBuffer::new(&mut room);
+        let rights = [descriptor];
+        if control.push(SendAncillaryMessage::ScmRights(&rights)) {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            // A system call past the hooks, which would count it as data.
+            let _ = sendmsg(
+                borrow(&self.inlet),
+                &[IoSlice::new(&letter)],
+                &mut control,
+                flags,
+            );
         }
     }
 
     /// Takes the next letter: the number that the descriptor has elsewhere, its mark, and the copy.
-    pub fn take(self) -> Option<(c_int, u32, c_int)> {
-        let mut letter: Letter = [0; 2];
-        let mut control = Control([0; CONTROL]);
-        let mut piece = libc::iovec {
-            iov_base: (&raw mut letter).cast(),
-            iov_len: size_of::<Letter>(),
-        };
-        let mut message = message(&mut piece, &mut control);
-        // SAFETY: as above; a control message that the system has written is whole.
-        unsafe {
-            let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
-            let length = libc::recvmsg(self.outlet, &raw mut message, flags);
-            let header = libc::CMSG_FIRSTHDR(&raw const message);
-            if length != size_of::<Letter>() as isize || header.is_null() {
-                return None;
-            }
-            let copy = libc::CMSG_DATA(header).cast::<c_int>().read_unaligned();
-            Some((letter[0] as c_int, letter[1], copy))
-        }
+    pub fn take(self) -> Option<(c_int, u32, OwnedFd)> {
+        let mut letter = [0; LETTER];
+        let mut room = [MaybeUninit::uninit(); CONTROL];
+        let mut control = RecvAncillaryBuffer::new(&mut room);
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        let pieces = &mut [IoSliceMut::new(&mut letter)];
+        let received = recvmsg(borrow(&self.outlet), pieces, &mut control, flags).ok()?;
+        let copy = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut copies) => copies.next(),
+            _ => None,
+        })?;
+        let (number, mark) = letter.split_first_chunk::<4>()?;
+        let mark = mark.try_into().ok()?;
+        (received.bytes == LETTER).then(|| {
+            (
+                c_int::from_ne_bytes(*number),
+                u32::from_ne_bytes(mark),
+                copy,
+            )
+        })
     }
 }
 
-/// A message of one piece and one descriptor.
-fn message(piece: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
-    // SAFETY: zeros are a valid message without anything.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = piece;
-    message.msg_iovlen = 1;
-    message.msg_control = control.0.as_mut_ptr().cast::<c_void>();
-    // SAFETY: computes a size.
-    message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<c_int>() as u32) } as usize;
-    message
+fn letter(number: c_int, mark: u32) -> [u8; LETTER] {
+    let mut letter = [0; LETTER];
+    letter[..4].copy_from_slice(&number.to_ne_bytes());
+    letter[4..].copy_from_slice(&mark.to_ne_bytes());
+    letter
+}
+
+/// One end of a mailbox.
+fn borrow(end: &c_int) -> BorrowedFd<'_> {
+    // SAFETY: the calling process holds both ends, or the system refuses the number.
+    unsafe { BorrowedFd::borrow_raw(*end) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fd::IntoRawFd;
     use std::fs::File;
     use std::io::{Read, Write};
     use std::os::fd::{AsRawFd, FromRawFd};
@@ -114,14 +115,16 @@ mod tests {
         let mailbox = Mailbox::open().unwrap();
         assert!(mailbox.take().is_none());
         let (mut reader, mut writer) = std::io::pipe().unwrap();
-        mailbox.post(writer.as_raw_fd(), 7);
+        // SAFETY: the writer is open.
+        let sent = unsafe { BorrowedFd::borrow_raw(writer.as_raw_fd()) };
+        mailbox.post(sent, writer.as_raw_fd(), 7);
         writer.write_all(b"before").unwrap();
         let number = writer.as_raw_fd();
         drop(writer);
         let (sent, mark, copy) = mailbox.take().unwrap();
         assert_eq!((sent, mark), (number, 7));
         // SAFETY: the copy is this test's.
-        let mut copy = unsafe { File::from_raw_fd(copy) };
+        let mut copy = unsafe { File::from_raw_fd(copy.into_raw_fd()) };
         copy.write_all(b" and after").unwrap();
         drop(copy);
         let mut text = String::new();

@@ -4,6 +4,7 @@ use super::hooks::listen;
 use super::mailbox::Mailbox;
 use super::{Descriptors, Mirrored, close, exists, place};
 use cohort_fabric::interpose::{Action, Kind};
+use rustix::fd::BorrowedFd;
 
 /// One descriptor.
 #[derive(Debug)]
@@ -68,9 +69,8 @@ impl Shelf {
                 && !entry.closed
                 && !entry.holders[owner]
             {
-                entry.holders[owner] = place(copy, number).is_ok();
+                entry.holders[owner] = place(&copy, number).is_ok();
             }
-            close(copy);
         }
     }
 
@@ -152,7 +152,9 @@ impl Shelf {
         let Some(number) = descriptors.numbers.take() else {
             return descriptor;
         };
-        if place(descriptor, number).is_err() {
+        // SAFETY: the call has made it just now.
+        let made = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        if place(made, number).is_err() {
             descriptors.numbers.give(number);
             return descriptor;
         }
@@ -171,7 +173,9 @@ impl Shelf {
             && owner != process
             && descriptors.root() != process
         {
-            mailbox.post(number, self.changes);
+            // SAFETY: the calling process has it under this number from now on.
+            let copy = unsafe { BorrowedFd::borrow_raw(number) };
+            mailbox.post(copy, number, self.changes);
         }
         self.change(process);
         number
