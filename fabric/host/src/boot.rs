@@ -2,10 +2,10 @@
 
 use crate::address::{self, LENGTH_MAX, NodeAddresses};
 use crate::descriptors::Descriptors;
-use crate::descriptors::hooks::{self, listen};
-use crate::descriptors::shelf::Shelf;
+use crate::descriptors::hooks::{self, run_call};
+use crate::descriptors::table::DescriptorTable;
 use crate::job::Job;
-use crate::network::{Inner, Network};
+use crate::network::{Network, OpenEndpoint};
 use crate::seat::Seats;
 use crate::source::{Choice, Source};
 use crate::watch::Watch;
@@ -23,7 +23,7 @@ const SEATS_MAX: u32 = 64;
 const MANY_ENDPOINTS: &str = "PSM2_MULTI_EP";
 
 /// An open network, behind the handle.
-struct Open {
+struct OpenNetwork {
     job: Arc<Job>,
     own: NodeAddresses,
     bytes: Vec<u8>,
@@ -75,7 +75,7 @@ pub unsafe fn open(
 unsafe fn try_to_open(
     request: &Request,
     choose: impl FnOnce(Option<&str>, Option<&str>) -> Result<Choice, String>,
-) -> Result<Open, String> {
+) -> Result<OpenNetwork, String> {
     if request.magic != MAGIC || request.version != VERSION {
         return Err(format!(
             "{} is of another version than its loader; use the files of one installation",
@@ -108,12 +108,12 @@ unsafe fn try_to_open(
 /// What was opened.
 struct Opened {
     source: Box<dyn Source>,
-    ends: Vec<Inner>,
+    endpoints: Vec<OpenEndpoint>,
     /// Why something else was not taken.
     failure: Option<String>,
 }
 
-/// Opens the ports of what was chosen, or of its fallback.
+/// Opens the endpoints of what was chosen, or of its fallback.
 fn open_choice(
     choice: Choice,
     job: &Arc<Job>,
@@ -125,43 +125,46 @@ fn open_choice(
         fallback,
         failure,
     } = choice;
-    match (open_ports(&*source, job, own_ranks, descriptors), fallback) {
-        (Ok(ends), _) => Ok(Opened {
+    match (
+        open_endpoints(&*source, job, own_ranks, descriptors),
+        fallback,
+    ) {
+        (Ok(endpoints), _) => Ok(Opened {
             source,
-            ends,
+            endpoints,
             failure,
         }),
         (Err(problem), None) => Err(format!(
             "{problem}; COHORT_NET_PROVIDER and COHORT_NET_INTERFACE choose another"
         )),
         (Err(problem), Some(fallback)) => {
-            let ends = open_ports(&*fallback, job, own_ranks, descriptors)
+            let endpoints = open_endpoints(&*fallback, job, own_ranks, descriptors)
                 .map_err(|second| format!("{problem}; and {second}"))?;
             Ok(Opened {
                 source: fallback,
-                ends,
+                endpoints,
                 failure: Some(problem),
             })
         }
     }
 }
 
-/// Opens a port for each rank of the node.
-fn open_ports(
+/// Opens an endpoint for each rank of the node.
+fn open_endpoints(
     source: &dyn Source,
     job: &Arc<Job>,
     own_ranks: &[WorldRank],
     descriptors: Option<&Descriptors>,
-) -> Result<Vec<Inner>, String> {
-    let mut ends: Vec<Inner> = Vec::with_capacity(own_ranks.len());
+) -> Result<Vec<OpenEndpoint>, String> {
+    let mut endpoints: Vec<OpenEndpoint> = Vec::with_capacity(own_ranks.len());
     for &rank in own_ranks {
         let opened =
-            with_shelf(descriptors, || source.open(job, rank)).and_then(|(endpoint, mut shelf)| {
+            with_table(descriptors, || source.open(job, rank)).and_then(|(endpoint, mut table)| {
                 let mut owned = Ok(());
                 if let Some(descriptors) = descriptors {
-                    owned = shelf.set_owner(descriptors, ends.len());
+                    owned = table.set_owner(descriptors, endpoints.len());
                 }
-                let end = Inner { endpoint, shelf };
+                let end = OpenEndpoint { endpoint, table };
                 match owned {
                     Ok(()) => Ok(end),
                     Err(error) => {
@@ -171,9 +174,9 @@ fn open_ports(
                 }
             });
         match opened {
-            Ok(end) => ends.push(end),
+            Ok(end) => endpoints.push(end),
             Err(problem) => {
-                ends.into_iter().for_each(|end| end.close(descriptors));
+                endpoints.into_iter().for_each(|end| end.close(descriptors));
                 return Err(format!(
                     "the network {} on {} is not usable: {problem}",
                     source.name(),
@@ -182,47 +185,47 @@ fn open_ports(
             }
         }
     }
-    Ok(ends)
+    Ok(endpoints)
 }
 
-/// Puts the network together, now that its ports are open.
+/// Puts the network together, now that its endpoints are open.
 fn finish(
     request: &Request,
     job: Arc<Job>,
     opened: Opened,
     descriptors: Option<Descriptors>,
-) -> Result<Open, String> {
+) -> Result<OpenNetwork, String> {
     let Opened {
         source,
-        ends,
+        endpoints,
         failure,
     } = opened;
     let system = |error| format!("the network cannot be opened: {error}");
-    let name = |end: &Inner| end.endpoint.name().to_vec();
+    let name = |end: &OpenEndpoint| end.endpoint.name().to_vec();
     let own = NodeAddresses {
         format: source.format(),
         provider: source.name().to_owned(),
         host: address::host(),
         fell_back: failure.is_some(),
-        each: ends.iter().map(name).collect(),
+        each: endpoints.iter().map(name).collect(),
     };
-    let queue = |end: &Inner| end.endpoint.wait_descriptor();
-    let queues: Vec<Option<i32>> = ends.iter().map(queue).collect();
-    let watch = with_shelf(descriptors.as_ref(), || Watch::open(&queues)).map_err(system)?;
+    let queue = |end: &OpenEndpoint| end.endpoint.wait_descriptor();
+    let queues: Vec<Option<i32>> = endpoints.iter().map(queue).collect();
+    let watch = with_table(descriptors.as_ref(), || Watch::open(&queues)).map_err(system)?;
     let mut seats = 0;
     if let Some(descriptors) = &descriptors {
         descriptors.set_sample(watch.0.descriptor());
         seats = request.node_ranks.min(SEATS_MAX);
     }
-    let seats = Seats::park(seats as usize, hooks::settle).map_err(system)?;
+    let seats = Seats::park(seats as usize, hooks::touch_thread_local).map_err(system)?;
     let network = Network::new(
         (source.limits(), source.pins()),
-        ends,
+        endpoints,
         watch,
         descriptors,
         seats,
     );
-    Ok(Open {
+    Ok(OpenNetwork {
         bytes: own.bytes(request.node),
         own,
         job,
@@ -243,17 +246,17 @@ fn share(request: &Request) -> Result<Descriptors, String> {
     Ok(Descriptors::new(request.node_ranks as usize, defer))
 }
 
-/// Makes something whose descriptors go to a shelf of its own, if descriptors are shared.
-fn with_shelf<T, E>(
+/// Makes something whose descriptors go to a table of its own, if descriptors are shared.
+fn with_table<T, E>(
     descriptors: Option<&Descriptors>,
     make: impl FnOnce() -> Result<T, E>,
-) -> Result<(T, Shelf), E> {
+) -> Result<(T, DescriptorTable), E> {
     let Some(descriptors) = descriptors else {
-        return make().map(|made| (made, Shelf::new(0)));
+        return make().map(|made| (made, DescriptorTable::new(0)));
     };
-    let mut shelf = Shelf::new(descriptors.root() + 1);
-    let made = listen(descriptors, &mut shelf, descriptors.root(), false, make);
-    made.map(|made| (made, shelf))
+    let mut table = DescriptorTable::new(descriptors.root() + 1);
+    let made = run_call(descriptors, &mut table, descriptors.root(), false, make);
+    made.map(|made| (made, table))
 }
 
 /// World ranks of this node, in the order of their local ranks.
@@ -287,9 +290,9 @@ unsafe fn optional(text: *const c_char) -> Option<String> {
 ///
 /// # Safety
 /// A handle that is not closed, used by nobody else during the borrow.
-unsafe fn opened<'a>(handle: *mut c_void) -> &'a mut Open {
+unsafe fn opened<'a>(handle: *mut c_void) -> &'a mut OpenNetwork {
     // SAFETY: the caller's promise.
-    unsafe { &mut *handle.cast::<Open>() }
+    unsafe { &mut *handle.cast::<OpenNetwork>() }
 }
 
 unsafe extern "C" fn addresses_length(handle: *mut c_void) -> usize {
@@ -334,7 +337,7 @@ unsafe extern "C" fn connect(
     }
 }
 
-impl Open {
+impl OpenNetwork {
     fn connect(&mut self, nodes: &[&[u8]]) -> Result<(), String> {
         if let Some(failure) = &self.failure
             && let Some(report) = fallback_report(failure, self.job.node, nodes)
@@ -363,7 +366,7 @@ impl Open {
             return Err("the network is connected already".into());
         }
         if self.listens {
-            self.network.guard(&self.job);
+            self.network.detect_failures(&self.job);
         }
         Ok(())
     }
@@ -407,7 +410,7 @@ unsafe extern "C" fn description(handle: *mut c_void) -> *const c_char {
 
 unsafe extern "C" fn close(handle: *mut c_void) {
     // SAFETY: the handle came from `open` and is not used again.
-    drop(unsafe { Box::from_raw(handle.cast::<Open>()) });
+    drop(unsafe { Box::from_raw(handle.cast::<OpenNetwork>()) });
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //!
 //! * **Numbers of their own.** A descriptor that is made in a call of the network ([`hooks`]) is moved to a number that
 //!   no other descriptor of the node has, above those that the system hands out ([`Numbers`]).
-//! * **A list for each endpoint** ([`shelf::Shelf`]), used by its calls only, so under its lock: which numbers, and which
+//! * **A list for each endpoint** ([`table::DescriptorTable`]), used by its calls only, so under its lock: which numbers, and which
 //!   process holds them. Endpoints share no libfabric object, so a call uses those of its own list only.
 //! * **Mirroring.** Before a call, the caller takes what it lacks from a process that has it: `pidfd_getfd`, then `dup3` to
 //!   the same number; and closes what others have closed. One comparison if nothing has changed.
@@ -20,7 +20,7 @@
 
 pub mod hooks;
 mod mailbox;
-pub mod shelf;
+pub mod table;
 
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::{DupFlags, Errno};

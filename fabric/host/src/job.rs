@@ -12,7 +12,7 @@ pub struct Job {
     /// Index of this node.
     pub node: u32,
     /// What every packet of the job carries.
-    pub proof: u64,
+    pub cookie: u64,
     /// Where each rank lives.
     pub homes: Vec<Home>,
     /// Addresses in the order of the ranks; set once all nodes' addresses are known.
@@ -31,7 +31,7 @@ impl Job {
     pub fn new(node: u32, number: [u64; 2], homes: Vec<Home>) -> Self {
         Self {
             node,
-            proof: packet::proof(number),
+            cookie: packet::cookie(number),
             addresses: OnceLock::new(),
             contacted: homes.iter().map(|_| AtomicBool::new(false)).collect(),
             codes: homes.iter().map(|_| AtomicI32::new(0)).collect(),
@@ -60,7 +60,7 @@ impl Job {
         addresses.get(rank as usize).map(Vec::as_slice)
     }
 
-    /// Notes that this node talks with a rank. Relaxed: the guard looks again soon.
+    /// Notes that this node talks with a rank. Relaxed: the failure detector looks again soon.
     #[inline]
     pub fn contacted(&self, rank: WorldRank) {
         let contacted = &self.contacted[rank as usize];
@@ -76,7 +76,7 @@ impl Job {
     }
 
     /// Notes that a rank is dead.
-    pub fn bury(&self, rank: WorldRank, code: i32) {
+    pub fn mark_dead(&self, rank: WorldRank, code: i32) {
         let before = self.codes[rank as usize].swap(code, Ordering::Relaxed);
         if before == 0 {
             // Release pairs with the Acquire of `deaths`: who sees the number sees the code.

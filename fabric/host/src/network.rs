@@ -1,11 +1,11 @@
 //! The transport of a node: takes a seat and the endpoint's lock, then calls the endpoint.
 
 use crate::descriptors::Descriptors;
-use crate::descriptors::hooks::listen;
-use crate::descriptors::shelf::Shelf;
-use crate::guard::Guard;
+use crate::descriptors::hooks::run_call;
+use crate::descriptors::table::DescriptorTable;
+use crate::detector::FailureDetector;
+use crate::endpoint::Endpoint;
 use crate::job::Job;
-use crate::port::Port;
 use crate::seat::Seats;
 use crate::watch::Watch;
 use cohort_fabric::{
@@ -19,47 +19,47 @@ use std::time::Duration;
 
 /// One endpoint, its lock, and its descriptors.
 #[derive(Debug)]
-struct End {
+struct SharedEndpoint {
     /// The claim of its rank keeps callers apart; the lock keeps the watcher out, who has no claim.
     locked: AtomicBool,
-    inner: UnsafeCell<Inner>,
+    inner: UnsafeCell<OpenEndpoint>,
     /// A thief's call was withheld, and the owner has not polled since.
     owes: AtomicBool,
 }
 
 /// What is behind the lock.
 #[derive(Debug)]
-pub struct Inner {
+pub struct OpenEndpoint {
     /// The endpoint.
-    pub endpoint: Box<dyn Port>,
+    pub endpoint: Box<dyn Endpoint>,
     /// Its descriptors, if ranks are tasks with tables of their own.
-    pub shelf: Shelf,
+    pub table: DescriptorTable,
 }
 
-impl Inner {
+impl OpenEndpoint {
     /// Closes the endpoint, from the root.
     pub fn close(self, descriptors: Option<&Descriptors>) {
         let Self {
             endpoint,
-            mut shelf,
+            mut table,
         } = self;
         let Some(descriptors) = descriptors else {
             return;
         };
         let root = descriptors.root();
         // Connections of ranks that have ended are gone, which closing takes.
-        let _complete = shelf.sync(descriptors, root);
-        listen(descriptors, &mut shelf, root, false, || drop(endpoint));
+        let _complete = table.sync(descriptors, root);
+        run_call(descriptors, &mut table, root, false, || drop(endpoint));
     }
 }
 
 // SAFETY: the inner part is reached through `Locked` only, which one task has at a time.
-unsafe impl Sync for End {}
+unsafe impl Sync for SharedEndpoint {}
 
 /// The right to use an endpoint.
-struct Locked<'a>(&'a End);
+struct Locked<'a>(&'a SharedEndpoint);
 
-impl End {
+impl SharedEndpoint {
     /// Waits for the lock, which nobody holds for longer than a call. From a seat only.
     fn lock(&self) -> Locked<'_> {
         // Acquire pairs with the Release of `Locked::drop`.
@@ -74,7 +74,7 @@ impl End {
 }
 
 impl Locked<'_> {
-    fn get(&mut self) -> &mut Inner {
+    fn get(&mut self) -> &mut OpenEndpoint {
         // SAFETY: there is one `Locked` of an end at a time.
         unsafe { &mut *self.0.inner.get() }
     }
@@ -96,13 +96,13 @@ pub struct Network {
     limits: Limits,
     /// Whether to register memory is to call the driver.
     pins: bool,
-    ends: Vec<End>,
+    endpoints: Vec<SharedEndpoint>,
     watch: Watch,
-    /// The bell's descriptor.
-    bell: Mutex<Shelf>,
+    /// The waker's descriptor.
+    waker: Mutex<DescriptorTable>,
     /// Whether each process holds it: `UNKNOWN` before its first call, then `HOLDS` or `LACKS`.
-    bell_holders: Vec<AtomicU8>,
-    guard: Option<Guard>,
+    waker_holders: Vec<AtomicU8>,
+    detector: Option<FailureDetector>,
     /// None if the process is the one rank of its node.
     descriptors: Option<Descriptors>,
     seats: Seats,
@@ -113,12 +113,12 @@ impl Network {
     #[must_use]
     pub fn new(
         (limits, pins): (Limits, bool),
-        inner: Vec<Inner>,
-        (watch, bell): (Watch, Shelf),
+        inner: Vec<OpenEndpoint>,
+        (watch, waker): (Watch, DescriptorTable),
         descriptors: Option<Descriptors>,
         seats: Seats,
     ) -> Self {
-        let end = |inner| End {
+        let end = |inner| SharedEndpoint {
             locked: AtomicBool::new(false),
             inner: UnsafeCell::new(inner),
             owes: AtomicBool::new(false),
@@ -126,19 +126,19 @@ impl Network {
         Self {
             limits,
             pins,
-            bell_holders: inner.iter().map(|_| AtomicU8::new(UNKNOWN)).collect(),
-            ends: inner.into_iter().map(end).collect(),
+            waker_holders: inner.iter().map(|_| AtomicU8::new(UNKNOWN)).collect(),
+            endpoints: inner.into_iter().map(end).collect(),
             watch,
-            bell: Mutex::new(bell),
-            guard: None,
+            waker: Mutex::new(waker),
+            detector: None,
             descriptors,
             seats,
         }
     }
 
     /// Starts to look for dead nodes.
-    pub fn guard(&mut self, job: &Arc<Job>) {
-        self.guard = Guard::start(Arc::clone(job), self.watch.bell());
+    pub fn detect_failures(&mut self, job: &Arc<Job>) {
+        self.detector = FailureDetector::start(Arc::clone(job), self.watch.waker());
     }
 
     /// The numbers of the descriptors, if they are shared.
@@ -154,12 +154,12 @@ impl Network {
         endpoint: LocalRank,
         caller: LocalRank,
         denied: R,
-        call: impl FnOnce(&mut dyn Port) -> R,
+        call: impl FnOnce(&mut dyn Endpoint) -> R,
     ) -> R {
         let _seat = self.seats.borrow(caller as usize);
         // Now, as an event of this call may make the engine interrupt the watch; see there.
-        self.hears_bell(caller as usize);
-        let end = &self.ends[endpoint as usize];
+        self.holds_waker(caller as usize);
+        let end = &self.endpoints[endpoint as usize];
         let mut locked = end.lock();
         let inner = locked.get();
         let Some(descriptors) = &self.descriptors else {
@@ -167,14 +167,14 @@ impl Network {
         };
         let (endpoint, process) = (endpoint as usize, caller as usize);
         let may_call = descriptors.may_call(endpoint, process);
-        if !(may_call && inner.shelf.sync(descriptors, process)) {
+        if !(may_call && inner.table.sync(descriptors, process)) {
             return denied;
         }
         let defers = descriptors.defers(endpoint, process);
-        let result = listen(descriptors, &mut inner.shelf, process, defers, || {
+        let result = run_call(descriptors, &mut inner.table, process, defers, || {
             call(&mut *inner.endpoint)
         });
-        if inner.shelf.take_withheld() {
+        if inner.table.take_withheld() {
             // Release pairs with the Acquire of `owes`.
             end.owes.store(true, Ordering::Release);
         }
@@ -184,14 +184,14 @@ impl Network {
     /// Whether an end has no completions, so that one may sleep on its descriptor; none if it should be left
     /// alone, as it waits for its owner.
     fn may_sleep(&self, endpoint: usize, caller: usize) -> Option<bool> {
-        let end = &self.ends[endpoint];
+        let end = &self.endpoints[endpoint];
         let mut locked = end.lock();
         let inner = locked.get();
         let Some(descriptors) = &self.descriptors else {
             return Some(inner.endpoint.may_sleep());
         };
         let may_call = descriptors.may_call(endpoint, caller);
-        if !(may_call && inner.shelf.sync(descriptors, caller)) {
+        if !(may_call && inner.table.sync(descriptors, caller)) {
             return None;
         }
         if end.owes.load(Ordering::Acquire) {
@@ -200,10 +200,10 @@ impl Network {
         }
         // To ask is to make progress: connections may be accepted.
         let defers = descriptors.defers(endpoint, caller);
-        let may_sleep = listen(descriptors, &mut inner.shelf, caller, defers, || {
+        let may_sleep = run_call(descriptors, &mut inner.table, caller, defers, || {
             inner.endpoint.may_sleep()
         });
-        if inner.shelf.take_withheld() {
+        if inner.table.take_withheld() {
             end.owes.store(true, Ordering::Release);
             // Whoever wanted to sleep looks around first, and wakes the owner.
             return Some(false);
@@ -211,32 +211,32 @@ impl Network {
         Some(may_sleep)
     }
 
-    /// Whether the calling process holds the bell's descriptor. From a seat.
-    fn hears_bell(&self, caller: usize) -> bool {
+    /// Whether the calling process holds the waker's descriptor. From a seat.
+    fn holds_waker(&self, caller: usize) -> bool {
         // Relaxed: written by the process that it is about.
-        match self.bell_holders[caller].load(Ordering::Relaxed) {
-            UNKNOWN => self.take_bell(caller),
+        match self.waker_holders[caller].load(Ordering::Relaxed) {
+            UNKNOWN => self.take_waker(caller),
             holds => holds == HOLDS,
         }
     }
 
-    /// Mirrors the bell's descriptor into the calling process, once; whether that was possible.
+    /// Mirrors the waker's descriptor into the calling process, once; whether that was possible.
     #[cold]
-    fn take_bell(&self, caller: usize) -> bool {
+    fn take_waker(&self, caller: usize) -> bool {
         let holds = self.descriptors.as_ref().is_none_or(|descriptors| {
-            let mut bell = self.bell.lock().unwrap_or_else(PoisonError::into_inner);
-            bell.sync(descriptors, caller)
+            let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+            waker.sync(descriptors, caller)
         });
         let state = if holds { HOLDS } else { LACKS };
-        self.bell_holders[caller].store(state, Ordering::Relaxed);
+        self.waker_holders[caller].store(state, Ordering::Relaxed);
         holds
     }
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
-        self.guard = None;
-        for end in self.ends.drain(..) {
+        self.detector = None;
+        for end in self.endpoints.drain(..) {
             end.inner.into_inner().close(self.descriptors.as_ref());
         }
     }
@@ -305,7 +305,7 @@ unsafe impl Transport for Network {
     ) -> u32 {
         // Acquire and Release: a call that is withheld after this is one of a later thief.
         if endpoint == caller && self.owes(endpoint) {
-            self.ends[endpoint as usize]
+            self.endpoints[endpoint as usize]
                 .owes
                 .store(false, Ordering::Release);
             // A watch that began before has left this endpoint alone.
@@ -315,15 +315,17 @@ unsafe impl Transport for Network {
     }
 
     fn owes(&self, endpoint: LocalRank) -> bool {
-        self.ends[endpoint as usize].owes.load(Ordering::Acquire)
+        self.endpoints[endpoint as usize]
+            .owes
+            .load(Ordering::Acquire)
     }
 
     fn watch(&self, caller: LocalRank, limit: Option<Duration>) {
         let process = caller as usize;
         self.watch.sleep(limit, |list| {
             let _seat = self.seats.borrow(process);
-            list.hear_bell(self.hears_bell(process));
-            for index in 0..self.ends.len() {
+            list.watch_waker(self.holds_waker(process));
+            for index in 0..self.endpoints.len() {
                 match self.may_sleep(index, process) {
                     Some(true) => list.watch(index, true),
                     None => list.watch(index, false),
@@ -337,19 +339,19 @@ unsafe impl Transport for Network {
     /// Takes no seat once the caller has been in any call: it may be in one, and all other seats may wait for
     /// the endpoint that it holds.
     fn interrupt(&self, caller: LocalRank) {
-        if !self.watch.call() {
+        if !self.watch.notify() {
             return;
         }
         let caller = caller as usize;
-        let holds = match self.bell_holders[caller].load(Ordering::Relaxed) {
+        let holds = match self.waker_holders[caller].load(Ordering::Relaxed) {
             UNKNOWN => {
                 let _seat = self.seats.borrow(caller);
-                self.take_bell(caller)
+                self.take_waker(caller)
             }
             holds => holds == HOLDS,
         };
         if holds {
-            self.watch.ring();
+            self.watch.wake();
         }
     }
 }

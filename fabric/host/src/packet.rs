@@ -1,25 +1,25 @@
-//! What precedes every packet on the wire, and how a stranger is known.
+//! What precedes every packet on the wire, and how packets of others are known.
 
 use cohort_fabric::WorldRank;
 
 /// Bytes before a packet's header.
 pub const PREFIX: usize = 16;
 
-/// A packet's sender and receiver, and the proof that it belongs to the job.
+/// A packet's sender and receiver, and the cookie of its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// Its sender.
     pub from: WorldRank,
     /// The rank that it was sent to: a stale address leads to another rank.
     pub to: WorldRank,
-    /// [`proof`] of the job.
-    pub proof: u64,
+    /// [`cookie`] of the job.
+    pub cookie: u64,
 }
 
 /// What only members of a job can say; of both halves of its number. Every packet carries it, so a
-/// connection needs no state, and no packet of a stranger is ever taken.
+/// connection needs no state, and no packet of another job is ever taken.
 #[must_use]
-pub fn proof(job: [u64; 2]) -> u64 {
+pub fn cookie(job: [u64; 2]) -> u64 {
     job[0] ^ job[1].rotate_left(32)
 }
 
@@ -31,7 +31,7 @@ impl Prefix {
         let mut bytes = [0; PREFIX];
         bytes[..4].copy_from_slice(&self.from.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.to.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.proof.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.cookie.to_le_bytes());
         bytes
     }
 
@@ -46,7 +46,7 @@ impl Prefix {
         let this = Self {
             from: word(0),
             to: word(4),
-            proof: u64::from(word(8)) | u64::from(word(12)) << 32,
+            cookie: u64::from(word(8)) | u64::from(word(12)) << 32,
         };
         Some((this, rest))
     }
@@ -61,7 +61,7 @@ mod tests {
         let prefix = Prefix {
             from: 0x0102_0304,
             to: 7,
-            proof: proof([0x1122_3344_5566_7788, 0x99aa]),
+            cookie: cookie([0x1122_3344_5566_7788, 0x99aa]),
         };
         let packet = [&prefix.bytes()[..], b"body"].concat();
         assert_eq!(Prefix::split(&packet), Some((prefix, &b"body"[..])));
@@ -72,8 +72,8 @@ mod tests {
     fn jobs_that_differ_in_a_bit_have_different_proofs() {
         let job = [3, 5];
         for bit in 0..64 {
-            assert_ne!(proof(job), proof([3 ^ (1 << bit), 5]));
-            assert_ne!(proof(job), proof([3, 5 ^ (1 << bit)]));
+            assert_ne!(cookie(job), cookie([3 ^ (1 << bit), 5]));
+            assert_ne!(cookie(job), cookie([3, 5 ^ (1 << bit)]));
         }
     }
 }

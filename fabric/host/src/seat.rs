@@ -61,11 +61,11 @@ pub struct Seats {
 }
 
 impl Seats {
-    /// Parks `count` threads; 0 for a process whose calls need none. `settle` runs on each of them first.
+    /// Parks `count` threads; 0 for a process whose calls need none. `touch_thread_local` runs on each of them first.
     ///
     /// # Errors
     /// No thread can be made.
-    pub fn park(count: usize, settle: fn()) -> std::io::Result<Self> {
+    pub fn park(count: usize, touch_thread_local: fn()) -> std::io::Result<Self> {
         let seat = |_| Seat {
             taken: AtomicBool::new(false),
             base: AtomicU64::new(0),
@@ -87,7 +87,7 @@ impl Seats {
             let thread = std::thread::Builder::new()
                 .name("cohort-seat".into())
                 .stack_size(STACK)
-                .spawn(move || sit(&shared, index, settle));
+                .spawn(move || sit(&shared, index, touch_thread_local));
             match thread {
                 Ok(thread) => this.threads.push(thread),
                 Err(error) => {
@@ -162,8 +162,8 @@ impl Drop for Seats {
 }
 
 /// A parked thread's life.
-fn sit(shared: &Shared, index: usize, settle: fn()) {
-    settle();
+fn sit(shared: &Shared, index: usize, touch_thread_local: fn()) {
+    touch_thread_local();
     shared.seats[index]
         .base
         .store(self_pointer(), Ordering::Relaxed);

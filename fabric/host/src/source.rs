@@ -1,18 +1,18 @@
-//! What a transport offers before its ports are open.
+//! What a transport offers before its endpoints are open.
 
+use crate::endpoint::Endpoint;
 use crate::job::Job;
-use crate::port::Port;
 use cohort_fabric::{Limits, WorldRank};
 use std::fmt::Debug;
 use std::sync::Arc;
 
 /// A network that was chosen, and not opened yet.
 pub trait Source: Debug {
-    /// Opens the port of rank `own`.
+    /// Opens the endpoint of rank `own`.
     ///
     /// # Errors
     /// A text that says which step failed and why.
-    fn open(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Port>, String>;
+    fn open(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Endpoint>, String>;
 
     /// Its name, as `COHORT_NET_PROVIDER` takes it.
     fn name(&self) -> &str;
@@ -29,7 +29,7 @@ pub trait Source: Debug {
     /// Whether to register memory is to call a driver.
     fn pins(&self) -> bool;
 
-    /// Whether its ports listen on TCP sockets at their addresses.
+    /// Whether its endpoints listen on TCP sockets at their addresses.
     fn listens(&self) -> bool;
 
     /// For people.
@@ -41,7 +41,7 @@ pub trait Source: Debug {
 pub struct Choice {
     /// What is taken.
     pub source: Box<dyn Source>,
-    /// What is taken if its ports cannot be opened.
+    /// What is taken if its endpoints cannot be opened.
     pub fallback: Option<Box<dyn Source>>,
     /// Why it is not another network, which is there but does not work.
     pub failure: Option<String>,

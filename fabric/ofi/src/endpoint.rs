@@ -13,9 +13,9 @@ use crate::sys;
 use cohort_fabric::{
     Budget, Direction, Event, Packet, Refused, Region, Sent, Token, Transfer, WorldRank,
 };
+use cohort_fabric_host::endpoint::{Endpoint, PendingEvent, RejectedPackets};
 use cohort_fabric_host::job::Job;
 use cohort_fabric_host::packet::{PREFIX, Prefix};
-use cohort_fabric_host::port::{Found, Port, Strangers};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ struct Peer {
 
 /// One rank's end of the network. Used by one call at a time.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct OfiEndpoint {
     own: WorldRank,
     job: Arc<Job>,
     regions: Regions,
@@ -56,10 +56,10 @@ pub struct Endpoint {
     /// Receives that could not be posted.
     unposted: Vec<*mut Operation>,
     peers: Vec<Peer>,
-    found: VecDeque<Found>,
+    pending: VecDeque<PendingEvent>,
     /// How many deaths were reported to this endpoint.
     deaths_seen: u32,
-    strangers: Strangers,
+    rejected: RejectedPackets,
     inject: usize,
     local_registration: bool,
     wait_descriptor: Option<i32>,
@@ -67,9 +67,9 @@ pub struct Endpoint {
 }
 
 // SAFETY: libfabric's objects may be used from any thread, by one at a time, as `&mut` demands.
-unsafe impl Send for Endpoint {}
+unsafe impl Send for OfiEndpoint {}
 
-impl Endpoint {
+impl OfiEndpoint {
     /// Number of a rank in the address vector, where it is entered at its first use.
     fn address(&mut self, rank: WorldRank) -> Result<u64, Refused> {
         let peer = self.peers[rank as usize];
@@ -117,13 +117,13 @@ impl Endpoint {
         let peer = &mut self.peers[rank as usize];
         if peer.lost.is_none() {
             peer.lost = Some(code);
-            self.found.push_back(Found::Lost { rank, code });
+            self.pending.push_back(PendingEvent::Lost { rank, code });
         }
         Refused::Lost(peer.lost.unwrap_or(code))
     }
 }
 
-impl Port for Endpoint {
+impl Endpoint for OfiEndpoint {
     fn name(&self) -> &[u8] {
         &self.name
     }
@@ -133,7 +133,7 @@ impl Port for Endpoint {
     }
 
     fn may_sleep(&mut self) -> bool {
-        if !self.found.is_empty() || !self.unposted.is_empty() {
+        if !self.pending.is_empty() || !self.unposted.is_empty() {
             return false;
         }
         if self.wait_descriptor.is_none() {
@@ -159,7 +159,7 @@ impl Port for Endpoint {
         let prefix = Prefix {
             from: self.own,
             to,
-            proof: self.job.proof,
+            cookie: self.job.cookie,
         };
         let prefix = prefix.bytes();
         let length = PREFIX + packet.header.len() + packet.body.len();
@@ -256,7 +256,7 @@ impl Port for Endpoint {
 /// Starts a read, or a write.
 ///
 /// # Safety
-/// An open endpoint, an operation that was taken for this, and memory as for [`Endpoint::transfer`].
+/// An open endpoint, an operation that was taken for this, and memory as for [`OfiEndpoint::transfer`].
 unsafe fn start(
     transfer: &Transfer,
     endpoint: *mut sys::Ep,

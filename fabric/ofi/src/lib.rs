@@ -16,11 +16,11 @@ mod regions;
 mod sys;
 
 use cohort_fabric::{Limits, WorldRank};
+use cohort_fabric_host::endpoint::Endpoint;
 use cohort_fabric_host::job::Job;
 use cohort_fabric_host::packet::PREFIX;
-use cohort_fabric_host::port::Port;
 use cohort_fabric_host::source::Source;
-use endpoint::Endpoint;
+use endpoint::OfiEndpoint;
 use library::Library;
 use provider::Provider;
 use std::sync::Arc;
@@ -67,8 +67,8 @@ impl Fabric {
 }
 
 impl Source for Fabric {
-    fn open(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Port>, String> {
-        let endpoint = Endpoint::open(&self.library, &self.provider, Arc::clone(job), own)?;
+    fn open(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Endpoint>, String> {
+        let endpoint = OfiEndpoint::open(&self.library, &self.provider, Arc::clone(job), own)?;
         Ok(Box::new(endpoint))
     }
 

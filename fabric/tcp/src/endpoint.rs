@@ -34,8 +34,8 @@ use crate::stream::Stream;
 use cohort_fabric::{
     Budget, Direction, Event, Packet, Refused, Region, Sent, Token, Transfer, WorldRank,
 };
+use cohort_fabric_host::endpoint::{Endpoint, PendingEvent, RejectedPackets};
 use cohort_fabric_host::job::Job;
-use cohort_fabric_host::port::{Found, Port, Strangers};
 use connect::{close, new_socket};
 use libc::c_int;
 use std::collections::{HashMap, VecDeque};
@@ -91,7 +91,7 @@ struct Operation {
 
 /// One rank's end of the network.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct TcpEndpoint {
     own: WorldRank,
     job: Arc<Job>,
     name: Vec<u8>,
@@ -104,19 +104,19 @@ pub struct Endpoint {
     operations: Vec<Option<Operation>>,
     regions: HashMap<u64, (usize, usize)>,
     next_key: u64,
-    found: VecDeque<Found>,
+    pending: VecDeque<PendingEvent>,
     /// How many peers have a stream that has ended while they are not lost.
     broken: usize,
     deaths_seen: u32,
-    strangers: Strangers,
+    rejected: RejectedPackets,
     looks: u32,
     common: Box<[u8]>,
 }
 
 // SAFETY: pointers are to memory of transfers under way, which any thread may use, one at a time as `&mut` demands.
-unsafe impl Send for Endpoint {}
+unsafe impl Send for TcpEndpoint {}
 
-impl Endpoint {
+impl TcpEndpoint {
     /// Opens the endpoint of rank `own` at an address of this host.
     ///
     /// # Errors
@@ -148,10 +148,10 @@ impl Endpoint {
             operations: Vec::new(),
             regions: HashMap::new(),
             next_key: 1,
-            found: VecDeque::new(),
+            pending: VecDeque::new(),
             broken: 0,
             deaths_seen: 0,
-            strangers: Strangers::default(),
+            rejected: RejectedPackets::default(),
             looks: 0,
             common: vec![0; COMMON].into_boxed_slice(),
         };
@@ -220,25 +220,25 @@ impl Endpoint {
     }
 
     /// After a call that may have left something waiting to be written: has the set tell of room.
-    fn hear_room(&mut self, index: usize) {
+    fn poll_writable(&mut self, index: usize) {
         let Some(stream) = &mut self.streams[index] else {
             return;
         };
-        if stream.waits() && !stream.hears_room {
-            stream.hears_room = true;
+        if stream.waits() && !stream.polls_writable {
+            stream.polls_writable = true;
             let socket = stream.socket;
             let events = libc::EPOLLIN | libc::EPOLLOUT;
             self.control(libc::EPOLL_CTL_MOD, socket, events, index as u64);
         }
     }
 
-    /// Ends [`Self::hear_room`] if nothing waits any more.
-    fn hear_no_room(&mut self, index: usize) {
+    /// Ends [`Self::poll_writable`] if nothing waits any more.
+    fn stop_polling_writable(&mut self, index: usize) {
         if let Some(stream) = &mut self.streams[index]
-            && stream.hears_room
+            && stream.polls_writable
             && !stream.waits()
         {
-            stream.hears_room = false;
+            stream.polls_writable = false;
             let socket = stream.socket;
             self.control(libc::EPOLL_CTL_MOD, socket, libc::EPOLLIN, index as u64);
         }
@@ -254,7 +254,7 @@ impl Endpoint {
         peer.lost = Some(code);
         peer.out = None;
         peer.operations = 0;
-        self.found.push_back(Found::Lost { rank, code });
+        self.pending.push_back(PendingEvent::Lost { rank, code });
         for index in 0..self.streams.len() {
             let is_its = |stream: &Stream| stream.peer == Some(rank);
             if self.streams[index].as_deref().is_some_and(is_its)
@@ -266,14 +266,14 @@ impl Endpoint {
         for operation in &mut self.operations {
             if let Some(ended) = operation.take_if(|operation| operation.peer == rank) {
                 let token = ended.token;
-                self.found.push_back(Found::Failed { token, code });
+                self.pending.push_back(PendingEvent::Failed { token, code });
             }
         }
     }
 
     /// Closes a stream that was taken out of the list.
     fn close(&mut self, mut stream: Stream, code: i32) {
-        stream.fail(code, &mut self.found);
+        stream.fail(code, &mut self.pending);
         close(stream.socket);
         self.open -= 1;
     }
@@ -284,9 +284,9 @@ impl Endpoint {
             self.close(stream, code);
             return;
         };
-        let is_heard = stream.is_heard;
+        let carries_requests = stream.carries_requests;
         self.close(stream, code);
-        if is_heard {
+        if carries_requests {
             self.lose(rank, code);
             return;
         }
@@ -310,7 +310,7 @@ impl Endpoint {
         }
     }
 
-    /// Gives up ranks that the guard found dead.
+    /// Gives up ranks that the failure detector found dead.
     #[cold]
     fn notice_deaths(&mut self, deaths: u32) {
         self.deaths_seen = deaths;
@@ -338,7 +338,7 @@ impl Endpoint {
             }
         }
         while given < most
-            && let Some(found) = self.found.pop_front()
+            && let Some(found) = self.pending.pop_front()
         {
             sink(found.event());
             given += 1;
@@ -373,7 +373,7 @@ impl Endpoint {
                     stream.is_blocked = false;
                 }
                 given += self.serve(index, most - given, sink);
-                self.hear_no_room(index);
+                self.stop_polling_writable(index);
             }
         }
         // Last, so that no event of this list is of a stream that has come since.
@@ -384,7 +384,7 @@ impl Endpoint {
     }
 }
 
-impl Port for Endpoint {
+impl Endpoint for TcpEndpoint {
     fn name(&self) -> &[u8] {
         &self.name
     }
@@ -395,11 +395,11 @@ impl Port for Endpoint {
 
     fn may_sleep(&mut self) -> bool {
         let mut streams = self.streams.iter().flatten();
-        if !self.found.is_empty() || self.broken > 0 || streams.any(|stream| stream.is_ready) {
+        if !self.pending.is_empty() || self.broken > 0 || streams.any(|stream| stream.is_ready) {
             return false;
         }
         for index in 0..self.streams.len() {
-            self.hear_no_room(index);
+            self.stop_polling_writable(index);
         }
         true
     }
@@ -425,7 +425,7 @@ impl Port for Endpoint {
         if stream.send([&head.bytes(), packet.header, packet.body], token) {
             return Ok(Sent::Done);
         }
-        self.hear_room(index);
+        self.poll_writable(index);
         Ok(Sent::Pending)
     }
 
@@ -505,7 +505,7 @@ impl Port for Endpoint {
     }
 }
 
-impl Drop for Endpoint {
+impl Drop for TcpEndpoint {
     fn drop(&mut self) {
         for stream in std::mem::take(&mut self.streams).into_iter().flatten() {
             close(stream.socket);

@@ -65,13 +65,13 @@ impl Head {
 
     /// Splits what has come of a frame; none if the head is not whole. An unknown kind is an error.
     #[must_use]
-    pub fn split(bytes: &[u8]) -> Option<(Result<Self, Nonsense>, &[u8])> {
+    pub fn split(bytes: &[u8]) -> Option<(Result<Self, Malformed>, &[u8])> {
         use Kind::{Data, Hello, Packet, Read, Refused, Write, Written};
         let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
         let kind = [Hello, Packet, Read, Data, Write, Written, Refused]
             .into_iter()
             .find(|kind| *kind as u8 == head[0]);
-        let head = kind.ok_or(Nonsense).map(|kind| Self {
+        let head = kind.ok_or(Malformed).map(|kind| Self {
             kind,
             length: word(&head[4..]) as u32,
             id: word(&head[8..]),
@@ -82,7 +82,7 @@ impl Head {
 
 /// What no end of this version sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Nonsense;
+pub struct Malformed;
 
 /// A part of another rank's region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +147,6 @@ mod tests {
         };
         assert_eq!(Target::read(&target.bytes()), Some(target));
         assert_eq!(Target::read(&target.bytes()[1..]), None);
-        assert_eq!(Head::split(&[9; HEAD]).unwrap().0, Err(Nonsense));
+        assert_eq!(Head::split(&[9; HEAD]).unwrap().0, Err(Malformed));
     }
 }

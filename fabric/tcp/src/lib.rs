@@ -12,10 +12,10 @@ pub mod interface;
 mod stream;
 
 use cohort_fabric::{Limits, WorldRank};
+use cohort_fabric_host::endpoint::Endpoint;
 use cohort_fabric_host::job::Job;
-use cohort_fabric_host::port::Port;
 use cohort_fabric_host::source::Source;
-use endpoint::{Endpoint, PACKET_MAX, TRANSFER_MAX};
+use endpoint::{PACKET_MAX, TRANSFER_MAX, TcpEndpoint};
 use interface::Interface;
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use std::sync::Arc;
 pub const NAME: &str = "direct";
 
 impl Source for Interface {
-    fn open(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Port>, String> {
-        Ok(Box::new(Endpoint::open(self, Arc::clone(job), own)?))
+    fn open(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Endpoint>, String> {
+        Ok(Box::new(TcpEndpoint::open(self, Arc::clone(job), own)?))
     }
 
     fn name(&self) -> &str {

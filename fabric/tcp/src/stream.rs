@@ -1,8 +1,8 @@
 //! One connection: what waits to be written, and what has come of a frame.
 
-use crate::frame::{HEAD, Head, Nonsense};
+use crate::frame::{HEAD, Head, Malformed};
 use cohort_fabric::{Token, WorldRank};
-use cohort_fabric_host::port::Found;
+use cohort_fabric_host::endpoint::PendingEvent;
 use libc::{c_int, c_void};
 use std::collections::VecDeque;
 
@@ -117,11 +117,11 @@ pub struct Stream {
     /// The other end; none before its first frame.
     pub peer: Option<WorldRank>,
     /// The other end has sent more than who it is and answers, so this is where all it sends comes.
-    pub is_heard: bool,
+    pub carries_requests: bool,
     /// Whether `saved` may hold whole frames.
     pub is_ready: bool,
     /// Whether the endpoint's set tells of room to write.
-    pub hears_room: bool,
+    pub polls_writable: bool,
     /// The system took less than was to be written: the set is asked before the next try, since tries keep the system from
     /// making room.
     pub is_blocked: bool,
@@ -130,7 +130,7 @@ pub struct Stream {
     /// The body of a transfer that is coming.
     pub body: Option<Body>,
     /// Why nothing can be written any more. What the other end has sent before can still be read, and then its end.
-    pub mute: Option<i32>,
+    pub write_error: Option<i32>,
     queue: VecDeque<Segment>,
 }
 
@@ -141,13 +141,13 @@ impl Stream {
         Self {
             socket,
             peer,
-            is_heard: false,
+            carries_requests: false,
             is_ready: false,
-            hears_room: false,
+            polls_writable: false,
             is_blocked: false,
             saved: Vec::new(),
             body: None,
-            mute: None,
+            write_error: None,
             queue: VecDeque::new(),
         }
     }
@@ -155,13 +155,13 @@ impl Stream {
     /// Whether something waits to be written.
     #[must_use]
     pub fn waits(&self) -> bool {
-        self.mute.is_none() && !self.queue.is_empty()
+        self.write_error.is_none() && !self.queue.is_empty()
     }
 
     /// Whether no more packets can be queued now.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.mute.is_some() || self.queue.len() >= QUEUE_MAX
+        self.write_error.is_some() || self.queue.len() >= QUEUE_MAX
     }
 
     /// Lines up a copy of at most 64 bytes.
@@ -211,13 +211,13 @@ impl Stream {
     /// Writes; 0 if the system takes nothing now or, which is noted, any more.
     fn write(&mut self, pieces: &[libc::iovec]) -> usize {
         write(self.socket, pieces).unwrap_or_else(|code| {
-            self.mute = Some(code);
+            self.write_error = Some(code);
             0
         })
     }
 
     /// Writes what waits as far as the system takes it, unless it took too little before.
-    pub fn flush(&mut self, found: &mut VecDeque<Found>) {
+    pub fn flush(&mut self, pending: &mut VecDeque<PendingEvent>) {
         let mut total = 0;
         while self.waits() && !self.is_blocked && total < FLUSH_MAX {
             let none = libc::iovec {
@@ -238,7 +238,7 @@ impl Stream {
             }
             let written = self.write(&list[..count]);
             total += written;
-            self.advance(written, found);
+            self.advance(written, pending);
             if written < wanted {
                 self.is_blocked = true;
                 break;
@@ -247,7 +247,7 @@ impl Stream {
     }
 
     /// Takes what was written out of the queue.
-    fn advance(&mut self, mut written: usize, found: &mut VecDeque<Found>) {
+    fn advance(&mut self, mut written: usize, pending: &mut VecDeque<PendingEvent>) {
         while let Some(first) = self.queue.front_mut() {
             let left = first.rest().iov_len;
             if written < left {
@@ -256,17 +256,17 @@ impl Stream {
             }
             written -= left;
             if let Some(token) = first.token {
-                found.push_back(Found::Completed(token));
+                pending.push_back(PendingEvent::Completed(token));
             }
             self.queue.pop_front();
         }
     }
 
     /// Reports what was not written as failed.
-    pub fn fail(&mut self, code: i32, found: &mut VecDeque<Found>) {
+    pub fn fail(&mut self, code: i32, pending: &mut VecDeque<PendingEvent>) {
         for segment in self.queue.drain(..) {
             if let Some(token) = segment.token {
-                found.push_back(Found::Failed { token, code });
+                pending.push_back(PendingEvent::Failed { token, code });
             }
         }
     }
@@ -330,8 +330,12 @@ impl Stream {
     /// The next step of what has come, from `bytes` on: passes over what it takes.
     ///
     /// # Errors
-    /// [`Nonsense`].
-    pub fn next<'a>(&mut self, bytes: &mut &'a [u8], longest: usize) -> Result<Next<'a>, Nonsense> {
+    /// [`Malformed`].
+    pub fn next<'a>(
+        &mut self,
+        bytes: &mut &'a [u8],
+        longest: usize,
+    ) -> Result<Next<'a>, Malformed> {
         if let Some(body) = &mut self.body {
             let taken = body.take(bytes);
             *bytes = &bytes[taken..];
@@ -348,7 +352,7 @@ impl Stream {
         let head = head?;
         let inside = head.kind.bytes_inside(head.length as usize);
         if inside > longest {
-            return Err(Nonsense);
+            return Err(Malformed);
         }
         let Some((inside, rest)) = rest.split_at_checked(inside) else {
             return Ok(Next::Nothing);

@@ -4,7 +4,7 @@
 //! that touch it are not inlined, as the compiler may keep its address while the FS base changes.
 
 use super::Descriptors;
-use super::shelf::Shelf;
+use super::table::DescriptorTable;
 use cohort_fabric::interpose::{Action, Hooks, Kind, REGISTER, Register, VERSION};
 use libc::c_int;
 use std::cell::Cell;
@@ -12,13 +12,13 @@ use std::ffi::CString;
 
 /// Longest time that sent data may go without an answer of the other system before a connection
 /// is given up, milliseconds.
-const ANSWER_MAX: c_int = 30_000;
+const UNACKNOWLEDGED_MAX: c_int = 30_000;
 
 /// A call of the network, as long as it lasts.
 #[derive(Debug)]
 struct Call {
     descriptors: *const Descriptors,
-    shelf: *mut Shelf,
+    table: *mut DescriptorTable,
     process: usize,
     defers: bool,
 }
@@ -62,7 +62,7 @@ pub fn register() -> Result<(), String> {
 }
 
 /// Touches the thread-local data, so that it exists before a seat is borrowed.
-pub fn settle() {
+pub fn touch_thread_local() {
     set_call(std::ptr::null_mut());
 }
 
@@ -71,18 +71,18 @@ fn set_call(call: *mut Call) {
     CALL.set(call);
 }
 
-/// Runs `call` by process `process` with descriptors that go to `shelf`. To be called on a seat, or on a
+/// Runs `call` by process `process` with descriptors that go to `table`. To be called on a seat, or on a
 /// thread of the root.
-pub fn listen<R>(
+pub fn run_call<R>(
     descriptors: &Descriptors,
-    shelf: &mut Shelf,
+    table: &mut DescriptorTable,
     process: usize,
     defers: bool,
     call: impl FnOnce() -> R,
 ) -> R {
     let mut record = Call {
         descriptors,
-        shelf,
+        table,
         process,
         defers,
     };
@@ -94,14 +94,16 @@ pub fn listen<R>(
 
 /// What the calling thread's call has to do with a descriptor.
 #[inline(never)]
-fn with_call<R>(act: impl FnOnce(&Descriptors, &mut Shelf, usize, bool) -> R) -> Option<R> {
-    // SAFETY: NULL, or the record of a call of this thread, in which nobody else uses the shelf, since the call holds
+fn with_call<R>(
+    act: impl FnOnce(&Descriptors, &mut DescriptorTable, usize, bool) -> R,
+) -> Option<R> {
+    // SAFETY: NULL, or the record of a call of this thread, in which nobody else uses the table, since the call holds
     // the endpoint's lock and lends it to nobody but libfabric, which has no pointer to it.
     unsafe {
         let call = CALL.get().as_ref()?;
         Some(act(
             &*call.descriptors,
-            &mut *call.shelf,
+            &mut *call.table,
             call.process,
             call.defers,
         ))
@@ -112,10 +114,10 @@ extern "C" fn opened(descriptor: c_int, kind: Kind) -> c_int {
     if kind == Kind::File && !is_device(descriptor) {
         return descriptor;
     }
-    with_call(|descriptors, shelf, process, _| {
-        let number = shelf.add(descriptors, process, descriptor, kind);
+    with_call(|descriptors, table, process, _| {
+        let number = table.add(descriptors, process, descriptor, kind);
         if kind == Kind::Socket {
-            limit_silence(number);
+            set_timeouts(number);
         }
         number
     })
@@ -123,24 +125,24 @@ extern "C" fn opened(descriptor: c_int, kind: Kind) -> c_int {
 }
 
 extern "C" fn closing(descriptor: c_int) -> c_int {
-    let closed = with_call(|descriptors, shelf, process, _| {
-        descriptors.numbers.holds(descriptor) && shelf.close(descriptors, process, descriptor)
+    let closed = with_call(|descriptors, table, process, _| {
+        descriptors.numbers.holds(descriptor) && table.close(descriptors, process, descriptor)
     });
     closed.unwrap_or(false).into()
 }
 
 extern "C" fn withhold(descriptor: c_int, action: Action) -> c_int {
-    let code = with_call(|descriptors, shelf, _, defers| {
+    let code = with_call(|descriptors, table, _, defers| {
         if !descriptors.defer || !descriptors.numbers.holds(descriptor) {
             return 0;
         }
         let code = if defers {
-            shelf.withhold(descriptor, action)
+            table.withhold(descriptor, action)
         } else {
             0
         };
         if code == 0 && action == Action::Data {
-            shelf.count_send(descriptor);
+            table.count_send(descriptor);
         }
         code
     });
@@ -163,7 +165,7 @@ fn is_device(descriptor: c_int) -> bool {
 }
 
 /// Lets the system end a connection whose other end does not answer any more. Sockets that are not of TCP refuse that.
-pub fn limit_silence(socket: c_int) {
+pub fn set_timeouts(socket: c_int) {
     let set = |level: c_int, name: c_int, value: c_int| {
         // SAFETY: an int of the size that is passed.
         unsafe {
@@ -176,7 +178,11 @@ pub fn limit_silence(socket: c_int) {
             );
         }
     };
-    set(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, ANSWER_MAX);
+    set(
+        libc::IPPROTO_TCP,
+        libc::TCP_USER_TIMEOUT,
+        UNACKNOWLEDGED_MAX,
+    );
     set(libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1);
     set(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 10);
     set(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 5);

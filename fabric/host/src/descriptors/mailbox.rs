@@ -28,7 +28,7 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// Opens a mailbox, whose descriptors go to the shelf of the call that this is part of.
+    /// Opens a mailbox, whose descriptors go to the table of the call that this is part of.
     ///
     /// # Errors
     /// There are no more descriptors.

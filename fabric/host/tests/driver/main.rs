@@ -4,8 +4,8 @@
 //! what the driver was handed, in which order and how often.
 
 use cohort_fabric_host::descriptors::Descriptors;
-use cohort_fabric_host::descriptors::hooks::{listen, register};
-use cohort_fabric_host::descriptors::shelf::Shelf;
+use cohort_fabric_host::descriptors::hooks::{register, run_call};
+use cohort_fabric_host::descriptors::table::DescriptorTable;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::fs::File;
 use std::io::Read;
@@ -111,15 +111,15 @@ fn drain(end: &mut File, into: &mut Vec<u8>) {
 /// Calls of the network by one of two ranks, whose endpoint is the owner's.
 struct Node {
     descriptors: Descriptors,
-    shelf: Shelf,
+    table: DescriptorTable,
 }
 
 impl Node {
     fn call<R>(&mut self, caller: usize, call: impl FnOnce() -> R) -> R {
-        let Self { descriptors, shelf } = self;
-        assert!(shelf.sync(descriptors, caller));
+        let Self { descriptors, table } = self;
+        assert!(table.sync(descriptors, caller));
         let defers = descriptors.defers(OWNER, caller);
-        listen(descriptors, shelf, caller, defers, call)
+        run_call(descriptors, table, caller, defers, call)
     }
 }
 
@@ -133,7 +133,7 @@ fn what_is_withheld_is_issued_once_and_in_order() {
     let sample = File::open("/dev/null").unwrap();
     descriptors.set_sample(sample.as_raw_fd());
     let mut node = Node {
-        shelf: Shelf::new(descriptors.root() + 1),
+        table: DescriptorTable::new(descriptors.root() + 1),
         descriptors,
     };
     // SAFETY: the functions of the library, in one thread.
@@ -159,7 +159,7 @@ fn what_is_withheld_is_issued_once_and_in_order() {
             assert!(node.call(caller, poll) >= 0);
         }
         drain(&mut end, &mut out);
-        let withheld = node.shelf.take_withheld();
+        let withheld = node.table.take_withheld();
         if caller == THIEF {
             assert_eq!(out.len(), before, "a thief called the driver");
         } else {
@@ -181,7 +181,7 @@ fn what_is_withheld_is_issued_once_and_in_order() {
     assert!(retries > 0, "nothing was withheld");
     // SAFETY: as above.
     assert_eq!(node.call(OWNER, || unsafe { (driver.close)(device) }), 0);
-    assert!(node.shelf.sync(&node.descriptors, THIEF));
+    assert!(node.table.sync(&node.descriptors, THIEF));
     // SAFETY: reads a flag.
     assert_eq!(unsafe { libc::fcntl(device, libc::F_GETFD) }, -1);
 }

@@ -1,11 +1,11 @@
 //! Takes completions and turns them into events.
 
-use super::Endpoint;
+use super::OfiEndpoint;
 use crate::operations::{Kind, Operation};
 use crate::sys;
 use cohort_fabric::{Budget, Event, WorldRank};
+use cohort_fabric_host::endpoint::PendingEvent;
 use cohort_fabric_host::packet::Prefix;
-use cohort_fabric_host::port::Found;
 
 /// Completions that are read at once.
 const BATCH: usize = 16;
@@ -16,7 +16,7 @@ const NO_ENTRY: sys::CqEntry = sys::CqEntry {
     len: 0,
 };
 
-impl Endpoint {
+impl OfiEndpoint {
     /// Takes events as far as `budget` goes; returns how many.
     pub(super) fn take_events(&mut self, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
         self.notice_deaths();
@@ -35,7 +35,7 @@ impl Endpoint {
     fn look(&mut self, most: u32, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
         let mut given = 0;
         while given < most {
-            if let Some(found) = self.found.pop_front() {
+            if let Some(found) = self.pending.pop_front() {
                 sink(found.event());
                 given += 1;
                 continue;
@@ -98,7 +98,7 @@ impl Endpoint {
     ) -> bool {
         let packet = self.receives.bytes(receive, length);
         let known = Prefix::split(packet).filter(|(prefix, _)| {
-            prefix.proof == self.job.proof
+            prefix.cookie == self.job.cookie
                 && prefix.to == self.own
                 && (prefix.from as usize) < self.peers.len()
         });
@@ -110,7 +110,7 @@ impl Endpoint {
                 true
             }
             None => {
-                self.strangers.refuse(self.own, length);
+                self.rejected.refuse(self.own, length);
                 false
             }
         }
@@ -138,7 +138,7 @@ impl Endpoint {
         let code = entry.err.abs();
         let (kind, peer) = self.finish(operation);
         if let Kind::Token(token) = kind {
-            self.found.push_back(Found::Failed { token, code });
+            self.pending.push_back(PendingEvent::Failed { token, code });
         }
         // A packet that is lost breaks the order of all later ones; a refused access does not.
         let refused_access = [libc::EACCES, libc::EINVAL, libc::EFAULT, libc::EPERM];
@@ -147,7 +147,7 @@ impl Endpoint {
         }
     }
 
-    /// Reports ranks that the guard found dead.
+    /// Reports ranks that the failure detector found dead.
     fn notice_deaths(&mut self) {
         let job = std::sync::Arc::clone(&self.job);
         let deaths = job.deaths();

@@ -1,6 +1,6 @@
 //! Makes and closes an endpoint's objects.
 
-use super::{Endpoint, Objects, Peer};
+use super::{Objects, OfiEndpoint, Peer};
 use crate::library::{Information, Library};
 use crate::operations::{Kind, Pool};
 use crate::provider::Provider;
@@ -8,8 +8,8 @@ use crate::regions::{Regions, Registrar};
 use crate::sys;
 use cohort_fabric::WorldRank;
 use cohort_fabric_host::address::LENGTH_MAX;
+use cohort_fabric_host::endpoint::RejectedPackets;
 use cohort_fabric_host::job::Job;
-use cohort_fabric_host::port::Strangers;
 use std::collections::VecDeque;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -199,7 +199,7 @@ impl Drop for Objects {
     }
 }
 
-impl Endpoint {
+impl OfiEndpoint {
     /// Opens the endpoint of rank `own` and posts its receive buffers.
     ///
     /// # Errors
@@ -242,9 +242,9 @@ impl Endpoint {
             descriptors: [null_mut(); 2],
             unposted: Vec::with_capacity(RECEIVES),
             peers: vec![peer; world],
-            found: VecDeque::new(),
+            pending: VecDeque::new(),
             deaths_seen: 0,
-            strangers: Strangers::default(),
+            rejected: RejectedPackets::default(),
             inject: provider.inject,
             local_registration: provider.local_registration,
             wait_descriptor: objects.wait_descriptor(),

@@ -1,6 +1,6 @@
 //! How streams begin: by this end or by another.
 
-use super::Endpoint;
+use super::TcpEndpoint;
 use crate::frame::{Head, Kind};
 use crate::stream::Stream;
 use cohort_fabric::WorldRank;
@@ -8,7 +8,7 @@ use cohort_fabric_host::packet::{PREFIX, Prefix};
 use libc::c_int;
 use std::sync::Arc;
 
-impl Endpoint {
+impl TcpEndpoint {
     /// Begins to connect to a rank. What is sent meanwhile waits.
     pub(super) fn connect(&mut self, rank: WorldRank) -> Result<usize, i32> {
         let job = Arc::clone(&self.job);
@@ -33,7 +33,7 @@ impl Endpoint {
         let prefix = Prefix {
             from: self.own,
             to: rank,
-            proof: self.job.proof,
+            cookie: self.job.cookie,
         };
         stream.queue(&hello.bytes());
         stream.queue(&prefix.bytes());
@@ -88,7 +88,7 @@ fn set_up(socket: c_int) {
             size_of::<c_int>() as u32,
         );
     }
-    cohort_fabric_host::descriptors::hooks::limit_silence(socket);
+    cohort_fabric_host::descriptors::hooks::set_timeouts(socket);
 }
 
 /// Closes a descriptor.

@@ -1,11 +1,11 @@
 //! What an endpoint does with a stream that has something: writes what waits, reads, and deals with frames.
 
-use super::{Endpoint, Operation, PACKET_MAX};
+use super::{Operation, PACKET_MAX, TcpEndpoint};
 use crate::frame::{Head, Kind, TARGET, Target};
 use crate::stream::{Body, Next, Stream};
 use cohort_fabric::{Event, WorldRank};
+use cohort_fabric_host::endpoint::PendingEvent;
 use cohort_fabric_host::packet::Prefix;
-use cohort_fabric_host::port::Found;
 
 /// System calls that one look makes for a stream.
 const CALLS_PER_LOOK: u32 = 8;
@@ -14,16 +14,16 @@ const CALLS_PER_LOOK: u32 = 8;
 const AHEAD_OF_DATA: usize = 256;
 
 /// What a frame of no version of this protocol ends a stream with.
-const NONSENSE: i32 = libc::EPROTO;
+const MALFORMED: i32 = libc::EPROTO;
 
-impl Endpoint {
+impl TcpEndpoint {
     /// Writes what waits on a stream as far as the system takes it.
     pub(super) fn flush(&mut self, index: usize) {
         let Some(stream) = &mut self.streams[index] else {
             return;
         };
-        stream.flush(&mut self.found);
-        self.hear_room(index);
+        stream.flush(&mut self.pending);
+        self.poll_writable(index);
     }
 
     /// Moves what can be moved on a stream; gives at most `most` events and returns how many.
@@ -37,15 +37,15 @@ impl Endpoint {
             return 0;
         };
         let mut given = 0;
-        stream.flush(&mut self.found);
+        stream.flush(&mut self.pending);
         match self.read(&mut stream, index, most, &mut given, sink) {
             Ok(()) => {
-                stream.flush(&mut self.found);
+                stream.flush(&mut self.pending);
                 self.streams[index] = Some(stream);
-                self.hear_room(index);
+                self.poll_writable(index);
             }
             Err(code) => {
-                let code = stream.mute.unwrap_or(code);
+                let code = stream.write_error.unwrap_or(code);
                 self.end(index, *stream, code);
             }
         }
@@ -62,7 +62,7 @@ impl Endpoint {
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), i32> {
         if stream.is_ready {
-            self.deal_with_saved(stream, index, most, given, sink)?;
+            self.process_saved(stream, index, most, given, sink)?;
         }
         let mut common = std::mem::take(&mut self.common);
         let mut result = Ok(());
@@ -86,10 +86,10 @@ impl Endpoint {
             };
             let bytes = &common[..filled.common];
             result = if stream.saved.is_empty() {
-                self.deal_with(stream, index, bytes, most, given, sink)
+                self.process(stream, index, bytes, most, given, sink)
             } else {
                 stream.saved.extend_from_slice(bytes);
-                self.deal_with_saved(stream, index, most, given, sink)
+                self.process_saved(stream, index, most, given, sink)
             };
             if result.is_err() || !filled.may_have_more {
                 break;
@@ -100,7 +100,7 @@ impl Endpoint {
     }
 
     /// Deals with frames that were read before.
-    fn deal_with_saved(
+    fn process_saved(
         &mut self,
         stream: &mut Stream,
         index: usize,
@@ -109,11 +109,11 @@ impl Endpoint {
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), i32> {
         let saved = std::mem::take(&mut stream.saved);
-        self.deal_with(stream, index, &saved, most, given, sink)
+        self.process(stream, index, &saved, most, given, sink)
     }
 
     /// Deals with what has come; saves what is not whole or more than `most` events.
-    fn deal_with(
+    fn process(
         &mut self,
         stream: &mut Stream,
         index: usize,
@@ -129,7 +129,7 @@ impl Endpoint {
                 break;
             }
             let next = stream.next(&mut bytes, PACKET_MAX);
-            match next.map_err(|_nonsense| self.nonsense(stream))? {
+            match next.map_err(|_malformed| self.malformed(stream))? {
                 Next::Nothing => break,
                 Next::Arrived(head) => self.arrived(stream, head, given, sink)?,
                 Next::Frame(head, inside) => {
@@ -142,11 +142,11 @@ impl Endpoint {
     }
 
     /// What to end a stream with that does not speak this protocol.
-    fn nonsense(&mut self, stream: &Stream) -> i32 {
+    fn malformed(&mut self, stream: &Stream) -> i32 {
         if stream.peer.is_none() {
-            self.strangers.refuse(self.own, 0);
+            self.rejected.refuse(self.own, 0);
         }
-        NONSENSE
+        MALFORMED
     }
 
     fn frame(
@@ -159,12 +159,12 @@ impl Endpoint {
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), i32> {
         let Some(from) = stream.peer else {
-            return self.greet(stream, index, head, inside);
+            return self.accept_hello(stream, index, head, inside);
         };
         // Answers come where the question went.
-        stream.is_heard |= matches!(head.kind, Kind::Packet | Kind::Read | Kind::Write);
+        stream.carries_requests |= matches!(head.kind, Kind::Packet | Kind::Read | Kind::Write);
         match head.kind {
-            Kind::Hello => return Err(NONSENSE),
+            Kind::Hello => return Err(MALFORMED),
             Kind::Packet => {
                 sink(Event::Packet {
                     from,
@@ -172,11 +172,11 @@ impl Endpoint {
                 });
                 *given += 1;
             }
-            Kind::Read => self.answer(stream, head, inside)?,
+            Kind::Read => self.answer_read(stream, head, inside)?,
             Kind::Write => {
-                let target = Target::read(inside).ok_or(NONSENSE)?;
+                let target = Target::read(inside).ok_or(MALFORMED)?;
                 if u64::from(head.length) != TARGET as u64 + target.length {
-                    return Err(NONSENSE);
+                    return Err(MALFORMED);
                 }
                 let memory = self.memory(target);
                 stream.body = Some(Body {
@@ -195,7 +195,7 @@ impl Endpoint {
             Kind::Data => {
                 let operation = self.operation(from, head.id)?;
                 if operation.memory.is_null() || operation.length != head.length as usize {
-                    return Err(NONSENSE);
+                    return Err(MALFORMED);
                 }
                 stream.body = Some(Body {
                     memory: operation.memory,
@@ -211,14 +211,14 @@ impl Endpoint {
             Kind::Refused => {
                 let token = self.operation_over(from, head.id)?.token;
                 let code = libc::EACCES;
-                self.found.push_back(Found::Failed { token, code });
+                self.pending.push_back(PendingEvent::Failed { token, code });
             }
         }
         Ok(())
     }
 
     /// The first frame of a stream that another end has opened.
-    fn greet(
+    fn accept_hello(
         &mut self,
         stream: &mut Stream,
         index: usize,
@@ -228,13 +228,13 @@ impl Endpoint {
         let prefix = Prefix::split(inside).map(|(prefix, _)| prefix);
         let known = prefix.filter(|prefix| {
             head.kind == Kind::Hello
-                && prefix.proof == self.job.proof
+                && prefix.cookie == self.job.cookie
                 && prefix.to == self.own
                 && (prefix.from as usize) < self.peers.len()
         });
         let Some(prefix) = known else {
-            self.strangers.refuse(self.own, inside.len());
-            return Err(NONSENSE);
+            self.rejected.refuse(self.own, inside.len());
+            return Err(MALFORMED);
         };
         let peer = &mut self.peers[prefix.from as usize];
         if let Some(code) = peer.lost {
@@ -249,8 +249,8 @@ impl Endpoint {
     }
 
     /// Answers a read.
-    fn answer(&mut self, stream: &mut Stream, head: Head, inside: &[u8]) -> Result<(), i32> {
-        let target = Target::read(inside).ok_or(NONSENSE)?;
+    fn answer_read(&mut self, stream: &mut Stream, head: Head, inside: &[u8]) -> Result<(), i32> {
+        let target = Target::read(inside).ok_or(MALFORMED)?;
         let memory = self.memory(target);
         let reply = Head {
             kind: if memory.is_some() {
@@ -286,7 +286,7 @@ impl Endpoint {
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), i32> {
         let Some(from) = stream.peer else {
-            return Err(NONSENSE);
+            return Err(MALFORMED);
         };
         if head.kind == Kind::Data {
             let token = self.operation_over(from, head.id)?.token;
@@ -314,7 +314,7 @@ impl Endpoint {
         let operation = entry.and_then(|entry| *self.operations.get(entry)?);
         operation
             .filter(|operation| operation.peer == from)
-            .ok_or(NONSENSE)
+            .ok_or(MALFORMED)
     }
 
     /// As [`Self::operation`], which is over.

@@ -1,6 +1,6 @@
 //! The descriptors of one endpoint, and who holds them.
 
-use super::hooks::listen;
+use super::hooks::run_call;
 use super::mailbox::Mailbox;
 use super::{Descriptors, Mirrored, close, exists, place};
 use cohort_fabric::interpose::{Action, Kind};
@@ -23,7 +23,7 @@ struct Entry {
 
 /// The descriptors of one endpoint. Used under its lock.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct DescriptorTable {
     entries: Vec<Entry>,
     /// How many descriptors were made and closed so far.
     changes: u32,
@@ -35,7 +35,7 @@ pub struct Shelf {
     owner: Option<(usize, Mailbox)>,
 }
 
-impl Shelf {
+impl DescriptorTable {
     /// No descriptors, for a number of processes.
     #[must_use]
     pub fn new(processes: usize) -> Self {
@@ -48,14 +48,14 @@ impl Shelf {
         }
     }
 
-    /// Makes the mailbox of a process, the endpoint's owner, whose descriptors are the first of the shelf. To be called
+    /// Makes the mailbox of a process, the endpoint's owner, whose descriptors are the first of the table. To be called
     /// by the root.
     ///
     /// # Errors
     /// There are no more descriptors.
     pub fn set_owner(&mut self, descriptors: &Descriptors, owner: usize) -> std::io::Result<()> {
         let root = descriptors.root();
-        let mailbox = listen(descriptors, self, root, false, Mailbox::open)?;
+        let mailbox = run_call(descriptors, self, root, false, Mailbox::open)?;
         self.owner = Some((owner, mailbox));
         Ok(())
     }

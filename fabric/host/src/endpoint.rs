@@ -4,7 +4,7 @@ use cohort_fabric::{Budget, Event, Packet, Refused, Region, Sent, Token, Transfe
 use std::fmt::Debug;
 
 /// One rank's end of the network. Used by one call at a time, on a seat.
-pub trait Port: Debug + Send {
+pub trait Endpoint: Debug + Send {
     /// Its address, for other nodes.
     fn name(&self) -> &[u8];
 
@@ -53,9 +53,9 @@ pub trait Port: Debug + Send {
     fn poll(&mut self, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> u32;
 }
 
-/// An event that was found outside of [`Port::poll`].
+/// An event that was found outside of [`Endpoint::poll`].
 #[derive(Clone, Copy, Debug)]
-pub enum Found {
+pub enum PendingEvent {
     /// A send, read or write is complete.
     Completed(Token),
     /// One has failed for good.
@@ -74,7 +74,7 @@ pub enum Found {
     },
 }
 
-impl Found {
+impl PendingEvent {
     /// As the engine gets it.
     #[must_use]
     #[inline]
@@ -89,9 +89,9 @@ impl Found {
 
 /// Reports what comes from outside of the job, the first time and then ever more rarely.
 #[derive(Debug, Default)]
-pub struct Strangers(u64);
+pub struct RejectedPackets(u64);
 
-impl Strangers {
+impl RejectedPackets {
     /// A packet of `length` bytes was refused by rank `own`.
     pub fn refuse(&mut self, own: WorldRank, length: usize) {
         self.0 += 1;

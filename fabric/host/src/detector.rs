@@ -2,7 +2,7 @@
 //!
 //! A provider on sockets is silent about a node that is gone while nobody sends to it, and tries for ever to connect to
 //! one that was never there. But the system of a living node accepts connections at a living endpoint's address
-//! even while its ranks compute. So the guard opens a connection to one endpoint of each node that this one talks
+//! even while its ranks compute. So the failure detector opens a connection to one endpoint of each node that this one talks
 //! with, now and then, and closes it at once; a node that refuses, or does not answer twice, is dead.
 //!
 //! Only for providers whose addresses are socket addresses and whose endpoints listen; the others report by themselves.
@@ -10,7 +10,7 @@
 use crate::address;
 use crate::job::Job;
 use crate::seat::{block_signals, restore_signals};
-use crate::watch::Bell;
+use crate::watch::Waker;
 use cohort_fabric::WorldRank;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -27,23 +27,23 @@ const PERIOD: Duration = Duration::from_secs(2);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 
 /// How long an answer may take. A system answers, not a rank.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Looks in a row without answer until a node is dead.
-const TRIES: u32 = 3;
+const PROBES_MAX: u32 = 3;
 
 /// The thread. Ends when this value is dropped.
 #[derive(Debug)]
-pub struct Guard {
+pub struct FailureDetector {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Guard {
-    /// Starts the thread, which rings the bell when a node is dead. None if the job has no other node or no
+impl FailureDetector {
+    /// Starts the thread, which ends the watch's sleep when a node is dead. None if the job has no other node or no
     /// thread can be made.
     #[must_use]
-    pub fn start(job: Arc<Job>, bell: Arc<Bell>) -> Option<Self> {
+    pub fn start(job: Arc<Job>, waker: Arc<Waker>) -> Option<Self> {
         let nodes = other_nodes(&job);
         if nodes.is_empty() {
             return None;
@@ -53,9 +53,9 @@ impl Guard {
         // Signals are for the process's own threads.
         let mask = block_signals();
         let thread = std::thread::Builder::new()
-            .name("cohort-guard".into())
+            .name("cohort-detector".into())
             .stack_size(128 << 10)
-            .spawn(move || patrol(&job, &bell, nodes, &seen));
+            .spawn(move || run(&job, &waker, nodes, &seen));
         restore_signals(mask);
         Some(Self {
             stop,
@@ -64,7 +64,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for FailureDetector {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -94,7 +94,7 @@ fn other_nodes(job: &Job) -> Vec<Node> {
     nodes.into_values().map(node).collect()
 }
 
-fn patrol(job: &Job, bell: &Bell, mut nodes: Vec<Node>, stop: &AtomicBool) {
+fn run(job: &Job, waker: &Waker, mut nodes: Vec<Node>, stop: &AtomicBool) {
     let pause = (PERIOD / nodes.len() as u32).max(PAUSE_MIN);
     loop {
         for node in &mut nodes {
@@ -102,28 +102,30 @@ fn patrol(job: &Job, bell: &Bell, mut nodes: Vec<Node>, stop: &AtomicBool) {
             if stop.load(Ordering::Acquire) {
                 return;
             }
-            let Some(rank) = spokesman(job, node) else {
+            let Some(rank) = representative(job, node) else {
                 continue;
             };
-            let Some(code) = look(job, rank, node) else {
+            let Some(code) = probe(job, rank, node) else {
                 continue;
             };
-            node.ranks.iter().for_each(|&rank| job.bury(rank, code));
-            bell.alarm();
+            node.ranks
+                .iter()
+                .for_each(|&rank| job.mark_dead(rank, code));
+            waker.interrupt();
         }
     }
 }
 
 /// A rank of the node that this one talks with, unless the node is dead already.
-fn spokesman(job: &Job, node: &Node) -> Option<WorldRank> {
+fn representative(job: &Job, node: &Node) -> Option<WorldRank> {
     let mut ranks = node.ranks.iter().copied();
     ranks.find(|&rank| job.is_contacted(rank) && job.death(rank).is_none())
 }
 
-/// Looks once; the reason if the node is dead.
-fn look(job: &Job, rank: WorldRank, node: &mut Node) -> Option<i32> {
+/// Probes once; the reason if the node is dead.
+fn probe(job: &Job, rank: WorldRank, node: &mut Node) -> Option<i32> {
     let address: SocketAddr = address::socket(job.address(rank)?)?;
-    match TcpStream::connect_timeout(&address, PATIENCE) {
+    match TcpStream::connect_timeout(&address, PROBE_TIMEOUT) {
         Ok(_connection) => {
             node.silent = 0;
             None
@@ -137,7 +139,7 @@ fn look(job: &Job, rank: WorldRank, node: &mut Node) -> Option<i32> {
             node.silent += u32::from(!own);
             let refused = error.kind() == ErrorKind::ConnectionRefused && node.silent > 1;
             let code = error.raw_os_error().unwrap_or(libc::ETIMEDOUT);
-            (refused || node.silent >= TRIES).then_some(code)
+            (refused || node.silent >= PROBES_MAX).then_some(code)
         }
     }
 }
