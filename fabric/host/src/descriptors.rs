@@ -187,15 +187,19 @@ impl Descriptors {
     fn is_able(&self, process: usize) -> bool {
         let entry = &self.processes[process];
         match entry.able.load(Ordering::Relaxed) {
-            UNKNOWN => {
-                self.introduce(entry);
-                let able = self.try_sample();
-                let word = if able { ABLE } else { UNABLE };
-                entry.able.store(word, Ordering::Relaxed);
-                able
-            }
+            UNKNOWN => self.find_out(entry),
             word => word == ABLE,
         }
+    }
+
+    /// The first call of a process: whether it may take descriptors.
+    #[cold]
+    fn find_out(&self, process: &Process) -> bool {
+        self.introduce(process);
+        let able = self.try_sample();
+        let word = if able { ABLE } else { UNABLE };
+        process.able.store(word, Ordering::Relaxed);
+        able
     }
 
     /// Stores the calling process's id, and lets the others take its descriptors, where the Yama

@@ -211,6 +211,15 @@ impl Network {
         Some(may_sleep)
     }
 
+    /// The owner is about to make the calls that were withheld from thieves.
+    #[cold]
+    fn take_over(&self, endpoint: LocalRank, caller: LocalRank) {
+        let end = &self.endpoints[endpoint as usize];
+        end.owes.store(false, Ordering::Release);
+        // A watch that began before has left this endpoint alone.
+        self.interrupt(caller);
+    }
+
     /// Whether the calling process holds the waker's descriptor. From a seat.
     fn holds_waker(&self, caller: usize) -> bool {
         // Relaxed: written by the process that it is about.
@@ -305,11 +314,7 @@ unsafe impl Transport for Network {
     ) -> u32 {
         // Acquire and Release: a call that is withheld after this is one of a later thief.
         if endpoint == caller && self.owes(endpoint) {
-            self.endpoints[endpoint as usize]
-                .owes
-                .store(false, Ordering::Release);
-            // A watch that began before has left this endpoint alone.
-            self.interrupt(caller);
+            self.take_over(endpoint, caller);
         }
         self.enter(endpoint, caller, 0, |end| end.poll(budget, sink))
     }
