@@ -40,17 +40,19 @@ system() {
     command -v make >/dev/null || missing+=(make)
     command -v readelf >/dev/null || missing+=(binutils)
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3 python3-venv)
-    # The network of a job of more than one node; tested with Debian's 1.17.
+    # One of the two transports between nodes; tested with Debian's 1.17.
     ldconfig -p | grep -q 'libfabric\.so\.1 ' || missing+=(libfabric1)
     install_packages "${missing[@]}"
 }
 
-# Debian programs that tests run: a debugger, a Python that is linked to fixed addresses, and what makes
+# Debian programs and headers that tests use: a debugger, a Python that is linked to fixed addresses, and what makes
 # network namespaces.
 judges() {
     local missing=()
     command -v ip >/dev/null && command -v tc >/dev/null || missing+=(iproute2)
     command -v gdb >/dev/null || missing+=(gdb)
+    # A unit test compares our declarations with the headers.
+    [ -e /usr/include/rdma/fabric.h ] || missing+=(libfabric-dev)
     [ -x /usr/bin/python3 ] || missing+=(python3)
     ldconfig -p | grep -q 'libpython3\.11\.so\.1' || missing+=(libpython3.11)
     install_packages "${missing[@]}"

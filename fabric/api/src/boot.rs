@@ -25,8 +25,8 @@ pub const MAGIC: u64 = 0x3151_4552_4843_4f43;
 /// Raised whenever the layout of the records changes.
 pub const VERSION: u32 = 1;
 
-/// File name of the network library (crate `cohort-libfabric`), which lies beside the node image.
-pub const LIBRARY: &str = "libcohort_libfabric.so";
+/// File name of the network library (crate `cohort-network`), which lies beside the node image.
+pub const LIBRARY: &str = "libcohort_network.so";
 
 /// Name of its exported function, an [`Open`].
 pub const OPEN: &str = "cohort_fabric_open";

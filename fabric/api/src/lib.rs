@@ -18,7 +18,8 @@
 //!   is the owner's to do ([`Refused::Busy`], no event, [`Transport::owes`]).
 //!
 //! # Parts
-//! [`interpose`] is how the real one hears of descriptors. [`record`] carries a transport across the border between two libraries; [`boot`] is how
+//! [`interpose`] is how the real one hears of descriptors. [`record`] carries a transport across the border between
+//! two libraries; [`boot`] is how
 //! a loader opens the library that holds the real one. The crate `cohort-fabric-fake` joins several
 //! nodes within one process, for tests.
 #![no_std]
@@ -38,7 +39,7 @@ pub type Token = u64;
 pub struct Limits {
     /// Bytes of the longest packet, header and body together; at least 4096.
     pub packet: usize,
-    /// Bytes of one [`Transport::read`] or [`Transport::write`]; 0: the network cannot do them.
+    /// Bytes of one [`Transport::transfer`]; 0: the network cannot do them.
     pub transfer: usize,
 }
 
@@ -80,6 +81,36 @@ pub struct Region {
     pub key: u64,
     /// What stands for the first byte: an address, or 0 where offsets count.
     pub address: u64,
+}
+
+/// Which way a [`Transfer`] goes.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the other rank's region into the own memory.
+    Read,
+    /// From the own memory into the other rank's region.
+    Write,
+}
+
+/// A read or a write of another rank's region.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Which way.
+    pub direction: Direction,
+    /// The other rank.
+    pub peer: WorldRank,
+    /// Its memory.
+    pub region: Region,
+    /// Where in it, from its first byte.
+    pub offset: u64,
+    /// The own memory, which a write only reads.
+    pub memory: *mut u8,
+    /// How many bytes, at most [`Limits::transfer`].
+    pub length: usize,
+    /// What its completion says.
+    pub token: Token,
 }
 
 /// How much one [`Transport::poll`] may do.
@@ -173,44 +204,18 @@ pub unsafe trait Transport: Sync {
     /// Ends the use of a region that [`Transport::expose`] gave, once for each time.
     fn withdraw(&self, endpoint: LocalRank, caller: LocalRank, region: Region);
 
-    /// Reads `length` bytes, at most [`Limits::transfer`], at `offset` of a region of `from` into `into`.
+    /// Starts a read or a write.
     ///
     /// # Errors
     /// [`Refused`]; nothing was started then.
     ///
     /// # Safety
-    /// `into` stays writable until the completion.
-    #[expect(clippy::too_many_arguments, reason = "both ends of a transfer")]
-    unsafe fn read(
+    /// The transfer's memory stays readable, and writable for a read, until the completion.
+    unsafe fn transfer(
         &self,
         endpoint: LocalRank,
         caller: LocalRank,
-        from: WorldRank,
-        region: Region,
-        offset: u64,
-        into: *mut u8,
-        length: usize,
-        token: Token,
-    ) -> Result<(), Refused>;
-
-    /// Writes `length` bytes, at most [`Limits::transfer`], from `out` at `offset` of a region of `to`.
-    ///
-    /// # Errors
-    /// [`Refused`]; nothing was started then.
-    ///
-    /// # Safety
-    /// `out` stays readable until the completion.
-    #[expect(clippy::too_many_arguments, reason = "both ends of a transfer")]
-    unsafe fn write(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        to: WorldRank,
-        region: Region,
-        offset: u64,
-        out: *const u8,
-        length: usize,
-        token: Token,
+        transfer: Transfer,
     ) -> Result<(), Refused>;
 
     /// Takes events of `endpoint` as far as `budget` goes, in order, and gives each to `sink`, which

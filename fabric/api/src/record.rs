@@ -4,7 +4,8 @@
 //! the border. Both sides must be built from the same [`VERSION`] of this file.
 
 use crate::{
-    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transport, WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transfer, Transport,
+    WorldRank,
 };
 use core::ffi::c_void;
 use core::time::Duration;
@@ -13,7 +14,7 @@ use core::time::Duration;
 pub const MAGIC: u64 = 0x3154_454e_4843_4f43;
 
 /// Raised whenever the layout of the records changes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A limit of time that never ends.
 const FOREVER: u64 = u64::MAX;
@@ -163,22 +164,6 @@ struct Pieces {
     body_length: usize,
 }
 
-/// Both ends of a read or a write.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct Transfer {
-    endpoint: LocalRank,
-    caller: LocalRank,
-    peer: WorldRank,
-    region: Region,
-    offset: u64,
-    memory: *mut u8,
-    length: usize,
-    token: Token,
-}
-
-type Move = unsafe extern "C" fn(data: *const c_void, transfer: *const Transfer) -> Outcome;
-
 /// A node's network as a record of functions. `NodeBoot::network` points to one.
 #[repr(C)]
 #[derive(Debug)]
@@ -209,8 +194,12 @@ pub struct Network {
         caller: LocalRank,
         region: Region,
     ),
-    read: Move,
-    write: Move,
+    transfer: unsafe extern "C" fn(
+        data: *const c_void,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        transfer: *const Transfer,
+    ) -> Outcome,
     poll: unsafe extern "C" fn(
         data: *const c_void,
         endpoint: LocalRank,
@@ -241,8 +230,7 @@ impl Network {
             send: thunk::send::<T>,
             expose: thunk::expose::<T>,
             withdraw: thunk::withdraw::<T>,
-            read: thunk::read::<T>,
-            write: thunk::write::<T>,
+            transfer: thunk::transfer::<T>,
             poll: thunk::poll::<T>,
             owes: thunk::owes::<T>,
             watch: thunk::watch::<T>,
@@ -255,7 +243,7 @@ impl Network {
 mod thunk {
     use super::{
         Budget, Duration, Event, EventRecord, FOREVER, Kind, LocalRank, Outcome, Packet, Pieces,
-        Refused, Region, Sent, SinkFunction, Token, Transfer, Transport, WorldRank, c_void,
+        Region, Sent, SinkFunction, Token, Transfer, Transport, WorldRank, c_void,
     };
 
     /// # Safety
@@ -328,34 +316,16 @@ mod thunk {
         unsafe { transport::<T>(data) }.withdraw(endpoint, caller, region);
     }
 
-    fn moved(result: Result<(), Refused>) -> Outcome {
-        Outcome::of(result.map(|()| Sent::Pending))
-    }
-
-    pub unsafe extern "C" fn read<T: Transport + 'static>(
+    pub unsafe extern "C" fn transfer<T: Transport + 'static>(
         data: *const c_void,
+        endpoint: LocalRank,
+        caller: LocalRank,
         transfer: *const Transfer,
     ) -> Outcome {
-        // SAFETY: a complete record; the conditions of `Transport::read` are the caller's.
-        unsafe {
-            let t = &*transfer;
-            moved(transport::<T>(data).read(
-                t.endpoint, t.caller, t.peer, t.region, t.offset, t.memory, t.length, t.token,
-            ))
-        }
-    }
-
-    pub unsafe extern "C" fn write<T: Transport + 'static>(
-        data: *const c_void,
-        transfer: *const Transfer,
-    ) -> Outcome {
-        // SAFETY: as for `read`.
-        unsafe {
-            let t = &*transfer;
-            moved(transport::<T>(data).write(
-                t.endpoint, t.caller, t.peer, t.region, t.offset, t.memory, t.length, t.token,
-            ))
-        }
+        // SAFETY: a complete record; the conditions of `Transport::transfer` are those of `Linked::transfer`, whose
+        // caller keeps them.
+        let started = unsafe { transport::<T>(data).transfer(endpoint, caller, *transfer) };
+        Outcome::of(started.map(|()| Sent::Pending))
     }
 
     pub unsafe extern "C" fn poll<T: Transport + 'static>(
@@ -441,10 +411,6 @@ impl<'a> Linked<'a> {
             limits: Limits { packet, transfer },
         }
     }
-
-    fn moved(outcome: Outcome) -> Result<(), Refused> {
-        outcome.get().map(|_pending| ())
-    }
 }
 
 /// Hands one event to the closure that `context` points to.
@@ -512,54 +478,17 @@ unsafe impl Transport for Linked<'_> {
         unsafe { (self.network.withdraw)(self.network.data, endpoint, caller, region) };
     }
 
-    unsafe fn read(
+    unsafe fn transfer(
         &self,
         endpoint: LocalRank,
         caller: LocalRank,
-        from: WorldRank,
-        region: Region,
-        offset: u64,
-        into: *mut u8,
-        length: usize,
-        token: Token,
+        transfer: Transfer,
     ) -> Result<(), Refused> {
-        let transfer = Transfer {
-            endpoint,
-            caller,
-            peer: from,
-            region,
-            offset,
-            memory: into,
-            length,
-            token,
-        };
+        let network = self.network;
         // SAFETY: the record's function with its data; the caller keeps the contract.
-        Self::moved(unsafe { (self.network.read)(self.network.data, &raw const transfer) })
-    }
-
-    unsafe fn write(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        to: WorldRank,
-        region: Region,
-        offset: u64,
-        out: *const u8,
-        length: usize,
-        token: Token,
-    ) -> Result<(), Refused> {
-        let transfer = Transfer {
-            endpoint,
-            caller,
-            peer: to,
-            region,
-            offset,
-            memory: out.cast_mut(),
-            length,
-            token,
-        };
-        // SAFETY: as for `read`; a write does not change `out`.
-        Self::moved(unsafe { (self.network.write)(self.network.data, &raw const transfer) })
+        let outcome =
+            unsafe { (network.transfer)(network.data, endpoint, caller, &raw const transfer) };
+        outcome.get().map(|_pending| ())
     }
 
     fn poll(

@@ -17,9 +17,10 @@ mod state;
 mod tests;
 
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transport, WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transfer, Transport,
+    WorldRank,
 };
-use state::{Operation, Shared};
+use state::Shared;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -180,40 +181,14 @@ unsafe impl Transport for Node {
         self.shared.withdraw(own, region);
     }
 
-    unsafe fn read(
+    unsafe fn transfer(
         &self,
         endpoint: LocalRank,
         caller: LocalRank,
-        from: WorldRank,
-        region: Region,
-        offset: u64,
-        into: *mut u8,
-        length: usize,
-        token: Token,
+        transfer: Transfer,
     ) -> Result<(), Refused> {
         let (own, _inside) = self.enter(endpoint, caller);
-        self.shared.transfer(
-            own,
-            Operation::read(from, region, offset, into, length, token),
-        )
-    }
-
-    unsafe fn write(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        to: WorldRank,
-        region: Region,
-        offset: u64,
-        out: *const u8,
-        length: usize,
-        token: Token,
-    ) -> Result<(), Refused> {
-        let (own, _inside) = self.enter(endpoint, caller);
-        self.shared.transfer(
-            own,
-            Operation::write(to, region, offset, out, length, token),
-        )
+        self.shared.transfer(own, transfer)
     }
 
     fn poll(

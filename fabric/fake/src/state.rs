@@ -1,13 +1,13 @@
 //! What the nodes share: one lock around queues, operations and regions.
 
 use crate::Options;
-use cohort_fabric::{Event, Packet, Refused, Region, Sent, Token, WorldRank};
+use cohort_fabric::{Direction, Event, Packet, Refused, Region, Sent, Token, Transfer, WorldRank};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Code of a transfer whose region does not exist or is too short (EACCES).
-pub const NO_SUCH_REGION: i32 = 13;
+/// Code of a transfer whose region does not exist or is too short.
+pub const NO_SUCH_REGION: i32 = libc::EACCES;
 
 /// An event that waits to be taken.
 #[derive(Debug)]
@@ -71,51 +71,10 @@ enum Queued {
 
 /// A read or a write that waits to be done.
 #[derive(Debug)]
-pub struct Operation {
-    peer: WorldRank,
-    region: Region,
-    offset: u64,
-    memory: Memory,
-    writes: bool,
-    token: Token,
-}
+struct Operation(Transfer);
 
-impl Operation {
-    pub fn read(
-        from: WorldRank,
-        region: Region,
-        offset: u64,
-        into: *mut u8,
-        length: usize,
-        token: Token,
-    ) -> Self {
-        Self {
-            peer: from,
-            region,
-            offset,
-            memory: Memory {
-                start: into,
-                length,
-            },
-            writes: false,
-            token,
-        }
-    }
-
-    pub fn write(
-        to: WorldRank,
-        region: Region,
-        offset: u64,
-        out: *const u8,
-        length: usize,
-        token: Token,
-    ) -> Self {
-        Self {
-            writes: true,
-            ..Self::read(to, region, offset, out.cast_mut(), length, token)
-        }
-    }
-}
+// SAFETY: as for `Memory`.
+unsafe impl Send for Operation {}
 
 /// A rank's end of the network.
 #[derive(Debug, Default)]
@@ -281,19 +240,19 @@ impl Shared {
         assert!(former.is_some(), "{region:?} is not exposed by rank {own}");
     }
 
-    pub fn transfer(&self, own: WorldRank, operation: Operation) -> Result<(), Refused> {
-        let length = operation.memory.length;
+    pub fn transfer(&self, own: WorldRank, transfer: Transfer) -> Result<(), Refused> {
+        let length = transfer.length;
         assert!(
             length <= self.options.transfer,
             "a transfer of {length} bytes"
         );
         let mut state = self.lock();
-        state.reachable(operation.peer)?;
+        state.reachable(transfer.peer)?;
         if state.endpoints[own as usize].under_way() >= self.options.operations {
             return Err(Refused::Busy);
         }
         let endpoint = &mut state.endpoints[own as usize];
-        endpoint.operations.push(operation);
+        endpoint.operations.push(Operation(transfer));
         self.nodes[endpoint.node].events.notify_all();
         Ok(())
     }
@@ -305,9 +264,9 @@ impl Shared {
             state.shuffle(own);
         }
         while !state.endpoints[own as usize].operations.is_empty() {
-            let operation = state.endpoints[own as usize].operations.remove(0);
-            let result = state.perform(&operation, self.options.offsets);
-            state.complete(own, operation.token, result.err());
+            let Operation(transfer) = state.endpoints[own as usize].operations.remove(0);
+            let result = state.perform(&transfer, self.options.offsets);
+            state.complete(own, transfer.token, result.err());
         }
         let events_first = !self.options.reorder || state.random().is_multiple_of(2);
         if events_first && let Some(event) = state.endpoints[own as usize].events.pop_front() {
@@ -407,31 +366,30 @@ impl State {
     }
 
     /// Copies the bytes of a read or a write.
-    fn perform(&self, operation: &Operation, offsets: bool) -> Result<(), i32> {
-        self.reachable(operation.peer)
+    fn perform(&self, transfer: &Transfer, offsets: bool) -> Result<(), i32> {
+        self.reachable(transfer.peer)
             .map_err(|reason| match reason {
                 Refused::Lost(code) => code,
                 _ => NO_SUCH_REGION,
             })?;
-        let regions = &self.endpoints[operation.peer as usize].regions;
-        let region = regions.get(&operation.region.key).ok_or(NO_SUCH_REGION)?;
+        let regions = &self.endpoints[transfer.peer as usize].regions;
+        let region = regions.get(&transfer.region.key).ok_or(NO_SUCH_REGION)?;
         let expected = if offsets { 0 } else { region.start as u64 };
-        let offset = operation.offset as usize;
+        let offset = transfer.offset as usize;
         let fits = offset
-            .checked_add(operation.memory.length)
+            .checked_add(transfer.length)
             .is_some_and(|end| end <= region.length);
-        if !fits || operation.region.address != expected {
+        if !fits || transfer.region.address != expected {
             return Err(NO_SUCH_REGION);
         }
-        let (own, length) = (operation.memory.start, operation.memory.length);
+        let (own, length) = (transfer.memory, transfer.length);
         // SAFETY: within a region that is exposed, so mapped, and within memory that is in use
         // until the completion, which comes after this.
         unsafe {
             let other = region.start.add(offset);
-            if operation.writes {
-                std::ptr::copy(own, other, length);
-            } else {
-                std::ptr::copy(other, own, length);
+            match transfer.direction {
+                Direction::Write => std::ptr::copy(own, other, length),
+                Direction::Read => std::ptr::copy(other, own, length),
             }
         }
         Ok(())

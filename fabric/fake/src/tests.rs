@@ -1,6 +1,8 @@
 use crate::{Job, Node, Options};
 use cohort_fabric::record::{Linked, Network};
-use cohort_fabric::{Budget, Event, Packet, Refused, Region, Sent, Transport};
+use cohort_fabric::{
+    Budget, Direction, Event, Packet, Refused, Region, Sent, Token, Transfer, Transport, WorldRank,
+};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +99,25 @@ fn a_full_queue_refuses_and_says_so() {
     assert_eq!(send(&near, 0, 3, &long, 2), Err(Refused::Busy));
 }
 
+/// All of `memory`, and the beginning of a region.
+fn transfer(
+    direction: Direction,
+    peer: WorldRank,
+    region: Region,
+    memory: &mut [u8],
+    token: Token,
+) -> Transfer {
+    Transfer {
+        direction,
+        peer,
+        region,
+        offset: 0,
+        memory: memory.as_mut_ptr(),
+        length: memory.len(),
+        token,
+    }
+}
+
 #[test]
 fn regions_are_read_and_written_until_they_are_withdrawn() {
     for offsets in [false, true] {
@@ -111,8 +132,11 @@ fn regions_are_read_and_written_until_they_are_withdrawn() {
         let region = unsafe { far.expose(1, 0, exposed.as_mut_ptr(), 10) }.unwrap();
         let both = |offset, token| unsafe {
             // SAFETY: as above.
-            near.read(0, 0, 3, region, offset, local.as_mut_ptr(), 4, token)
-                .unwrap();
+            let transfer = Transfer {
+                offset,
+                ..transfer(Direction::Read, 3, region, &mut local, token)
+            };
+            near.transfer(0, 0, transfer).unwrap();
         };
         let mut both = both;
         both(3, 1);
@@ -124,14 +148,16 @@ fn regions_are_read_and_written_until_they_are_withdrawn() {
         );
         assert_eq!(&local, b"3456");
         // SAFETY: as above.
-        unsafe { near.write(1, 0, 3, region, 0, local.as_ptr(), 4, 9) }.unwrap();
+        unsafe { near.transfer(1, 0, transfer(Direction::Write, 3, region, &mut local, 9)) }
+            .unwrap();
         assert_eq!(poll(&near, 1), [Seen::Completed(9)]);
         assert_eq!(&exposed, b"3456456789");
         assert_eq!(job.exposed(), 1);
         far.withdraw(1, 1, region);
         assert_eq!(job.exposed(), 0);
         // SAFETY: as above.
-        unsafe { near.write(1, 0, 3, region, 0, local.as_ptr(), 4, 10) }.unwrap();
+        unsafe { near.transfer(1, 0, transfer(Direction::Write, 3, region, &mut local, 10)) }
+            .unwrap();
         assert_eq!(
             poll(&near, 1),
             [Seen::Failed(10, crate::state::NO_SUCH_REGION)]
@@ -145,10 +171,10 @@ fn a_lost_rank_fails_what_is_under_way_and_refuses_the_rest() {
     let long = vec![1; 1000];
     assert_eq!(send(&near, 0, 1, &long, 5), Ok(Sent::Pending));
     assert_eq!(send(&far, 0, 0, b"last words", 6), Ok(Sent::Done));
-    let mut byte = 0_u8;
+    let mut byte = [0_u8];
     let region = Region { key: 1, address: 0 };
     // SAFETY: the byte outlives the operation.
-    unsafe { near.read(0, 0, 1, region, 0, &raw mut byte, 1, 7) }.unwrap();
+    unsafe { near.transfer(0, 0, transfer(Direction::Read, 1, region, &mut byte, 7)) }.unwrap();
     job.lose(1, 104);
     let seen = poll(&near, 0);
     assert!(seen.contains(&Seen::Lost(1, 104)), "{seen:?}");

@@ -16,7 +16,7 @@ use cohort_core::claim::Claim;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::{Envelope, Status};
 use cohort_datatype as datatype;
-use cohort_fabric::{Refused, Region};
+use cohort_fabric::{Direction, Refused, Region, Transfer};
 use cohort_net::fail;
 use cohort_net::link::{answer, owe};
 use cohort_net::wire::{Header, Kind, MATCHED, READABLE, SYNCHRONOUS};
@@ -320,15 +320,18 @@ unsafe fn read_piece(
         );
         let rank = claim.rank();
         let token = piece.as_ptr().expose_provenance() as u64 | READ;
-        let started = net.transport.read(
+        let started = net.transport.transfer(
             rank.id(),
             caller,
-            rank.node().world_rank(peer),
-            (*inbound).region,
-            offset,
-            into,
-            length as usize,
-            token,
+            Transfer {
+                direction: Direction::Read,
+                peer: rank.node().world_rank(peer),
+                region: (*inbound).region,
+                offset,
+                memory: into,
+                length: length as usize,
+                token,
+            },
         );
         match started {
             Ok(()) => {

@@ -1,0 +1,445 @@
+//! Opens a network and hands it to the loader as the functions of an [`Api`]; see [`cohort_fabric::boot`].
+
+use crate::address::{self, LENGTH_MAX, NodeAddresses};
+use crate::descriptors::Descriptors;
+use crate::descriptors::hooks::{self, run_call};
+use crate::descriptors::table::DescriptorTable;
+use crate::job::Job;
+use crate::network::{Network, OpenEndpoint};
+use crate::seat::Seats;
+use crate::source::{Choice, Source};
+use crate::watch::Watch;
+use cohort_base::boot::Home;
+use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSION};
+use cohort_fabric::{WorldRank, record};
+use libc::{c_char, c_void};
+use std::ffi::{CStr, CString};
+use std::sync::Arc;
+
+/// More seats than that are hardly in use at a time.
+const SEATS_MAX: u32 = 64;
+
+/// PSM2 opens more than one endpoint in a process if this variable is 1.
+const MANY_ENDPOINTS: &str = "PSM2_MULTI_EP";
+
+/// An open network, behind the handle.
+struct OpenNetwork {
+    job: Arc<Job>,
+    own: NodeAddresses,
+    bytes: Vec<u8>,
+    description: CString,
+    listens: bool,
+    /// Why another network was not taken.
+    failure: Option<String>,
+    record: Option<Box<record::Network>>,
+    network: Box<Network>,
+}
+
+static API: Api = Api {
+    version: VERSION,
+    addresses_length,
+    addresses,
+    connect,
+    network,
+    descriptors,
+    description,
+    close,
+};
+
+/// Opens the network that `choose` takes, given the user's words for the provider and the interface, for the exported
+/// function of the network library: an [`Open`](cohort_fabric::boot::Open) of the loader's interface.
+///
+/// # Safety
+/// `request` is a whole record if its version is ours.
+pub unsafe fn open(
+    request: &Request,
+    handle: &mut *mut c_void,
+    problem: &mut Problem,
+    choose: impl FnOnce(Option<&str>, Option<&str>) -> Result<Choice, String>,
+) -> *const Api {
+    // SAFETY: the caller's promise.
+    match unsafe { try_to_open(request, choose) } {
+        Ok(open) => {
+            *handle = Box::into_raw(Box::new(open)).cast();
+            &raw const API
+        }
+        Err(text) => {
+            problem.set(&text);
+            std::ptr::null()
+        }
+    }
+}
+
+/// # Safety
+/// A whole record if its version is ours.
+unsafe fn try_to_open(
+    request: &Request,
+    choose: impl FnOnce(Option<&str>, Option<&str>) -> Result<Choice, String>,
+) -> Result<OpenNetwork, String> {
+    if request.magic != MAGIC || request.version != VERSION {
+        return Err(format!(
+            "{} is of another version than its loader; use the files of one installation",
+            cohort_fabric::boot::LIBRARY
+        ));
+    }
+    // SAFETY: the caller's promise.
+    let (homes, wanted, interface) = unsafe {
+        (
+            std::slice::from_raw_parts(request.homes, request.world_ranks as usize).to_vec(),
+            optional(request.provider),
+            optional(request.interface),
+        )
+    };
+    let own_ranks = own_ranks(request, &homes)?;
+    if request.node_ranks > 1 && std::env::var_os(MANY_ENDPOINTS).is_none() {
+        // SAFETY: the loader calls this while it has one thread.
+        unsafe { std::env::set_var(MANY_ENDPOINTS, "1") };
+    }
+    let choice = choose(wanted.as_deref(), interface.as_deref())?;
+    let job = Arc::new(Job::new(request.node, request.job, homes));
+    let descriptors = match request.shared_address_space {
+        0 => None,
+        _ => Some(share(request)?),
+    };
+    let opened = open_choice(choice, &job, &own_ranks, descriptors.as_ref())?;
+    finish(request, job, opened, descriptors)
+}
+
+/// What was opened.
+struct Opened {
+    source: Box<dyn Source>,
+    endpoints: Vec<OpenEndpoint>,
+    /// Why something else was not taken.
+    failure: Option<String>,
+}
+
+/// Opens the endpoints of what was chosen, or of its fallback.
+fn open_choice(
+    choice: Choice,
+    job: &Arc<Job>,
+    own_ranks: &[WorldRank],
+    descriptors: Option<&Descriptors>,
+) -> Result<Opened, String> {
+    let Choice {
+        source,
+        fallback,
+        failure,
+    } = choice;
+    match (
+        open_endpoints(&*source, job, own_ranks, descriptors),
+        fallback,
+    ) {
+        (Ok(endpoints), _) => Ok(Opened {
+            source,
+            endpoints,
+            failure,
+        }),
+        (Err(problem), None) => Err(format!(
+            "{problem}; COHORT_NET_PROVIDER and COHORT_NET_INTERFACE choose another"
+        )),
+        (Err(problem), Some(fallback)) => {
+            let endpoints = open_endpoints(&*fallback, job, own_ranks, descriptors)
+                .map_err(|second| format!("{problem}; and {second}"))?;
+            Ok(Opened {
+                source: fallback,
+                endpoints,
+                failure: Some(problem),
+            })
+        }
+    }
+}
+
+/// Opens an endpoint for each rank of the node.
+fn open_endpoints(
+    source: &dyn Source,
+    job: &Arc<Job>,
+    own_ranks: &[WorldRank],
+    descriptors: Option<&Descriptors>,
+) -> Result<Vec<OpenEndpoint>, String> {
+    let mut endpoints: Vec<OpenEndpoint> = Vec::with_capacity(own_ranks.len());
+    for &rank in own_ranks {
+        let opened =
+            with_table(descriptors, || source.open(job, rank)).and_then(|(endpoint, mut table)| {
+                let mut owned = Ok(());
+                if let Some(descriptors) = descriptors {
+                    owned = table.set_owner(descriptors, endpoints.len());
+                }
+                let end = OpenEndpoint { endpoint, table };
+                match owned {
+                    Ok(()) => Ok(end),
+                    Err(error) => {
+                        end.close(descriptors);
+                        Err(error.to_string())
+                    }
+                }
+            });
+        match opened {
+            Ok(end) => endpoints.push(end),
+            Err(problem) => {
+                endpoints.into_iter().for_each(|end| end.close(descriptors));
+                return Err(format!(
+                    "the network {} on {} is not usable: {problem}",
+                    source.name(),
+                    source.interface()
+                ));
+            }
+        }
+    }
+    Ok(endpoints)
+}
+
+/// Puts the network together, now that its endpoints are open.
+fn finish(
+    request: &Request,
+    job: Arc<Job>,
+    opened: Opened,
+    descriptors: Option<Descriptors>,
+) -> Result<OpenNetwork, String> {
+    let Opened {
+        source,
+        endpoints,
+        failure,
+    } = opened;
+    let system = |error| format!("the network cannot be opened: {error}");
+    let name = |end: &OpenEndpoint| end.endpoint.name().to_vec();
+    let own = NodeAddresses {
+        format: source.format(),
+        provider: source.name().to_owned(),
+        host: address::host(),
+        fell_back: failure.is_some(),
+        each: endpoints.iter().map(name).collect(),
+    };
+    let queue = |end: &OpenEndpoint| end.endpoint.wait_descriptor();
+    let queues: Vec<Option<i32>> = endpoints.iter().map(queue).collect();
+    let watch = with_table(descriptors.as_ref(), || Watch::open(&queues)).map_err(system)?;
+    let mut seats = 0;
+    if let Some(descriptors) = &descriptors {
+        descriptors.set_sample(watch.0.descriptor());
+        seats = request.node_ranks.min(SEATS_MAX);
+    }
+    let seats = Seats::park(seats as usize, hooks::touch_thread_local).map_err(system)?;
+    let network = Network::new(
+        (source.limits(), source.pins()),
+        endpoints,
+        watch,
+        descriptors,
+        seats,
+    );
+    Ok(OpenNetwork {
+        bytes: own.bytes(request.node),
+        own,
+        job,
+        description: CString::new(source.description()).unwrap_or_default(),
+        listens: address::is_socket(source.format()) && source.listens(),
+        failure,
+        record: None,
+        network: Box::new(network),
+    })
+}
+
+/// What ranks with descriptors of their own need.
+fn share(request: &Request) -> Result<Descriptors, String> {
+    hooks::register().map_err(|problem| {
+        format!("ranks cannot share the network's descriptors: {problem}; use the files of one installation")
+    })?;
+    let defer = request.notify == Notify::Defer as u32;
+    Ok(Descriptors::new(request.node_ranks as usize, defer))
+}
+
+/// Makes something whose descriptors go to a table of its own, if descriptors are shared.
+fn with_table<T, E>(
+    descriptors: Option<&Descriptors>,
+    make: impl FnOnce() -> Result<T, E>,
+) -> Result<(T, DescriptorTable), E> {
+    let Some(descriptors) = descriptors else {
+        return make().map(|made| (made, DescriptorTable::new(0)));
+    };
+    let mut table = DescriptorTable::new(descriptors.root() + 1);
+    let made = run_call(descriptors, &mut table, descriptors.root(), false, make);
+    made.map(|made| (made, table))
+}
+
+/// World ranks of this node, in the order of their local ranks.
+fn own_ranks(request: &Request, homes: &[Home]) -> Result<Vec<WorldRank>, String> {
+    let mut ranks = vec![None; request.node_ranks as usize];
+    for (rank, home) in homes.iter().enumerate() {
+        if home.node == request.node
+            && let Some(place) = ranks.get_mut(home.local_rank as usize)
+        {
+            *place = Some(rank as WorldRank);
+        }
+    }
+    let ranks: Option<Vec<WorldRank>> = ranks.into_iter().collect();
+    ranks.ok_or_else(|| format!("node {}: not every rank has a home", request.node))
+}
+
+/// A text of the caller; none for NULL, an empty one or `auto`.
+///
+/// # Safety
+/// NULL or a C string.
+unsafe fn optional(text: *const c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    (!text.is_empty() && text != "auto").then(|| text.into_owned())
+}
+
+/// The network behind a handle.
+///
+/// # Safety
+/// A handle that is not closed, used by nobody else during the borrow.
+unsafe fn opened<'a>(handle: *mut c_void) -> &'a mut OpenNetwork {
+    // SAFETY: the caller's promise.
+    unsafe { &mut *handle.cast::<OpenNetwork>() }
+}
+
+unsafe extern "C" fn addresses_length(handle: *mut c_void) -> usize {
+    // SAFETY: the contract of `Api`.
+    unsafe { opened(handle) }.bytes.len()
+}
+
+unsafe extern "C" fn addresses(handle: *mut c_void, buffer: *mut u8, capacity: usize) -> usize {
+    // SAFETY: the contract of `Api`.
+    let bytes = &unsafe { opened(handle) }.bytes;
+    if bytes.len() > capacity {
+        return 0;
+    }
+    // SAFETY: the buffer has room for them.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer, bytes.len()) };
+    bytes.len()
+}
+
+unsafe extern "C" fn connect(
+    handle: *mut c_void,
+    nodes: *const Addresses,
+    count: u32,
+    problem: *mut Problem,
+) -> i32 {
+    // SAFETY: the contract of `Api`.
+    let (open, nodes) = unsafe {
+        (
+            opened(handle),
+            std::slice::from_raw_parts(nodes, count as usize),
+        )
+    };
+    // SAFETY: each entry holds the bytes that it says.
+    let bytes = |node: &Addresses| unsafe { std::slice::from_raw_parts(node.bytes, node.length) };
+    let nodes: Vec<&[u8]> = nodes.iter().map(bytes).collect();
+    match open.connect(&nodes) {
+        Ok(()) => 0,
+        Err(text) => {
+            // SAFETY: a place for the text.
+            unsafe { (*problem).set(&text) };
+            -1
+        }
+    }
+}
+
+impl OpenNetwork {
+    fn connect(&mut self, nodes: &[&[u8]]) -> Result<(), String> {
+        if let Some(failure) = &self.failure
+            && let Some(report) = fallback_report(failure, self.job.node, nodes)
+        {
+            eprintln!("cohort: {report}");
+        }
+        let mut each: Vec<Vec<Vec<u8>>> = Vec::with_capacity(nodes.len());
+        for (node, bytes) in nodes.iter().enumerate() {
+            let lives_there = |home: &&Home| home.node as usize == node;
+            let count = self.job.homes.iter().filter(lives_there).count();
+            each.push(self.own.read(bytes, node as u32, count)?);
+        }
+        let address = |home: &Home| {
+            let node = each.get(home.node as usize)?;
+            node.get(home.local_rank as usize).cloned()
+        };
+        let all: Option<Vec<Vec<u8>>> = self.job.homes.iter().map(address).collect();
+        let all = all.ok_or_else(|| {
+            format!(
+                "there are addresses of {} nodes, but ranks live on more",
+                nodes.len()
+            )
+        })?;
+        debug_assert!(all.iter().all(|address| address.len() <= LENGTH_MAX));
+        if !self.job.set_addresses(all) {
+            return Err("the network is connected already".into());
+        }
+        if self.listens {
+            self.network.detect_failures(&self.job);
+        }
+        Ok(())
+    }
+}
+
+/// What to say of a network that does not work: the first of the nodes that fell back says it for the job.
+fn fallback_report(failure: &str, own: u32, nodes: &[&[u8]]) -> Option<String> {
+    let mut fallen = nodes.iter().enumerate();
+    let (first, _) = fallen.find(|(_, bytes)| address::fell_back(bytes))?;
+    let count = 1 + fallen
+        .filter(|(_, bytes)| address::fell_back(bytes))
+        .count();
+    (first == own as usize).then(|| {
+        format!(
+            "{failure}, on {count} of {} nodes, first on node {own}; the job uses TCP without libfabric instead \
+             (COHORT_NET_PROVIDER=direct chooses that without this message)",
+            nodes.len()
+        )
+    })
+}
+
+unsafe extern "C" fn network(handle: *mut c_void) -> *const record::Network {
+    // SAFETY: the contract of `Api`.
+    let open = unsafe { opened(handle) };
+    // SAFETY: boxed, so it does not move; the loader promises that nobody uses the record after `close`.
+    let network: &'static Network = unsafe { &*std::ptr::from_ref(open.network.as_ref()) };
+    &raw const **open
+        .record
+        .get_or_insert_with(|| Box::new(record::Network::of(network)))
+}
+
+unsafe extern "C" fn descriptors(handle: *mut c_void, first: *mut i32, last: *mut i32) {
+    // SAFETY: the contract of `Api`, and places for the results.
+    unsafe { (*first, *last) = opened(handle).network.descriptors().unwrap_or((1, 0)) };
+}
+
+unsafe extern "C" fn description(handle: *mut c_void) -> *const c_char {
+    // SAFETY: the contract of `Api`.
+    unsafe { opened(handle) }.description.as_ptr()
+}
+
+unsafe extern "C" fn close(handle: *mut c_void) {
+    // SAFETY: the handle came from `open` and is not used again.
+    drop(unsafe { Box::from_raw(handle.cast::<OpenNetwork>()) });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_node_speaks_of_a_network_that_does_not_work() {
+        let bytes = |node, fell_back| {
+            let addresses = NodeAddresses {
+                format: address::FORMAT_SOCKADDR_IN,
+                provider: "direct".into(),
+                host: 1,
+                fell_back,
+                each: vec![vec![0; 16]],
+            };
+            addresses.bytes(node)
+        };
+        let nodes = [bytes(0, false), bytes(1, true), bytes(2, true)];
+        let nodes: Vec<&[u8]> = nodes.iter().map(Vec::as_slice).collect();
+        let report = fallback_report("verbs is broken", 1, &nodes).unwrap();
+        let facts = [
+            "verbs is broken",
+            "2 of 3 nodes",
+            "node 1",
+            "COHORT_NET_PROVIDER=direct",
+        ];
+        assert!(facts.iter().all(|fact| report.contains(fact)), "{report}");
+        assert_eq!(fallback_report("verbs is broken", 2, &nodes), None);
+        assert_eq!(fallback_report("verbs is broken", 0, &nodes[..1]), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! What the executable's `socket`, `close`, `writev` ask; see [`cohort_fabric::interpose`].
+//!
+//! The hooks find the call that they belong to in thread-local data: that of the seat, if the caller sits on one. Functions
+//! that touch it are not inlined, as the compiler may keep its address while the FS base changes.
+
+use super::Descriptors;
+use super::table::DescriptorTable;
+use cohort_fabric::interpose::{Action, Hooks, Kind, REGISTER, Register, VERSION};
+use libc::c_int;
+use std::cell::Cell;
+use std::ffi::CString;
+
+/// Longest time that sent data may go without an answer of the other system before a connection
+/// is given up, milliseconds.
+const UNACKNOWLEDGED_MAX: c_int = 30_000;
+
+/// A call of the network, as long as it lasts.
+#[derive(Debug)]
+struct Call {
+    descriptors: *const Descriptors,
+    table: *mut DescriptorTable,
+    process: usize,
+    defers: bool,
+}
+
+thread_local! {
+    static CALL: Cell<*mut Call> = const { Cell::new(std::ptr::null_mut()) };
+}
+
+static HOOKS: Hooks = Hooks {
+    version: VERSION,
+    opened,
+    closing,
+    withhold,
+    process,
+};
+
+/// Registers the hooks with the executable, if it takes any: without, descriptors
+/// are not shared, and need not be if the process is the only rank of its node.
+///
+/// # Errors
+/// The executable has no such function, or is of another version.
+pub fn register() -> Result<(), String> {
+    let name = CString::new(REGISTER).unwrap_or_default();
+    // SAFETY: a C string.
+    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if symbol.is_null() {
+        return Err(format!("the executable exports no {REGISTER}"));
+    }
+    // SAFETY: the executable exports this name with this type; the hooks are a constant.
+    let result = unsafe {
+        let register = std::mem::transmute::<*mut libc::c_void, Register>(symbol);
+        register(&raw const HOOKS)
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(format!(
+            "{REGISTER} of the executable is of another version"
+        ))
+    }
+}
+
+/// Touches the thread-local data, so that it exists before a seat is borrowed.
+pub fn touch_thread_local() {
+    set_call(std::ptr::null_mut());
+}
+
+#[inline(never)]
+fn set_call(call: *mut Call) {
+    CALL.set(call);
+}
+
+/// Runs `call` by process `process` with descriptors that go to `table`. To be called on a seat, or on a
+/// thread of the root.
+pub fn run_call<R>(
+    descriptors: &Descriptors,
+    table: &mut DescriptorTable,
+    process: usize,
+    defers: bool,
+    call: impl FnOnce() -> R,
+) -> R {
+    let mut record = Call {
+        descriptors,
+        table,
+        process,
+        defers,
+    };
+    set_call(&raw mut record);
+    let result = call();
+    set_call(std::ptr::null_mut());
+    result
+}
+
+/// What the calling thread's call has to do with a descriptor.
+#[inline(never)]
+fn with_call<R>(
+    act: impl FnOnce(&Descriptors, &mut DescriptorTable, usize, bool) -> R,
+) -> Option<R> {
+    // SAFETY: NULL, or the record of a call of this thread, in which nobody else uses the table, since the call holds
+    // the endpoint's lock and lends it to nobody but libfabric, which has no pointer to it.
+    unsafe {
+        let call = CALL.get().as_ref()?;
+        Some(act(
+            &*call.descriptors,
+            &mut *call.table,
+            call.process,
+            call.defers,
+        ))
+    }
+}
+
+extern "C" fn opened(descriptor: c_int, kind: Kind) -> c_int {
+    if kind == Kind::File && !is_device(descriptor) {
+        return descriptor;
+    }
+    with_call(|descriptors, table, process, _| {
+        let number = table.add(descriptors, process, descriptor, kind);
+        if kind == Kind::Socket {
+            set_timeouts(number);
+        }
+        number
+    })
+    .unwrap_or(descriptor)
+}
+
+extern "C" fn closing(descriptor: c_int) -> c_int {
+    let closed = with_call(|descriptors, table, process, _| {
+        descriptors.numbers.holds(descriptor) && table.close(descriptors, process, descriptor)
+    });
+    closed.unwrap_or(false).into()
+}
+
+extern "C" fn withhold(descriptor: c_int, action: Action) -> c_int {
+    let code = with_call(|descriptors, table, _, defers| {
+        if !descriptors.defer || !descriptors.numbers.holds(descriptor) {
+            return 0;
+        }
+        let code = if defers {
+            table.withhold(descriptor, action)
+        } else {
+            0
+        };
+        if code == 0 && action == Action::Data {
+            table.count_send(descriptor);
+        }
+        code
+    });
+    code.unwrap_or(0)
+}
+
+extern "C" fn process() -> c_int {
+    with_call(|descriptors, _, _, _| descriptors.root_process()).unwrap_or(0)
+}
+
+/// Whether a file is a character device, as drivers of networks are; other files are read and closed
+/// within a call.
+fn is_device(descriptor: c_int) -> bool {
+    // SAFETY: zeros are a valid record, and a place for the result.
+    unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        libc::fstat(descriptor, &raw mut status) == 0
+            && status.st_mode & libc::S_IFMT == libc::S_IFCHR
+    }
+}
+
+/// Lets the system end a connection whose other end does not answer any more. Sockets that are not of TCP refuse that.
+pub fn set_timeouts(socket: c_int) {
+    let set = |level: c_int, name: c_int, value: c_int| {
+        // SAFETY: an int of the size that is passed.
+        unsafe {
+            libc::setsockopt(
+                socket,
+                level,
+                name,
+                (&raw const value).cast(),
+                size_of::<c_int>() as u32,
+            );
+        }
+    };
+    set(
+        libc::IPPROTO_TCP,
+        libc::TCP_USER_TIMEOUT,
+        UNACKNOWLEDGED_MAX,
+    );
+    set(libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1);
+    set(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 10);
+    set(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 5);
+}

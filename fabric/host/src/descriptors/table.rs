@@ -1,0 +1,252 @@
+//! The descriptors of one endpoint, and who holds them.
+
+use super::hooks::run_call;
+use super::mailbox::Mailbox;
+use super::{Descriptors, Mirrored, close, exists, place};
+use cohort_fabric::interpose::{Action, Kind};
+use rustix::fd::BorrowedFd;
+
+/// One descriptor.
+#[derive(Debug)]
+struct Entry {
+    number: i32,
+    kind: Kind,
+    /// Whether each process holds it.
+    holders: Vec<bool>,
+    /// Somebody has closed it: the others must.
+    closed: bool,
+    /// Calls that handed data to it.
+    sends: u32,
+    /// Tells it from earlier ones of the same number.
+    mark: u32,
+}
+
+/// The descriptors of one endpoint. Used under its lock.
+#[derive(Debug)]
+pub struct DescriptorTable {
+    entries: Vec<Entry>,
+    /// How many descriptors were made and closed so far.
+    changes: u32,
+    /// `changes`, when each process last had everything.
+    seen: Vec<u32>,
+    /// A call was withheld since the owner's last one.
+    withheld: bool,
+    /// The process of the endpoint's own rank, and where it gets what thieves make.
+    owner: Option<(usize, Mailbox)>,
+}
+
+impl DescriptorTable {
+    /// No descriptors, for a number of processes.
+    #[must_use]
+    pub fn new(processes: usize) -> Self {
+        Self {
+            entries: Vec::new(),
+            changes: 1,
+            seen: vec![0; processes],
+            withheld: false,
+            owner: None,
+        }
+    }
+
+    /// Makes the mailbox of a process, the endpoint's owner, whose descriptors are the first of the table. To be called
+    /// by the root.
+    ///
+    /// # Errors
+    /// There are no more descriptors.
+    pub fn set_owner(&mut self, descriptors: &Descriptors, owner: usize) -> std::io::Result<()> {
+        let root = descriptors.root();
+        let mailbox = run_call(descriptors, self, root, false, Mailbox::open)?;
+        self.owner = Some((owner, mailbox));
+        Ok(())
+    }
+
+    /// Takes what thieves have sent to the owner, who calls this.
+    fn empty_mailbox(&mut self, mailbox: Mailbox, owner: usize) {
+        while let Some((number, mark, copy)) = mailbox.take() {
+            let mut entries = self.entries.iter_mut();
+            let entry = entries.find(|entry| entry.number == number && entry.mark == mark);
+            if let Some(entry) = entry
+                && !entry.closed
+                && !entry.holders[owner]
+            {
+                entry.holders[owner] = place(&copy, number).is_ok();
+            }
+        }
+    }
+
+    /// Makes sure that the calling process, number `process`, holds all descriptors, and none that was closed. False
+    /// if that is not possible: then it must not use the endpoint.
+    #[must_use]
+    pub fn sync(&mut self, descriptors: &Descriptors, process: usize) -> bool {
+        if self.seen[process] == self.changes {
+            return true;
+        }
+        let able = descriptors.is_able(process);
+        let first_time = self.seen[process] == 0;
+        if let Some((owner, mailbox)) = self.owner
+            && owner == process
+        {
+            self.empty_mailbox(mailbox, owner);
+        }
+        let mut complete = true;
+        for entry in &mut self.entries {
+            if entry.closed {
+                if std::mem::take(&mut entry.holders[process]) {
+                    close(entry.number);
+                }
+                continue;
+            }
+            if entry.holders[process] {
+                continue;
+            }
+            // What the root made was inherited when the process was cloned, unless the loader closed it.
+            let inherited = first_time && entry.holders[descriptors.root()] && exists(entry.number);
+            let held = inherited
+                || (able && {
+                    let others = entry.holders.iter().enumerate();
+                    let others = others.filter(|(_, holds)| **holds).map(|(index, _)| index);
+                    match descriptors.mirror(entry.number, others) {
+                        Mirrored::Held => true,
+                        Mirrored::Denied => false,
+                        // Then it is gone, as libfabric finds out; or it lies in a mailbox, until the owner comes.
+                        Mirrored::Ended => self.owner.is_none_or(|(owner, _)| owner == process),
+                    }
+                });
+            entry.holders[process] = held;
+            complete &= held;
+        }
+        self.drop_unheld(descriptors);
+        if complete {
+            self.seen[process] = self.changes;
+        }
+        complete
+    }
+
+    fn drop_unheld(&mut self, descriptors: &Descriptors) {
+        self.entries.retain(|entry| {
+            let keep = !entry.closed || entry.holders.contains(&true);
+            if !keep {
+                descriptors.numbers.give(entry.number);
+            }
+            keep
+        });
+    }
+
+    /// Notes a change by a process that had everything before.
+    fn change(&mut self, process: usize) {
+        let complete = self.seen[process] == self.changes;
+        self.changes += 1;
+        if complete {
+            self.seen[process] = self.changes;
+        }
+    }
+
+    /// Takes in a new descriptor of the calling process; returns its number from now on.
+    pub fn add(
+        &mut self,
+        descriptors: &Descriptors,
+        process: usize,
+        descriptor: i32,
+        kind: Kind,
+    ) -> i32 {
+        let Some(number) = descriptors.numbers.take() else {
+            return descriptor;
+        };
+        // SAFETY: the call has made it just now.
+        let made = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        if place(made, number).is_err() {
+            descriptors.numbers.give(number);
+            return descriptor;
+        }
+        close(descriptor);
+        let mut holders = vec![false; descriptors.processes.len()];
+        holders[process] = true;
+        self.entries.push(Entry {
+            number,
+            kind,
+            holders,
+            closed: false,
+            sends: 0,
+            mark: self.changes,
+        });
+        if let Some((owner, mailbox)) = self.owner
+            && owner != process
+            && descriptors.root() != process
+        {
+            // SAFETY: the calling process has it under this number from now on.
+            let copy = unsafe { BorrowedFd::borrow_raw(number) };
+            mailbox.post(copy, number, self.changes);
+        }
+        self.change(process);
+        number
+    }
+
+    /// Closes a descriptor for all; false if it is not of this endpoint.
+    pub fn close(&mut self, descriptors: &Descriptors, process: usize, number: i32) -> bool {
+        let Some(index) = self.find(number) else {
+            return false;
+        };
+        for set in self
+            .entries
+            .iter()
+            .filter(|entry| entry.kind == Kind::Epoll)
+        {
+            // SAFETY: numbers only; most sets do not hold it.
+            unsafe {
+                let remove = libc::EPOLL_CTL_DEL;
+                libc::epoll_ctl(set.number, remove, number, std::ptr::null_mut());
+            }
+        }
+        let entry = &mut self.entries[index];
+        if entry.kind == Kind::Socket {
+            // SAFETY: a number only.
+            unsafe { libc::shutdown(number, libc::SHUT_RDWR) };
+        }
+        close(number);
+        entry.closed = true;
+        entry.holders[process] = false;
+        self.change(process);
+        self.drop_unheld(descriptors);
+        true
+    }
+
+    fn find(&self, number: i32) -> Option<usize> {
+        let mut entries = self.entries.iter();
+        entries.position(|entry| entry.number == number && !entry.closed)
+    }
+
+    /// What a call that would hand something to the driver of a descriptor must fail with, for a thief whose calls are
+    /// deferred; 0 to let it.
+    ///
+    /// The first data of a socket is let: it is the provider's hand-shake, for which no provider
+    /// has a second try. Then sockets are full (`EAGAIN`), and devices interrupted (`EINTR`), as a
+    /// driver would say that wants another try: PSM2 takes both for "no resources". What wakes threads of
+    /// this node always passes.
+    pub fn withhold(&mut self, number: i32, action: Action) -> i32 {
+        let Some(index) = self.find(number) else {
+            return 0;
+        };
+        let entry = &mut self.entries[index];
+        let code = match (entry.kind, action) {
+            (Kind::Socket, Action::Data) if entry.sends > 0 => libc::EAGAIN,
+            (Kind::File, Action::Data) => libc::EINTR,
+            (Kind::File, Action::Control) => libc::EAGAIN,
+            _ => 0,
+        };
+        self.withheld |= code != 0;
+        code
+    }
+
+    /// Counts a call that handed data to a socket.
+    pub fn count_send(&mut self, number: i32) {
+        if let Some(index) = self.find(number) {
+            let sends = &mut self.entries[index].sends;
+            *sends = sends.saturating_add(1);
+        }
+    }
+
+    /// Whether a call was withheld since the last time this was asked.
+    pub fn take_withheld(&mut self) -> bool {
+        std::mem::take(&mut self.withheld)
+    }
+}

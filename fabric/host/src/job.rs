@@ -1,0 +1,102 @@
+//! What all endpoints of a node share about the job.
+
+use crate::packet;
+use cohort_base::boot::Home;
+use cohort_fabric::WorldRank;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+
+/// The job, as this node sees it.
+#[derive(Debug)]
+pub struct Job {
+    /// Index of this node.
+    pub node: u32,
+    /// What every packet of the job carries.
+    pub cookie: u64,
+    /// Where each rank lives.
+    pub homes: Vec<Home>,
+    /// Addresses in the order of the ranks; set once all nodes' addresses are known.
+    addresses: OnceLock<Vec<Vec<u8>>>,
+    /// Ranks that this node has exchanged packets with.
+    contacted: Vec<AtomicBool>,
+    /// Why a rank is dead; 0 while it is not.
+    codes: Vec<AtomicI32>,
+    /// How many times `codes` has changed.
+    deaths: AtomicU32,
+}
+
+impl Job {
+    /// A job of `homes.len()` ranks.
+    #[must_use]
+    pub fn new(node: u32, number: [u64; 2], homes: Vec<Home>) -> Self {
+        Self {
+            node,
+            cookie: packet::cookie(number),
+            addresses: OnceLock::new(),
+            contacted: homes.iter().map(|_| AtomicBool::new(false)).collect(),
+            codes: homes.iter().map(|_| AtomicI32::new(0)).collect(),
+            deaths: AtomicU32::new(0),
+            homes,
+        }
+    }
+
+    /// Ranks of the job.
+    #[must_use]
+    #[inline]
+    pub fn ranks(&self) -> usize {
+        self.homes.len()
+    }
+
+    /// Stores everybody's addresses; false if that was done before.
+    pub fn set_addresses(&self, addresses: Vec<Vec<u8>>) -> bool {
+        self.addresses.set(addresses).is_ok()
+    }
+
+    /// A rank's address; none before all are known.
+    #[must_use]
+    #[inline]
+    pub fn address(&self, rank: WorldRank) -> Option<&[u8]> {
+        let addresses = self.addresses.get()?;
+        addresses.get(rank as usize).map(Vec::as_slice)
+    }
+
+    /// Notes that this node talks with a rank. Relaxed: the failure detector looks again soon.
+    #[inline]
+    pub fn contacted(&self, rank: WorldRank) {
+        let contacted = &self.contacted[rank as usize];
+        if !contacted.load(Ordering::Relaxed) {
+            contacted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether this node talks with a rank.
+    #[must_use]
+    pub fn is_contacted(&self, rank: WorldRank) -> bool {
+        self.contacted[rank as usize].load(Ordering::Relaxed)
+    }
+
+    /// Notes that a rank is dead.
+    pub fn mark_dead(&self, rank: WorldRank, code: i32) {
+        let before = self.codes[rank as usize].swap(code, Ordering::Relaxed);
+        if before == 0 {
+            // Release pairs with the Acquire of `deaths`: who sees the number sees the code.
+            self.deaths.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// How many ranks are dead.
+    #[must_use]
+    #[inline]
+    pub fn deaths(&self) -> u32 {
+        self.deaths.load(Ordering::Acquire)
+    }
+
+    /// Why a rank is dead, if it is.
+    #[must_use]
+    pub fn death(&self, rank: WorldRank) -> Option<i32> {
+        match self.codes[rank as usize].load(Ordering::Relaxed) {
+            0 => None,
+            code => Some(code),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! What a node's network shares, whatever its transport is.
+//!
+//! The only part of Cohort that calls C libraries from ranks' tasks. It knows no transport: `cohort-fabric-ofi` (libfabric)
+//! and `cohort-fabric-tcp` implement [`source::Source`] and [`endpoint::Endpoint`], and `cohort-network` joins them in the library that
+//! `pip-exec` loads when the job has more than one node ([`cohort_fabric::boot`]).
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `boot` | opens a network and hands it to the loader |
+//! | `source`, `endpoint` | what a transport offers: a network, and one rank's end of it |
+//! | `network` | the `Transport` of a node: takes a seat, then calls the endpoint |
+//! | `packet`, `address` | what travels, and its checks |
+//! | `job` | what all endpoints of a node share about the job |
+//! | `seat` | how a task with another C library calls this one |
+//! | `descriptors` | descriptors that tasks with tables of their own share |
+//! | `watch` | the sleep of a node that waits for the network |
+//! | `detector` | notices dead nodes |
+
+pub mod address;
+pub mod boot;
+pub mod descriptors;
+mod detector;
+pub mod endpoint;
+pub mod job;
+mod network;
+pub mod packet;
+mod seat;
+pub mod source;
+mod watch;

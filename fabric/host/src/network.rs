@@ -1,0 +1,362 @@
+//! The transport of a node: takes a seat and the endpoint's lock, then calls the endpoint.
+
+use crate::descriptors::Descriptors;
+use crate::descriptors::hooks::run_call;
+use crate::descriptors::table::DescriptorTable;
+use crate::detector::FailureDetector;
+use crate::endpoint::Endpoint;
+use crate::job::Job;
+use crate::seat::Seats;
+use crate::watch::Watch;
+use cohort_fabric::{
+    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transfer, Transport,
+    WorldRank,
+};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// One endpoint, its lock, and its descriptors.
+#[derive(Debug)]
+struct SharedEndpoint {
+    /// The claim of its rank keeps callers apart; the lock keeps the watcher out, who has no claim.
+    locked: AtomicBool,
+    inner: UnsafeCell<OpenEndpoint>,
+    /// A thief's call was withheld, and the owner has not polled since.
+    owes: AtomicBool,
+}
+
+/// What is behind the lock.
+#[derive(Debug)]
+pub struct OpenEndpoint {
+    /// The endpoint.
+    pub endpoint: Box<dyn Endpoint>,
+    /// Its descriptors, if ranks are tasks with tables of their own.
+    pub table: DescriptorTable,
+}
+
+impl OpenEndpoint {
+    /// Closes the endpoint, from the root.
+    pub fn close(self, descriptors: Option<&Descriptors>) {
+        let Self {
+            endpoint,
+            mut table,
+        } = self;
+        let Some(descriptors) = descriptors else {
+            return;
+        };
+        let root = descriptors.root();
+        // Connections of ranks that have ended are gone, which closing takes.
+        let _complete = table.sync(descriptors, root);
+        run_call(descriptors, &mut table, root, false, || drop(endpoint));
+    }
+}
+
+// SAFETY: the inner part is reached through `Locked` only, which one task has at a time.
+unsafe impl Sync for SharedEndpoint {}
+
+/// The right to use an endpoint.
+struct Locked<'a>(&'a SharedEndpoint);
+
+impl SharedEndpoint {
+    /// Waits for the lock, which nobody holds for longer than a call. From a seat only.
+    fn lock(&self) -> Locked<'_> {
+        // Acquire pairs with the Release of `Locked::drop`.
+        while self.locked.swap(true, Ordering::Acquire) {
+            while self.locked.load(Ordering::Relaxed) {
+                // The holder may have lost its processor.
+                std::thread::yield_now();
+            }
+        }
+        Locked(self)
+    }
+}
+
+impl Locked<'_> {
+    fn get(&mut self) -> &mut OpenEndpoint {
+        // SAFETY: there is one `Locked` of an end at a time.
+        unsafe { &mut *self.0.inner.get() }
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.0.locked.store(false, Ordering::Release);
+    }
+}
+
+const UNKNOWN: u8 = 0;
+const HOLDS: u8 = 1;
+const LACKS: u8 = 2;
+
+/// The network of a node.
+#[derive(Debug)]
+pub struct Network {
+    limits: Limits,
+    /// Whether to register memory is to call the driver.
+    pins: bool,
+    endpoints: Vec<SharedEndpoint>,
+    watch: Watch,
+    /// The waker's descriptor.
+    waker: Mutex<DescriptorTable>,
+    /// Whether each process holds it: `UNKNOWN` before its first call, then `HOLDS` or `LACKS`.
+    waker_holders: Vec<AtomicU8>,
+    detector: Option<FailureDetector>,
+    /// None if the process is the one rank of its node.
+    descriptors: Option<Descriptors>,
+    seats: Seats,
+}
+
+impl Network {
+    /// A network of endpoints that are open; with its limits, whether registrations call the driver.
+    #[must_use]
+    pub fn new(
+        (limits, pins): (Limits, bool),
+        inner: Vec<OpenEndpoint>,
+        (watch, waker): (Watch, DescriptorTable),
+        descriptors: Option<Descriptors>,
+        seats: Seats,
+    ) -> Self {
+        let end = |inner| SharedEndpoint {
+            locked: AtomicBool::new(false),
+            inner: UnsafeCell::new(inner),
+            owes: AtomicBool::new(false),
+        };
+        Self {
+            limits,
+            pins,
+            waker_holders: inner.iter().map(|_| AtomicU8::new(UNKNOWN)).collect(),
+            endpoints: inner.into_iter().map(end).collect(),
+            watch,
+            waker: Mutex::new(waker),
+            detector: None,
+            descriptors,
+            seats,
+        }
+    }
+
+    /// Starts to look for dead nodes.
+    pub fn detect_failures(&mut self, job: &Arc<Job>) {
+        self.detector = FailureDetector::start(Arc::clone(job), self.watch.waker());
+    }
+
+    /// The numbers of the descriptors, if they are shared.
+    #[must_use]
+    pub fn descriptors(&self) -> Option<(i32, i32)> {
+        let shared = self.descriptors.as_ref()?;
+        Some(shared.numbers().range())
+    }
+
+    /// Calls an endpoint from a seat, or returns `denied` if the caller has not all of its descriptors.
+    fn enter<R>(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        denied: R,
+        call: impl FnOnce(&mut dyn Endpoint) -> R,
+    ) -> R {
+        let _seat = self.seats.borrow(caller as usize);
+        // Now, as an event of this call may make the engine interrupt the watch; see there.
+        self.holds_waker(caller as usize);
+        let end = &self.endpoints[endpoint as usize];
+        let mut locked = end.lock();
+        let inner = locked.get();
+        let Some(descriptors) = &self.descriptors else {
+            return call(&mut *inner.endpoint);
+        };
+        let (endpoint, process) = (endpoint as usize, caller as usize);
+        let may_call = descriptors.may_call(endpoint, process);
+        if !(may_call && inner.table.sync(descriptors, process)) {
+            return denied;
+        }
+        let defers = descriptors.defers(endpoint, process);
+        let result = run_call(descriptors, &mut inner.table, process, defers, || {
+            call(&mut *inner.endpoint)
+        });
+        if inner.table.take_withheld() {
+            // Release pairs with the Acquire of `owes`.
+            end.owes.store(true, Ordering::Release);
+        }
+        result
+    }
+
+    /// Whether an end has no completions, so that one may sleep on its descriptor; none if it should be left
+    /// alone, as it waits for its owner.
+    fn may_sleep(&self, endpoint: usize, caller: usize) -> Option<bool> {
+        let end = &self.endpoints[endpoint];
+        let mut locked = end.lock();
+        let inner = locked.get();
+        let Some(descriptors) = &self.descriptors else {
+            return Some(inner.endpoint.may_sleep());
+        };
+        let may_call = descriptors.may_call(endpoint, caller);
+        if !(may_call && inner.table.sync(descriptors, caller)) {
+            return None;
+        }
+        if end.owes.load(Ordering::Acquire) {
+            // A socket that is full for thieves only would end every sleep at once.
+            return (endpoint == caller).then_some(false);
+        }
+        // To ask is to make progress: connections may be accepted.
+        let defers = descriptors.defers(endpoint, caller);
+        let may_sleep = run_call(descriptors, &mut inner.table, caller, defers, || {
+            inner.endpoint.may_sleep()
+        });
+        if inner.table.take_withheld() {
+            end.owes.store(true, Ordering::Release);
+            // Whoever wanted to sleep looks around first, and wakes the owner.
+            return Some(false);
+        }
+        Some(may_sleep)
+    }
+
+    /// The owner is about to make the calls that were withheld from thieves.
+    #[cold]
+    fn take_over(&self, endpoint: LocalRank, caller: LocalRank) {
+        let end = &self.endpoints[endpoint as usize];
+        end.owes.store(false, Ordering::Release);
+        // A watch that began before has left this endpoint alone.
+        self.interrupt(caller);
+    }
+
+    /// Whether the calling process holds the waker's descriptor. From a seat.
+    fn holds_waker(&self, caller: usize) -> bool {
+        // Relaxed: written by the process that it is about.
+        match self.waker_holders[caller].load(Ordering::Relaxed) {
+            UNKNOWN => self.take_waker(caller),
+            holds => holds == HOLDS,
+        }
+    }
+
+    /// Mirrors the waker's descriptor into the calling process, once; whether that was possible.
+    #[cold]
+    fn take_waker(&self, caller: usize) -> bool {
+        let holds = self.descriptors.as_ref().is_none_or(|descriptors| {
+            let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+            waker.sync(descriptors, caller)
+        });
+        let state = if holds { HOLDS } else { LACKS };
+        self.waker_holders[caller].store(state, Ordering::Relaxed);
+        holds
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.detector = None;
+        for end in self.endpoints.drain(..) {
+            end.inner.into_inner().close(self.descriptors.as_ref());
+        }
+    }
+}
+
+// SAFETY: `Endpoint` says that memory is free when libfabric says so.
+unsafe impl Transport for Network {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    unsafe fn send(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        to: WorldRank,
+        packet: Packet<'_>,
+        token: Token,
+    ) -> Result<Sent, Refused> {
+        // SAFETY: the caller keeps the contract, which is the same.
+        self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
+            end.send(to, packet, token)
+        })
+    }
+
+    unsafe fn expose(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        start: *mut u8,
+        length: usize,
+    ) -> Result<Region, Refused> {
+        let defers = |shared: &Descriptors| shared.defers(endpoint as usize, caller as usize);
+        if self.pins && self.descriptors.as_ref().is_some_and(defers) {
+            // The driver pins memory by a call for which it has no second try.
+            return Err(Refused::Busy);
+        }
+        // SAFETY: the caller keeps the contract, which is the same.
+        self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
+            end.expose(start, length)
+        })
+    }
+
+    fn withdraw(&self, endpoint: LocalRank, caller: LocalRank, region: Region) {
+        self.enter(endpoint, caller, (), |end| end.withdraw(region));
+    }
+
+    unsafe fn transfer(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        transfer: Transfer,
+    ) -> Result<(), Refused> {
+        // SAFETY: the caller keeps the contract, which is the same.
+        self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
+            end.transfer(transfer)
+        })
+    }
+
+    fn poll(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        budget: Budget,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> u32 {
+        // Acquire and Release: a call that is withheld after this is one of a later thief.
+        if endpoint == caller && self.owes(endpoint) {
+            self.take_over(endpoint, caller);
+        }
+        self.enter(endpoint, caller, 0, |end| end.poll(budget, sink))
+    }
+
+    fn owes(&self, endpoint: LocalRank) -> bool {
+        self.endpoints[endpoint as usize]
+            .owes
+            .load(Ordering::Acquire)
+    }
+
+    fn watch(&self, caller: LocalRank, limit: Option<Duration>) {
+        let process = caller as usize;
+        self.watch.sleep(limit, |list| {
+            let _seat = self.seats.borrow(process);
+            list.watch_waker(self.holds_waker(process));
+            for index in 0..self.endpoints.len() {
+                match self.may_sleep(index, process) {
+                    Some(true) => list.watch(index, true),
+                    None => list.watch(index, false),
+                    Some(false) => return false,
+                }
+            }
+            true
+        });
+    }
+
+    /// Takes no seat once the caller has been in any call: it may be in one, and all other seats may wait for
+    /// the endpoint that it holds.
+    fn interrupt(&self, caller: LocalRank) {
+        if !self.watch.notify() {
+            return;
+        }
+        let caller = caller as usize;
+        let holds = match self.waker_holders[caller].load(Ordering::Relaxed) {
+            UNKNOWN => {
+                let _seat = self.seats.borrow(caller);
+                self.take_waker(caller)
+            }
+            holds => holds == HOLDS,
+        };
+        if holds {
+            self.watch.wake();
+        }
+    }
+}

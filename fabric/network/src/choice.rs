@@ -1,0 +1,79 @@
+//! Which transport a job uses: a provider of libfabric, or TCP without it.
+
+use cohort_fabric_host::source::{Choice, Source};
+use cohort_fabric_ofi::{Fabric, Unavailable};
+use cohort_fabric_tcp::NAME as DIRECT;
+use cohort_fabric_tcp::interface::Interface;
+
+/// Chooses one: by default a fabric of the machine's own, else TCP. `provider` and `interface` are the user's words.
+///
+/// # Errors
+/// A text that names what there is and what to set.
+pub fn choose(provider: Option<&str>, interface: Option<&str>) -> Result<Choice, String> {
+    between(
+        provider,
+        || Fabric::choose(provider, interface, DIRECT),
+        || Interface::choose(interface),
+    )
+}
+
+/// Chooses between the two transports. What exists and does not work is passed on, to be reported.
+fn between<F: Source + 'static, D: Source + 'static>(
+    provider: Option<&str>,
+    fabric: impl FnOnce() -> Result<F, Unavailable>,
+    direct: impl FnOnce() -> Result<D, String>,
+) -> Result<Choice, String> {
+    match provider {
+        Some(DIRECT) => Ok(Choice::only(direct()?)),
+        Some(_) => Ok(Choice::only(fabric()?)),
+        None => match fabric() {
+            Ok(fabric) => Ok(Choice {
+                fallback: match direct() {
+                    Ok(direct) => Some(Box::new(direct)),
+                    // The interface that was asked for is none that TCP knows.
+                    Err(_none) => None,
+                },
+                ..Choice::only(fabric)
+            }),
+            Err(Unavailable::Absent(_)) => Ok(Choice::only(direct()?)),
+            Err(Unavailable::Broken(failure)) => Ok(Choice {
+                failure: Some(failure),
+                ..Choice::only(direct()?)
+            }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loopback() -> Result<Interface, String> {
+        Interface::choose(Some("127.0.0.1"))
+    }
+
+    fn none(reason: fn(String) -> Unavailable) -> Result<Interface, Unavailable> {
+        Err(reason("verbs does not work".into()))
+    }
+
+    #[test]
+    fn by_default_a_broken_fabric_is_passed_over_and_reported() {
+        let choice = between(None, || none(Unavailable::Broken), loopback).unwrap();
+        assert_eq!(choice.source.name(), DIRECT);
+        assert_eq!(choice.failure.as_deref(), Some("verbs does not work"));
+        let silent = between(None, || none(Unavailable::Absent), loopback).unwrap();
+        assert_eq!(silent.failure, None);
+        let open = between(None, || Ok(loopback().unwrap()), loopback).unwrap();
+        assert!(open.fallback.is_some() && open.failure.is_none());
+    }
+
+    #[test]
+    fn what_is_asked_for_is_taken_or_refused() {
+        let refused = between(Some("verbs"), || none(Unavailable::Broken), loopback);
+        assert_eq!(refused.unwrap_err(), "verbs does not work");
+        let chosen = between(Some("verbs"), || Ok(loopback().unwrap()), loopback).unwrap();
+        assert!(chosen.fallback.is_none());
+        let direct = between(Some(DIRECT), || none(Unavailable::Broken), loopback).unwrap();
+        assert_eq!((direct.source.name(), direct.failure), (DIRECT, None));
+    }
+}

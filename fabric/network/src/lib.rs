@@ -1,0 +1,24 @@
+//! The network library of a node: chooses a transport and hands it to the loader.
+//!
+//! `pip-exec`, or the facade of a program that was started without it, loads this library when the job has more than one
+//! node ([`cohort_fabric::boot`]).
+
+mod choice;
+
+use cohort_fabric::boot::{Api, Problem, Request};
+use cohort_fabric_host::boot;
+use libc::c_void;
+
+/// Opens a network: an [`Open`](cohort_fabric::boot::Open) of the loader's interface.
+///
+/// # Safety
+/// `request` is a whole record, or one of another version; the others are places for results.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cohort_fabric_open(
+    request: *const Request,
+    handle: *mut *mut c_void,
+    problem: *mut Problem,
+) -> *const Api {
+    // SAFETY: the caller's promise.
+    unsafe { boot::open(&*request, &mut *handle, &mut *problem, choice::choose) }
+}

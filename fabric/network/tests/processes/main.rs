@@ -1,0 +1,263 @@
+//! Several processes, each a node, on this machine: over TCP without libfabric, and through its `tcp` provider.
+//!
+//! A test starts this program again for each node, as a role of [`roles`]; the starter passes the
+//! addresses around. Nothing here depends on time but the limit after which a test has hung.
+
+mod node;
+mod roles;
+mod task;
+mod tasks;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A test that takes longer has hung.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// The networks that are tested.
+const PROVIDERS: [&str; 2] = ["direct", "tcp"];
+
+/// A started node.
+struct Started {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // Ended already, unless the test has failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts `role` on `nodes` nodes with `ranks` ranks each, and passes their addresses around.
+fn start(provider: &str, role: &str, nodes: usize, ranks: usize) -> Vec<Started> {
+    start_with(&[("TEST_PROVIDER", provider)], role, nodes, ranks)
+}
+
+/// As [`start`], with these variables.
+fn start_with(variables: &[(&str, &str)], role: &str, nodes: usize, ranks: usize) -> Vec<Started> {
+    let program = std::env::current_exe().unwrap();
+    let begin = |node: usize| {
+        let mut child = Command::new(&program)
+            .args(["--exact", "one_node", "--ignored", "--nocapture"])
+            .env("TEST_ROLE", role)
+            .envs(variables.iter().copied())
+            .env("TEST_PLACE", format!("{node} {nodes} {ranks}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Started { child, output }
+    };
+    let mut started: Vec<Started> = (0..nodes).map(begin).collect();
+    let mut addresses = Vec::new();
+    for node in &mut started {
+        addresses.push(line_of(node, "ADDRESSES "));
+    }
+    for node in &mut started {
+        let input = node.child.stdin.as_mut().unwrap();
+        for line in &addresses {
+            writeln!(input, "{line}").unwrap();
+        }
+    }
+    started
+}
+
+/// The rest of the next line that begins with `word`.
+fn line_of(node: &mut Started, word: &str) -> String {
+    loop {
+        let mut line = String::new();
+        let length = node.output.read_line(&mut line).unwrap();
+        if length == 0 {
+            let mut problem = String::new();
+            let errors = node.child.stderr.as_mut().unwrap();
+            errors.read_to_string(&mut problem).unwrap();
+            panic!("a node ended without a line of {word}: {problem}");
+        }
+        if let Some(at) = line.find(word) {
+            return line[at + word.len()..].trim_end().to_owned();
+        }
+    }
+}
+
+/// Waits for a node's end, which must be a success, and returns what it wrote to stderr.
+fn finish(mut node: Started) -> String {
+    let deadline = Instant::now() + LIMIT;
+    let status = loop {
+        if let Some(status) = node.child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(Instant::now() < deadline, "a node hangs");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let mut errors = String::new();
+    let stream = node.child.stderr.as_mut().unwrap();
+    stream.read_to_string(&mut errors).unwrap();
+    assert!(status.success(), "{status}: {errors}");
+    errors
+}
+
+fn finish_all(nodes: Vec<Started>) {
+    for node in nodes {
+        finish(node);
+    }
+}
+
+/// Plays a role over each network.
+fn play(role: &str, nodes: usize, ranks: usize) {
+    for provider in PROVIDERS {
+        finish_all(start(provider, role, nodes, ranks));
+    }
+}
+
+/// Not a test: one node of one.
+#[test]
+#[ignore = "started by the other tests"]
+fn one_node() {
+    cohort_interpose::keep();
+    roles::play(&std::env::var("TEST_ROLE").expect("started by another test"));
+}
+
+#[test]
+fn packets_of_all_lengths_arrive_whole_and_in_order() {
+    play("exchange", 2, 1);
+}
+
+#[test]
+fn three_nodes_of_two_ranks_all_talk_with_all() {
+    play("everybody", 3, 2);
+}
+
+#[test]
+fn regions_are_read_and_written() {
+    play("regions", 2, 1);
+}
+
+#[test]
+fn a_receiver_that_does_not_poll_makes_its_sender_wait() {
+    play("busy", 2, 1);
+}
+
+#[test]
+fn a_sleeping_node_wakes_for_packets_and_calls() {
+    play("sleep", 2, 1);
+}
+
+#[test]
+fn a_thief_runs_the_network_of_a_rank_that_computes() {
+    play("thief", 2, 2);
+}
+
+#[test]
+fn owners_go_on_where_descriptors_cannot_be_taken() {
+    play("forbidden", 2, 2);
+}
+
+#[test]
+fn every_task_runs_every_endpoint() {
+    play("mixed", 2, 3);
+}
+
+#[test]
+fn connections_that_cross_and_have_several_callers() {
+    play("crossing", 1, 6);
+}
+
+#[test]
+fn what_an_ended_thief_has_made_waits_for_the_owner() {
+    play("orphan", 1, 3);
+}
+
+#[test]
+fn what_a_thief_withholds_the_owner_sends() {
+    play("deferred", 2, 2);
+}
+
+#[test]
+fn signal_handlers_never_see_a_seat() {
+    play("storm", 2, 1);
+}
+
+#[test]
+fn a_killed_node_is_reported_by_the_others() {
+    for provider in PROVIDERS {
+        let mut nodes = start(provider, "killed", 3, 1);
+        for node in &mut nodes {
+            line_of(node, "TALKED");
+        }
+        let mut victim = nodes.remove(1);
+        victim.child.kill().unwrap();
+        finish_all(nodes);
+    }
+}
+
+#[test]
+fn a_stranger_is_refused_and_reported_and_the_job_goes_on() {
+    for provider in PROVIDERS {
+        let nodes = start(provider, "stranger", 3, 1);
+        let errors: Vec<String> = nodes.into_iter().map(finish).collect();
+        assert!(errors[0].contains("not of this job"), "{errors:?}");
+    }
+}
+
+/// A folder with a libfabric whose only provider does not work.
+fn broken_libfabric() -> PathBuf {
+    let folder =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("broken-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(folder.join("libfabric.so.1"))
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/processes/broken.c"
+        ))
+        .status();
+    assert!(built.unwrap().success());
+    folder
+}
+
+#[test]
+fn a_fabric_that_does_not_work_is_reported_once_and_passed_over() {
+    let folder = broken_libfabric();
+    let path = folder.to_str().unwrap();
+    for (how, reason) in [
+        ("unfit", "no reliable messages"),
+        ("refuses", "Input/output error"),
+    ] {
+        let variables = [
+            ("TEST_PROVIDER", "auto"),
+            ("LD_LIBRARY_PATH", path),
+            ("BROKEN", how),
+        ];
+        let nodes = start_with(&variables, "everybody", 3, 2);
+        let errors: Vec<String> = nodes.into_iter().map(finish).collect();
+        let facts = [
+            "verbs",
+            "mlx5_7",
+            reason,
+            "3 of 3 nodes",
+            "COHORT_NET_PROVIDER=direct",
+        ];
+        assert!(
+            facts.iter().all(|fact| errors[0].contains(fact)),
+            "{errors:?}"
+        );
+        assert!(!errors[1..].concat().contains("verbs"), "{errors:?}");
+    }
+    let silent = [
+        ("TEST_PROVIDER", "direct"),
+        ("LD_LIBRARY_PATH", path),
+        ("BROKEN", "refuses"),
+    ];
+    for node in start_with(&silent, "exchange", 2, 1) {
+        assert!(!finish(node).contains("verbs"));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -1,0 +1,195 @@
+//! One node: opens the network as a loader does.
+
+use cohort_base::boot::Home;
+use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSION};
+use cohort_fabric::record::Linked;
+use cohort_fabric::{Budget, Event, Packet, Refused, Sent, Transport};
+use cohort_network::cohort_fabric_open;
+use std::ffi::{CString, c_void};
+use std::io::BufRead;
+
+/// What the network has brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Packet(u32, Vec<u8>),
+    Completed(u64),
+    Failed(u64),
+    Lost(u32),
+}
+
+/// An open network of this process.
+pub struct Node {
+    pub number: u32,
+    pub nodes: u32,
+    pub ranks: u32,
+    pub network: Linked<'static>,
+    pub api: &'static Api,
+    pub handle: *mut c_void,
+}
+
+/// Where this node is in its job, from the starter: node, nodes, ranks for each.
+pub fn place() -> [u32; 3] {
+    let text = std::env::var("TEST_PLACE").unwrap();
+    let numbers: Vec<u32> = text.split(' ').map(|word| word.parse().unwrap()).collect();
+    numbers.try_into().unwrap()
+}
+
+/// How a node differs from the usual one.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    pub job: [u64; 2],
+    pub shared: bool,
+    pub notify: Notify,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            job: [0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321],
+            shared: false,
+            notify: Notify::Mirror,
+        }
+    }
+}
+
+impl Node {
+    /// Opens the network, tells the starter the addresses and waits for everybody's.
+    pub fn join(settings: Settings) -> Self {
+        let [number, nodes, ranks] = place();
+        let homes: Vec<Home> = (0..nodes * ranks)
+            .map(|rank| Home {
+                node: rank / ranks,
+                local_rank: rank % ranks,
+            })
+            .collect();
+        let provider = std::env::var("TEST_PROVIDER").unwrap();
+        let provider = CString::new(provider).unwrap();
+        let request = Request {
+            magic: MAGIC,
+            version: VERSION,
+            node: number,
+            nodes,
+            node_ranks: ranks,
+            world_ranks: nodes * ranks,
+            shared_address_space: u32::from(settings.shared),
+            notify: settings.notify as u32,
+            reserved: 0,
+            job: settings.job,
+            homes: homes.as_ptr(),
+            provider: provider.as_ptr(),
+            interface: c"127.0.0.1".as_ptr(),
+        };
+        let mut handle = std::ptr::null_mut();
+        let mut problem = Problem::new();
+        // SAFETY: a whole record, and places for the results.
+        let api = unsafe { cohort_fabric_open(&request, &mut handle, &mut problem).as_ref() };
+        let api = api.unwrap_or_else(|| panic!("{}", problem.get()));
+        // SAFETY: the functions of this handle, and buffers of the lengths that are passed.
+        unsafe {
+            let mut own = vec![0; (api.addresses_length)(handle)];
+            assert_eq!((api.addresses)(handle, own.as_mut_ptr(), 3), 0);
+            let length = (api.addresses)(handle, own.as_mut_ptr(), own.len());
+            assert_eq!(length, own.len());
+            let text: String = own.iter().map(|byte| format!("{byte:02x}")).collect();
+            println!("\nADDRESSES {text}");
+            let everybody: Vec<Vec<u8>> = std::io::stdin()
+                .lock()
+                .lines()
+                .take(nodes as usize)
+                .map(|line| bytes(&line.unwrap()))
+                .collect();
+            let list: Vec<Addresses> = everybody
+                .iter()
+                .map(|bytes| Addresses {
+                    bytes: bytes.as_ptr(),
+                    length: bytes.len(),
+                })
+                .collect();
+            let result = (api.connect)(handle, list.as_ptr(), nodes, &mut problem);
+            assert_eq!(result, 0, "{}", problem.get());
+            let network = Linked::open((api.network)(handle).cast()).unwrap();
+            Self {
+                number,
+                nodes,
+                ranks,
+                network,
+                api,
+                handle,
+            }
+        }
+    }
+
+    /// Sends from a rank of this node, and polls while there is no room. True if a completion will follow.
+    pub fn send(
+        &self,
+        from: u32,
+        to: u32,
+        header: &[u8],
+        body: &[u8],
+        token: u64,
+        seen: &mut Vec<Seen>,
+    ) -> bool {
+        let packet = Packet { header, body };
+        loop {
+            // SAFETY: the roles keep bodies until the completion.
+            match unsafe { self.network.send(from, from, to, packet, token) } {
+                Ok(sent) => return sent == Sent::Pending,
+                Err(Refused::Busy) => self.poll(from, from, seen),
+                Err(refused) => panic!("{refused:?}"),
+            }
+        }
+    }
+
+    /// Takes events of an endpoint.
+    pub fn poll(&self, endpoint: u32, caller: u32, seen: &mut Vec<Seen>) {
+        self.network
+            .poll(endpoint, caller, Budget::events(64), &mut |event| {
+                seen.push(match event {
+                    Event::Packet { from, bytes } => Seen::Packet(from, bytes.to_vec()),
+                    Event::Completed(token) => Seen::Completed(token),
+                    Event::Failed { token, .. } => Seen::Failed(token),
+                    Event::Lost { rank, .. } => Seen::Lost(rank),
+                });
+            });
+    }
+
+    /// Polls until `enough`.
+    pub fn until(&self, endpoint: u32, seen: &mut Vec<Seen>, enough: impl Fn(&[Seen]) -> bool) {
+        while !enough(seen) {
+            self.poll(endpoint, endpoint, seen);
+            std::thread::yield_now();
+        }
+    }
+
+    /// Tells everybody that this rank has all it wants, and waits until all have said so:
+    /// a node that ends early takes with it what it has not sent yet.
+    pub fn farewell(&self, own: u32, others: &[u32], seen: &mut Vec<Seen>) {
+        let local = own % self.ranks;
+        for &other in others {
+            self.send(local, other, b"bye", &[], 0, seen);
+        }
+        let bye = |seen: &[Seen]| {
+            let count = |seen: &&Seen| matches!(seen, Seen::Packet(_, bytes) if bytes == b"bye");
+            seen.iter().filter(count).count() == others.len()
+        };
+        self.until(local, seen, bye);
+        // What was sent is on its way when libfabric has had a few turns.
+        for _ in 0..200 {
+            self.poll(local, local, seen);
+            std::thread::yield_now();
+        }
+    }
+
+    /// Ends the network.
+    pub fn close(self) {
+        // SAFETY: the handle is not used again.
+        unsafe { (self.api.close)(self.handle) };
+    }
+}
+
+fn bytes(text: &str) -> Vec<u8> {
+    let digits = text.trim().as_bytes().chunks(2);
+    digits
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
+}

@@ -1,0 +1,431 @@
+//! One connection: what waits to be written, and what has come of a frame.
+
+use crate::frame::{HEAD, Head, Malformed};
+use cohort_fabric::{Token, WorldRank};
+use cohort_fabric_host::endpoint::PendingEvent;
+use libc::{c_int, c_void};
+use std::collections::VecDeque;
+
+/// Bytes of one system call. Longer calls keep the other end waiting for their end: 64 KiB move 1 MiB in
+/// less than half the time that one call for all of it takes.
+const CALL_MAX: usize = 64 << 10;
+
+/// Bytes that one call of the engine moves of what waits, so that it ends soon.
+const FLUSH_MAX: usize = 512 << 10;
+
+/// Pieces of one system call.
+const PIECES: usize = 16;
+
+/// Pieces that may wait until more packets are refused.
+const QUEUE_MAX: usize = 128;
+
+/// Longest piece that is copied: heads, targets, and a packet's short beginning.
+const SMALL: usize = 64;
+
+/// What is left of a piece that waits to be written.
+#[derive(Debug)]
+struct Segment {
+    bytes: Bytes,
+    at: usize,
+    /// To be reported when the piece is written.
+    token: Option<Token>,
+}
+
+/// Where the bytes of a piece are.
+#[derive(Debug)]
+enum Bytes {
+    Small([u8; SMALL], usize),
+    /// The engine's memory, until the token is reported, or of a region that is exposed.
+    Memory(*const u8, usize),
+}
+
+impl Segment {
+    fn of(bytes: &[u8], token: Option<Token>, is_kept: bool) -> Self {
+        let bytes = if is_kept {
+            Bytes::Memory(bytes.as_ptr(), bytes.len())
+        } else {
+            let mut small = [0; SMALL];
+            small[..bytes.len()].copy_from_slice(bytes);
+            Bytes::Small(small, bytes.len())
+        };
+        Self {
+            bytes,
+            at: 0,
+            token,
+        }
+    }
+
+    fn rest(&self) -> libc::iovec {
+        let (start, length) = match &self.bytes {
+            Bytes::Small(bytes, length) => (bytes.as_ptr(), *length),
+            Bytes::Memory(start, length) => (*start, *length),
+        };
+        libc::iovec {
+            // SAFETY: `at` is at most the length.
+            iov_base: unsafe { start.add(self.at) }.cast_mut().cast(),
+            iov_len: length - self.at,
+        }
+    }
+}
+
+/// Where the body of a frame goes while it comes: memory, or nowhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Body {
+    /// The next byte's place; NULL if nobody wants it.
+    pub memory: *mut u8,
+    /// Bytes to come.
+    pub left: usize,
+    /// The frame.
+    pub head: Head,
+}
+
+impl Body {
+    /// Takes the next bytes; returns how many.
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        let count = self.left.min(bytes.len());
+        if !self.memory.is_null() {
+            // SAFETY: the memory has room for what is left, which belongs to a transfer under way or to an exposed region.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory, count) };
+        }
+        self.advance(count);
+        count
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.left -= count;
+        if !self.memory.is_null() {
+            // SAFETY: within the memory or at its end.
+            self.memory = unsafe { self.memory.add(count) };
+        }
+    }
+}
+
+/// What came in one system call.
+#[derive(Clone, Copy, Debug)]
+pub struct Filled {
+    /// Bytes in the common buffer; what precedes them went to where it belongs.
+    pub common: usize,
+    /// There may be more to read.
+    pub may_have_more: bool,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Stream {
+    /// Its descriptor.
+    pub socket: c_int,
+    /// The other end; none before its first frame.
+    pub peer: Option<WorldRank>,
+    /// The other end has sent more than who it is and answers, so this is where all it sends comes.
+    pub carries_requests: bool,
+    /// Whether `saved` may hold whole frames.
+    pub is_ready: bool,
+    /// Whether the endpoint's set tells of room to write.
+    pub polls_writable: bool,
+    /// The system took less than was to be written: the set is asked before the next try, since tries keep the system from
+    /// making room.
+    pub is_blocked: bool,
+    /// The beginning of a frame of which the rest has not come.
+    pub saved: Vec<u8>,
+    /// The body of a transfer that is coming.
+    pub body: Option<Body>,
+    /// Why nothing can be written any more. What the other end has sent before can still be read, and then its end.
+    pub write_error: Option<i32>,
+    queue: VecDeque<Segment>,
+}
+
+impl Stream {
+    /// A connection without anything under way.
+    #[must_use]
+    pub fn new(socket: c_int, peer: Option<WorldRank>) -> Self {
+        Self {
+            socket,
+            peer,
+            carries_requests: false,
+            is_ready: false,
+            polls_writable: false,
+            is_blocked: false,
+            saved: Vec::new(),
+            body: None,
+            write_error: None,
+            queue: VecDeque::new(),
+        }
+    }
+
+    /// Whether something waits to be written.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.write_error.is_none() && !self.queue.is_empty()
+    }
+
+    /// Whether no more packets can be queued now.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.write_error.is_some() || self.queue.len() >= QUEUE_MAX
+    }
+
+    /// Lines up a copy of at most 64 bytes.
+    pub fn queue(&mut self, bytes: &[u8]) {
+        self.queue.push_back(Segment::of(bytes, None, false));
+    }
+
+    /// Lines up memory that stays until it is written, which is reported if there is a token.
+    pub fn queue_memory(&mut self, start: *const u8, length: usize, token: Option<Token>) {
+        self.queue.push_back(Segment {
+            bytes: Bytes::Memory(start, length),
+            at: 0,
+            token,
+        });
+    }
+
+    /// Writes a packet, of which the first piece, at most 64 bytes, is copied if it must wait, and so are other short ones;
+    /// the rest stays until the token is reported. True if all of it was written.
+    pub fn send(&mut self, pieces: [&[u8]; 3], token: Token) -> bool {
+        let mut written = 0;
+        if self.queue.is_empty() {
+            let list = pieces.map(|piece| libc::iovec {
+                iov_base: piece.as_ptr().cast_mut().cast(),
+                iov_len: piece.len(),
+            });
+            written = self.write(&list);
+        }
+        if written == pieces.iter().map(|piece| piece.len()).sum::<usize>() {
+            return true;
+        }
+        self.is_blocked |= self.queue.is_empty();
+        for (index, piece) in pieces.into_iter().enumerate() {
+            let skipped = written.min(piece.len());
+            written -= skipped;
+            if skipped < piece.len() {
+                let kept = index > 0 && piece.len() > SMALL;
+                self.queue
+                    .push_back(Segment::of(&piece[skipped..], None, kept));
+            }
+        }
+        if let Some(last) = self.queue.back_mut() {
+            last.token = Some(token);
+        }
+        false
+    }
+
+    /// Writes; 0 if the system takes nothing now or, which is noted, any more.
+    fn write(&mut self, pieces: &[libc::iovec]) -> usize {
+        write(self.socket, pieces).unwrap_or_else(|code| {
+            self.write_error = Some(code);
+            0
+        })
+    }
+
+    /// Writes what waits as far as the system takes it, unless it took too little before.
+    pub fn flush(&mut self, pending: &mut VecDeque<PendingEvent>) {
+        let mut total = 0;
+        while self.waits() && !self.is_blocked && total < FLUSH_MAX {
+            let none = libc::iovec {
+                iov_base: std::ptr::null_mut(),
+                iov_len: 0,
+            };
+            let mut list = [none; PIECES];
+            let (mut count, mut wanted) = (0, 0);
+            for segment in self.queue.iter().take(PIECES) {
+                let mut piece = segment.rest();
+                piece.iov_len = piece.iov_len.min(CALL_MAX + HEAD - wanted);
+                wanted += piece.iov_len;
+                list[count] = piece;
+                count += 1;
+                if wanted == CALL_MAX + HEAD {
+                    break;
+                }
+            }
+            let written = self.write(&list[..count]);
+            total += written;
+            self.advance(written, pending);
+            if written < wanted {
+                self.is_blocked = true;
+                break;
+            }
+        }
+    }
+
+    /// Takes what was written out of the queue.
+    fn advance(&mut self, mut written: usize, pending: &mut VecDeque<PendingEvent>) {
+        while let Some(first) = self.queue.front_mut() {
+            let left = first.rest().iov_len;
+            if written < left {
+                first.at += written;
+                return;
+            }
+            written -= left;
+            if let Some(token) = first.token {
+                pending.push_back(PendingEvent::Completed(token));
+            }
+            self.queue.pop_front();
+        }
+    }
+
+    /// Reports what was not written as failed.
+    pub fn fail(&mut self, code: i32, pending: &mut VecDeque<PendingEvent>) {
+        for segment in self.queue.drain(..) {
+            if let Some(token) = segment.token {
+                pending.push_back(PendingEvent::Failed { token, code });
+            }
+        }
+    }
+
+    /// Reads: first what is missing of a body or of a saved beginning, to where it belongs, then into `common`. None
+    /// if there is nothing.
+    ///
+    /// # Errors
+    /// The system's number: the connection is broken, or (`ECONNRESET`) at its end.
+    pub fn fill(&mut self, common: &mut [u8]) -> Result<Option<Filled>, i32> {
+        let (start, left) = match &self.body {
+            Some(body) => (body.memory, body.left),
+            None if self.saved.is_empty() => (std::ptr::null_mut(), 0),
+            None => {
+                let missing = self.missing();
+                self.saved.reserve(missing);
+                (self.saved.spare_capacity_mut().as_mut_ptr().cast(), missing)
+            }
+        };
+        let first = left.min(CALL_MAX);
+        // What nobody wants is read into the common buffer like the next frames.
+        let is_dropped = left > 0 && start.is_null();
+        let mut list = [
+            libc::iovec {
+                iov_base: start.cast(),
+                iov_len: if is_dropped { 0 } else { first },
+            },
+            libc::iovec {
+                iov_base: common.as_mut_ptr().cast(),
+                iov_len: if first == left || is_dropped {
+                    common.len()
+                } else {
+                    0
+                },
+            },
+        ];
+        let Some(read) = read(self.socket, &mut list)? else {
+            return Ok(None);
+        };
+        let placed = read.min(list[0].iov_len);
+        match &mut self.body {
+            Some(body) => body.advance(placed),
+            // SAFETY: so many bytes were written into the spare room.
+            None => unsafe { self.saved.set_len(self.saved.len() + placed) },
+        }
+        Ok(Some(Filled {
+            common: read - placed,
+            may_have_more: read == list[0].iov_len + list[1].iov_len,
+        }))
+    }
+
+    /// Bytes that are missing of the saved frame, or of its head.
+    fn missing(&self) -> usize {
+        let whole = match Head::split(&self.saved) {
+            Some((Ok(head), _)) => HEAD + head.kind.bytes_inside(head.length as usize),
+            _ => HEAD,
+        };
+        whole.saturating_sub(self.saved.len()).max(1)
+    }
+
+    /// The next step of what has come, from `bytes` on: passes over what it takes.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn next<'a>(
+        &mut self,
+        bytes: &mut &'a [u8],
+        longest: usize,
+    ) -> Result<Next<'a>, Malformed> {
+        if let Some(body) = &mut self.body {
+            let taken = body.take(bytes);
+            *bytes = &bytes[taken..];
+            if body.left > 0 {
+                return Ok(Next::Nothing);
+            }
+            let head = body.head;
+            self.body = None;
+            return Ok(Next::Arrived(head));
+        }
+        let Some((head, rest)) = Head::split(bytes) else {
+            return Ok(Next::Nothing);
+        };
+        let head = head?;
+        let inside = head.kind.bytes_inside(head.length as usize);
+        if inside > longest {
+            return Err(Malformed);
+        }
+        let Some((inside, rest)) = rest.split_at_checked(inside) else {
+            return Ok(Next::Nothing);
+        };
+        *bytes = rest;
+        Ok(Next::Frame(head, inside))
+    }
+}
+
+/// What has come.
+#[derive(Clone, Copy, Debug)]
+pub enum Next<'a> {
+    /// Nothing whole.
+    Nothing,
+    /// A frame and its bytes; of a transfer, those before its body.
+    Frame(Head, &'a [u8]),
+    /// The last byte of a body.
+    Arrived(Head),
+}
+
+/// Writes as much as the system takes; 0 if that is nothing now.
+fn write(socket: c_int, pieces: &[libc::iovec]) -> Result<usize, i32> {
+    // SAFETY: zeros are a valid message; the pieces are readable by the callers' promises.
+    let written = unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = pieces.as_ptr().cast_mut();
+        message.msg_iovlen = pieces.len();
+        libc::sendmsg(
+            socket,
+            &raw const message,
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+        )
+    };
+    match usize::try_from(written) {
+        Ok(written) => Ok(written),
+        Err(_) => again().map(|()| 0),
+    }
+}
+
+/// Reads what there is; none if that is nothing.
+fn read(socket: c_int, pieces: &mut [libc::iovec; 2]) -> Result<Option<usize>, i32> {
+    let is_single = pieces[0].iov_len == 0;
+    // SAFETY: zeros are a valid message; the pieces are writable by the callers' promises.
+    let read = unsafe {
+        if is_single {
+            let [_, common] = pieces;
+            libc::recv(
+                socket,
+                common.iov_base.cast::<c_void>(),
+                common.iov_len,
+                libc::MSG_DONTWAIT,
+            )
+        } else {
+            let mut message: libc::msghdr = std::mem::zeroed();
+            message.msg_iov = pieces.as_mut_ptr();
+            message.msg_iovlen = pieces.len();
+            libc::recvmsg(socket, &raw mut message, libc::MSG_DONTWAIT)
+        }
+    };
+    match usize::try_from(read) {
+        Ok(0) => Err(libc::ECONNRESET),
+        Ok(read) => Ok(Some(read)),
+        Err(_) => again().map(|()| None),
+    }
+}
+
+/// Whether the last call failed for now only.
+///
+/// # Errors
+/// The system's number otherwise.
+fn again() -> Result<(), i32> {
+    match std::io::Error::last_os_error().raw_os_error() {
+        Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS | libc::ENOMEM) => Ok(()),
+        code => Err(code.unwrap_or(libc::EIO)),
+    }
+}
