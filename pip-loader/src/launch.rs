@@ -11,15 +11,16 @@ mod job;
 mod libraries;
 mod limits;
 mod membership;
+mod monitor;
 mod options;
 mod output;
+mod picture;
 mod prepare;
 mod program;
 mod python;
 mod spawn;
 mod text;
 mod topology;
-mod watch;
 
 pub use options::{Options, Request, Section};
 
@@ -66,17 +67,30 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
             return 0;
         }
         Request::Run(options) => options,
+        Request::Show(options) => return show(&options),
     };
     let status = match &options.hosts {
         Some(hosts) => hosts::run(&options, hosts),
-        None => take_part(&options),
+        None => run_node(&options),
     };
     status.unwrap_or_else(|refusal| refuse(&refusal))
 }
 
+/// Prints the machine and where the ranks of a job would run.
+fn show(options: &Options) -> i32 {
+    match picture::of_this_machine(options) {
+        Ok(picture) => {
+            // A reader that went away has read enough.
+            let _ = std::io::stdout().write_all(picture.as_bytes());
+            0
+        }
+        Err(refusal) => refuse(&refusal),
+    }
+}
+
 /// Runs this node's part of a job. Signals are blocked before anything else, so that threads
 /// which a manager's or the network's library starts leave them to the root.
-fn take_part(options: &Options) -> Result<i32, Refusal> {
+fn run_node(options: &Options) -> Result<i32, Refusal> {
     let signals = job::Signals::block()?;
     let mut membership = membership::Membership::connect()?;
     let prepared = prepare::prepare(options, membership.place());

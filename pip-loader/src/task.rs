@@ -9,7 +9,7 @@
 mod arch;
 pub mod crash;
 pub mod debug;
-pub mod execution;
+pub mod exec;
 pub mod stack;
 pub mod start;
 

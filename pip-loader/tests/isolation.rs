@@ -139,3 +139,43 @@ fn bound_ranks_run_on_their_core() {
     let outcome = run("-n 2 -c 0 --map-by socket true");
     assert_eq!(outcome.lines().len(), 0);
 }
+
+/// The first CPU that this process may use.
+fn first_allowed_cpu() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").expect("proc");
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .expect("the kernel tells");
+    let end = |letter: char| !letter.is_ascii_digit();
+    let first = list.trim().split(end).next();
+    first.expect("one at least").to_owned()
+}
+
+#[test]
+fn ranks_of_a_restricted_job_stay_on_its_cpus() {
+    let cpu = first_allowed_cpu();
+    for level in ["none", "core", "l3cache", "numa", "socket"] {
+        let mut command = Command::new("taskset");
+        command
+            .args(["-c", &cpu, env!("CARGO_BIN_EXE_pip-exec"), "--no-mpi"])
+            .args(["-n", "3", "--bind-to", level])
+            .args(["grep", "Cpus_allowed_list", "/proc/self/status"]);
+        let outcome = run_command(&mut command, b"");
+        let expected = format!("Cpus_allowed_list:\t{cpu}");
+        assert_eq!(outcome.lines(), [expected.as_str(); 3], "{level}");
+    }
+}
+
+#[test]
+fn the_machine_is_shown_with_ranks_beside_their_core() {
+    let cpu = first_allowed_cpu();
+    let outcome = run(&format!("--topology -n 1 -c {cpu} /nonexistent"));
+    let rows = outcome.lines();
+    let core = rows.iter().find(|row| row.ends_with(" rank 0"));
+    assert!(
+        core.is_some_and(|row| row.contains("core, CPU")),
+        "{rows:?}"
+    );
+    assert_eq!(rows.last(), Some(&"1 rank, bound by core"));
+}

@@ -5,8 +5,8 @@
 //! may use the standard library: it runs once, on the program's own task, with its C library.
 
 use cohort_base::boot::{Lifecycle, NodeBoot, RankBoot};
-use cohort_manager::meeting::{Card, Numbering, World, meet};
-use cohort_manager::network::{Network, Wishes};
+use cohort_manager::network::{Network, NetworkSettings};
+use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange};
 use cohort_manager::{Failure, Manager, is_managers};
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::io::Write;
@@ -19,15 +19,15 @@ use std::sync::atomic::Ordering;
 const REFUSED: c_int = 2;
 
 /// What has to be done when the program ends.
-struct Goodbye {
+struct AtExit {
     manager: Box<dyn Manager>,
     rank: &'static RankBoot,
 }
 
 // SAFETY: only the program's last thread takes it, at the end.
-unsafe impl Send for Goodbye {}
+unsafe impl Send for AtExit {}
 
-static GOODBYE: Mutex<Option<Goodbye>> = Mutex::new(None);
+static AT_EXIT: Mutex<Option<AtExit>> = Mutex::new(None);
 
 /// Joins the job of the environment's process manager; see [`cohort_base::boot::NodeJoin`].
 ///
@@ -50,12 +50,12 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     };
     // SAFETY: the record is never moved or freed, and from now on it changes in its atomics only.
     let rank = unsafe { &*rank };
-    if let Ok(mut goodbye) = GOODBYE.lock() {
-        *goodbye = Some(Goodbye { manager, rank });
+    if let Ok(mut registered) = AT_EXIT.lock() {
+        *registered = Some(AtExit { manager, rank });
     }
     // SAFETY: a plain function of a library that is never unloaded. Should it not be registered, the
     // manager takes the program's end for a failure.
-    unsafe { libc::atexit(say_goodbye) };
+    unsafe { libc::atexit(leave_at_exit) };
     0
 }
 
@@ -70,15 +70,15 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Box<dyn Manag
         manager.finalize()?;
         return Ok(None);
     }
-    let mut card =
-        Card::of_this_machine(1, Numbering::Block).map_err(|source| Failure::Stream {
+    let mut info =
+        NodeInfo::of_this_machine(1, Numbering::Block).map_err(|source| Failure::Stream {
             what: "drawing a random number".to_owned(),
             source,
         })?;
-    card.application = manager.application()?;
-    let world: &'static World = Box::leak(Box::new(meet(manager.as_mut(), &card)?));
-    let wishes = Wishes::read(variable);
-    let network = Network::open(&own_folder(), world, false, &wishes, manager.as_mut())?;
+    info.application = manager.application()?;
+    let world: &'static World = Box::leak(Box::new(exchange(manager.as_mut(), &info)?));
+    let settings = NetworkSettings::read(variable);
+    let network = Network::open(&own_folder(), world, false, &settings, manager.as_mut())?;
     node.world_ranks = world.homes.len() as u32;
     node.node = world.place.index;
     node.nodes = world.place.count;
@@ -106,12 +106,15 @@ fn hide_manager() {
 
 /// Tells the manager that this program's end is none of its business, unless it is: a rank that leaves
 /// between initialisation and finalisation strands its peers.
-extern "C" fn say_goodbye() {
-    let taken = GOODBYE.lock().ok().and_then(|mut goodbye| goodbye.take());
-    if let Some(mut goodbye) = taken
-        && goodbye.rank.lifecycle.load(Ordering::Acquire) != Lifecycle::Initialized as u32
-        && goodbye.rank.abort.load(Ordering::Acquire) == 0
-        && let Err(failure) = goodbye.manager.finalize()
+extern "C" fn leave_at_exit() {
+    let taken = AT_EXIT
+        .lock()
+        .ok()
+        .and_then(|mut registered| registered.take());
+    if let Some(mut registered) = taken
+        && registered.rank.lifecycle.load(Ordering::Acquire) != Lifecycle::Initialized as u32
+        && registered.rank.abort.load(Ordering::Acquire) == 0
+        && let Err(failure) = registered.manager.finalize()
     {
         say(&failure);
     }

@@ -63,8 +63,8 @@ impl fmt::Display for Failure {
         match self {
             Self::Variable { name, value } => write!(
                 f,
-                "environment variable {name}=\"{value}\", by which a process manager speaks to this \
-                 program, makes no sense; unset PMI_* to start without a manager"
+                "environment variable {name}=\"{value}\", by which a process manager speaks to \
+                 this program, makes no sense; unset PMI_* to start without a manager"
             ),
             Self::Stream { what, source } => {
                 write!(f, "the process manager is gone: {what}: {source}")

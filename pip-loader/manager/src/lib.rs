@@ -3,7 +3,7 @@
 //! A job that spans nodes is started by an existing manager (Hydra, Slurm, PRRTE) with one
 //! client per node. [`connect`] finds out from the environment which manager that is; all
 //! speak through one trait, [`Manager`]: who am I, publish a value, wait for all, read others' values.
-//! [`meeting`] uses it for what the nodes of a job have to tell each other, [`network`] for the
+//! [`wireup`] uses it for what the nodes of a job have to tell each other, [`network`] for the
 //! addresses of their endpoints.
 //!
 //! | module | protocol |
@@ -15,10 +15,9 @@
 //!
 //! The protocols are plain code over a byte stream; `unsafe` is where C functions are called.
 
-mod card;
 pub mod failure;
-pub mod meeting;
 pub mod network;
+mod node_info;
 pub mod pmi1;
 pub mod pmi2;
 pub mod pmix;
@@ -26,8 +25,10 @@ pub mod pmix;
 mod script;
 pub mod server;
 mod wire;
+pub mod wireup;
 
 pub use failure::Failure;
+pub use node_info::affinity;
 
 use std::net::TcpStream;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};

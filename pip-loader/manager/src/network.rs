@@ -1,6 +1,6 @@
 //! Opens the network library of a node and lets the nodes learn each other's addresses.
 
-use crate::meeting::{World, all_gather};
+use crate::wireup::{World, all_gather};
 use crate::{Failure, Manager};
 use cohort_fabric::boot::{
     Addresses, Api, LIBRARY, MAGIC, Notify, OPEN, Open, Problem, Request, VERSION,
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// What the user asks of the network, as texts of the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct NetworkSettings {
     /// `COHORT_NET_PROVIDER`.
     pub provider: Option<CString>,
     /// `COHORT_NET_INTERFACE`.
@@ -21,8 +21,8 @@ pub struct Wishes {
     pub defer: bool,
 }
 
-impl Wishes {
-    /// Reads the wishes with `variable`.
+impl NetworkSettings {
+    /// Reads them with `variable`.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
         let text = |name| {
             let value = variable(name).filter(|value| value != "auto")?;
@@ -54,17 +54,17 @@ impl Network {
         folder: &Path,
         world: &World,
         tasks: bool,
-        wishes: &Wishes,
+        settings: &NetworkSettings,
         manager: &mut dyn Manager,
     ) -> Result<Self, Failure> {
         let open = load(folder)?;
         let text = |wish: &Option<CString>| wish.as_ref().map_or(std::ptr::null(), |w| w.as_ptr());
-        let notify = if wishes.defer {
+        let notify = if settings.defer {
             Notify::Defer
         } else {
             Notify::Mirror
         };
-        let own = &world.cards[world.place.index as usize];
+        let own = &world.nodes[world.place.index as usize];
         let request = Request {
             magic: MAGIC,
             version: VERSION,
@@ -77,8 +77,8 @@ impl Network {
             reserved: 0,
             job: world.token(),
             homes: world.homes.as_ptr(),
-            provider: text(&wishes.provider),
-            interface: text(&wishes.interface),
+            provider: text(&settings.provider),
+            interface: text(&settings.interface),
         };
         let (mut handle, mut problem) = (std::ptr::null_mut(), Problem::new());
         // SAFETY: a complete request, whose texts and homes live during the call.
@@ -188,15 +188,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_are_read() {
-        let wishes = Wishes::read(|name| match name {
+    fn settings_are_read() {
+        let settings = NetworkSettings::read(|name| match name {
             "COHORT_NET_PROVIDER" => Some("tcp".to_owned()),
             "COHORT_NET_INTERFACE" => Some("auto".to_owned()),
             "COHORT_NET_NOTIFY" => Some("defer".to_owned()),
             _ => None,
         });
-        assert_eq!(wishes.provider.as_deref(), Some(c"tcp"));
-        assert_eq!((wishes.interface, wishes.defer), (None, true));
+        assert_eq!(settings.provider.as_deref(), Some(c"tcp"));
+        assert_eq!((settings.interface, settings.defer), (None, true));
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! The server never waits for a client: its owner polls [`Server::descriptors`] and calls
 //! [`Server::serve`].
 
-use crate::meeting::all_gather;
 use crate::wire::Message;
+use crate::wireup::all_gather;
 use crate::{Failure, Manager};
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};

@@ -10,8 +10,15 @@ fn valid() -> Vec<u8> {
     std::fs::read("/proc/self/exe").expect("the test's own executable is readable")
 }
 
+fn configuration() -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(2000)
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(configuration())]
 
     #[test]
     fn noise_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {

@@ -1,75 +1,105 @@
-//! Which cores the ranks are bound to.
+//! Which CPUs the ranks are bound to.
+//!
+//! Every rank is dealt a core, in the order of `--map-by`, and bound to what `--bind-to` says around
+//! that core: the core itself, or all CPUs that share its cache, NUMA node or socket.
 
 use super::Refusal;
-use super::options::{Bind, Map, Options};
-use super::topology::{Cpu, Topology};
-use std::collections::BTreeMap;
+use super::options::{Bind, Options};
+use super::topology::{Cpu, Level, Topology};
+use std::collections::{BTreeMap, HashMap};
 
-/// CPUs that one rank may run on: the hardware threads of its core.
-pub type Binding = Vec<u32>;
+/// Where one rank runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// The first CPU of the core that the rank was dealt.
+    pub cpu: u32,
+    /// The CPUs that it may run on.
+    pub cpus: Vec<u32>,
+}
+
+/// What the options bind ranks to; `None` when they are not bound.
+#[must_use]
+pub fn level(options: &Options) -> Option<Level> {
+    let wanted = options.map.is_some() || options.first_cpu.is_some();
+    match options.bind {
+        Some(Bind::None) => None,
+        Some(Bind::To(level)) => Some(level),
+        None => wanted.then_some(Level::Core),
+    }
+}
 
 /// The binding of each rank, or `None` when ranks are not bound. Cores are used in turn
 /// when there are more ranks than cores.
 ///
 /// # Errors
-/// `-c` names a CPU that this job may not use.
+/// `-c` names a CPU that this job may not use, or the system does not tell which it may.
 pub fn bind(
     options: &Options,
     topology: &Topology,
     ranks: usize,
 ) -> Result<Option<Vec<Binding>>, Refusal> {
-    let wanted = options.map.is_some() || options.first_cpu.is_some();
-    let bind = options
-        .bind
-        .unwrap_or(if wanted { Bind::Core } else { Bind::None });
-    if bind == Bind::None {
+    let Some(level) = level(options) else {
         return Ok(None);
+    };
+    if topology.cpus.is_empty() {
+        return Err(Refusal::new(
+            "ranks cannot be bound: the system does not tell which CPUs this job may use",
+        ));
     }
     let cores = cores(topology);
     let start = match options.first_cpu {
         None => 0,
-        Some(cpu) => cores
-            .iter()
-            .position(|core| core.iter().any(|c| c.place.cpu == cpu))
-            .ok_or_else(|| {
-                let usable: Vec<String> = topology
-                    .cpus
-                    .iter()
-                    .map(|cpu| cpu.place.cpu.to_string())
-                    .collect();
-                Refusal::new(format!(
-                    "-c {cpu}: this job may not use that CPU; usable ones: {}",
-                    usable.join(" ")
-                ))
-            })?,
+        Some(cpu) => core_of(cpu, &cores, topology)?,
     };
-    let order = order(&cores, options.map.unwrap_or(Map::Core));
+    let order = order(&cores, options.map.unwrap_or(Level::Core));
     let turn = order.iter().position(|&core| core == start).unwrap_or(0);
+    let mut sharing: HashMap<u32, Vec<u32>> = HashMap::new();
+    for cpu in &topology.cpus {
+        sharing
+            .entry(level.of(cpu))
+            .or_default()
+            .push(cpu.place.cpu);
+    }
     let of_rank = |rank: usize| {
-        let core = &cores[order[(turn + rank) % order.len()]];
-        core.iter().map(|cpu| cpu.place.cpu).collect()
+        let first = &cores[order[(turn + rank) % order.len()]][0];
+        Binding {
+            cpu: first.place.cpu,
+            cpus: sharing[&level.of(first)].clone(),
+        }
     };
     Ok(Some((0..ranks).map(of_rank).collect()))
 }
 
-/// CPUs grouped by core; cores of a socket are neighbours.
+/// The index of the core that a CPU of `-c` belongs to.
+fn core_of(cpu: u32, cores: &[Vec<Cpu>], topology: &Topology) -> Result<usize, Refusal> {
+    let has = |core: &Vec<Cpu>| core.iter().any(|c| c.place.cpu == cpu);
+    cores.iter().position(has).ok_or_else(|| {
+        let usable: Vec<u32> = topology.cpus.iter().map(|cpu| cpu.place.cpu).collect();
+        Refusal::new(format!(
+            "-c {cpu}: this job may not use that CPU; usable ones: {}",
+            ranges(&usable)
+        ))
+    })
+}
+
+/// CPUs grouped by core; cores that share a cache, a node or a socket are neighbours.
 fn cores(topology: &Topology) -> Vec<Vec<Cpu>> {
-    let mut cores: BTreeMap<(u32, u32), Vec<Cpu>> = BTreeMap::new();
+    let mut cores: BTreeMap<_, Vec<Cpu>> = BTreeMap::new();
     for cpu in &topology.cpus {
+        let place = cpu.place;
         cores
-            .entry((cpu.package, cpu.place.core))
+            .entry((cpu.package, place.numa, place.l3, place.core))
             .or_default()
             .push(*cpu);
     }
     cores.into_values().collect()
 }
 
-/// Indices of cores in the order in which ranks take them.
-fn order(cores: &[Vec<Cpu>], map: Map) -> Vec<usize> {
+/// Indices of cores in the order in which ranks take them: one of each cache, node or socket in turn.
+fn order(cores: &[Vec<Cpu>], map: Level) -> Vec<usize> {
     let group = |core: &[Cpu]| match map {
-        Map::Core => 0,
-        Map::Socket => core[0].package,
-        Map::Numa => core[0].place.numa,
+        Level::Core => 0,
+        wider => wider.of(&core[0]),
     };
     let mut taken: BTreeMap<u32, usize> = BTreeMap::new();
     let mut keyed: Vec<(usize, u32, usize)> = Vec::with_capacity(cores.len());
@@ -82,8 +112,21 @@ fn order(cores: &[Vec<Cpu>], map: Map) -> Vec<usize> {
     keyed.into_iter().map(|(_, _, index)| index).collect()
 }
 
+/// Ascending numbers as the kernel writes lists: `0-3,8`.
+pub(super) fn ranges(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|&one, &next| one + 1 == next);
+    let runs: Vec<String> = runs
+        .map(|run| match run {
+            [one] => one.to_string(),
+            _ => format!("{}-{}", run[0], run[run.len() - 1]),
+        })
+        .collect();
+    runs.join(",")
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::topology::tests::large;
     use super::*;
     use cohort_base::boot::CpuPlace;
 
@@ -107,40 +150,53 @@ mod tests {
         }
     }
 
-    fn firsts(options: &Options, ranks: usize) -> Option<Vec<u32>> {
-        let bindings = bind(options, &machine(), ranks).expect("usable");
-        bindings.map(|list| list.iter().map(|binding| binding[0]).collect())
+    fn bound(options: &Options, topology: &Topology, ranks: usize) -> Vec<Binding> {
+        let bindings = bind(options, topology, ranks).expect("usable");
+        bindings.expect("bound")
+    }
+
+    fn firsts(options: &Options, topology: &Topology, ranks: usize) -> Vec<u32> {
+        let bindings = bound(options, topology, ranks);
+        bindings.iter().map(|binding| binding.cpu).collect()
+    }
+
+    fn by(map: Level) -> Options {
+        Options {
+            map: Some(map),
+            ..Options::default()
+        }
+    }
+
+    fn to(level: Level) -> Options {
+        Options {
+            bind: Some(Bind::To(level)),
+            ..Options::default()
+        }
     }
 
     #[test]
     fn unbound_unless_asked() {
-        assert_eq!(firsts(&Options::default(), 2), None);
         let options = Options {
             bind: Some(Bind::None),
-            map: Some(Map::Core),
+            map: Some(Level::Core),
             ..Options::default()
         };
-        assert_eq!(firsts(&options, 2), None);
+        for options in [Options::default(), options] {
+            assert_eq!(bind(&options, &machine(), 2).expect("usable"), None);
+        }
     }
 
     #[test]
     fn ranks_take_cores_in_turn_with_both_threads() {
-        let options = Options {
-            bind: Some(Bind::Core),
-            ..Options::default()
-        };
-        assert_eq!(firsts(&options, 5), Some(vec![0, 1, 2, 3, 0]));
-        assert_eq!(bind(&options, &machine(), 1).unwrap().unwrap()[0], [0, 4]);
+        let options = to(Level::Core);
+        assert_eq!(firsts(&options, &machine(), 5), [0, 1, 2, 3, 0]);
+        assert_eq!(bound(&options, &machine(), 1)[0].cpus, [0, 4]);
     }
 
     #[test]
     fn sockets_alternate() {
-        for map in [Map::Socket, Map::Numa] {
-            let options = Options {
-                map: Some(map),
-                ..Options::default()
-            };
-            assert_eq!(firsts(&options, 4), Some(vec![0, 2, 1, 3]));
+        for map in [Level::Socket, Level::Numa, Level::L3Cache] {
+            assert_eq!(firsts(&by(map), &machine(), 4), [0, 2, 1, 3]);
         }
     }
 
@@ -150,12 +206,68 @@ mod tests {
             first_cpu: Some(6),
             ..Options::default()
         };
-        assert_eq!(firsts(&options, 3), Some(vec![2, 3, 0]));
+        assert_eq!(firsts(&options, &machine(), 3), [2, 3, 0]);
         let options = Options {
             first_cpu: Some(99),
             ..Options::default()
         };
         let message = bind(&options, &machine(), 1).unwrap_err().to_string();
-        assert!(message.contains("usable ones: 0 1 2"), "{message}");
+        assert!(message.contains("usable ones: 0-7"), "{message}");
+    }
+
+    #[test]
+    fn ranks_go_round_caches_nodes_and_sockets_of_a_large_machine() {
+        let large = large(0..128);
+        let cores = [
+            (Level::Core, [0, 1, 2, 3, 4]),
+            (Level::L3Cache, [0, 4, 8, 12, 16]),
+            (Level::Numa, [0, 8, 16, 24, 32]),
+            (Level::Socket, [0, 32, 1, 33, 2]),
+        ];
+        for (map, expected) in cores {
+            assert_eq!(firsts(&by(map), &large, 5), expected, "{map:?}");
+            // Every core has a rank before one has two.
+            let mut all = firsts(&by(map), &large, 64);
+            all.sort_unstable();
+            assert_eq!(all, (0..64).collect::<Vec<_>>(), "{map:?}");
+            assert_eq!(firsts(&by(map), &large, 65)[64], 0, "{map:?}");
+        }
+    }
+
+    #[test]
+    fn ranks_may_have_all_cpus_that_share_a_cache_a_node_or_a_socket() {
+        let large = large(0..128);
+        let widths = [
+            (Level::Core, "1,65"),
+            (Level::L3Cache, "0-3,64-67"),
+            (Level::Numa, "0-7,64-71"),
+            (Level::Socket, "0-31,64-95"),
+        ];
+        for (level, expected) in widths {
+            let second = &bound(&to(level), &large, 2)[1];
+            assert_eq!((second.cpu, &*ranges(&second.cpus)), (1, expected));
+        }
+    }
+
+    #[test]
+    fn a_restricted_job_uses_what_it_may() {
+        // One thread of a core, an odd end of a cache, all of another socket's node.
+        let part = large([1, 7, 64, 65, 40, 41, 42, 43, 44, 45, 46, 47]);
+        assert_eq!(firsts(&by(Level::Socket), &part, 4), [64, 40, 1, 41]);
+        let numa = Options {
+            map: Some(Level::Numa),
+            ..to(Level::Numa)
+        };
+        let lists: Vec<String> = bound(&numa, &part, 3)
+            .iter()
+            .map(|binding| ranges(&binding.cpus))
+            .collect();
+        assert_eq!(lists, ["1,7,64-65", "40-47", "1,7,64-65"]);
+    }
+
+    #[test]
+    fn without_known_cpus_nothing_is_bound() {
+        let message = bind(&to(Level::Numa), &large([]), 1).unwrap_err();
+        assert!(message.to_string().contains("cannot be bound"));
     }
 }

@@ -3,6 +3,11 @@
 
 use crate::image::Image;
 use crate::task::stack::StackArea;
+use goblin::container::{Container, Ctx, Endian};
+use goblin::elf::header::header64::SIZEOF_EHDR;
+use goblin::elf::program_header::PT_LOAD;
+use goblin::elf::program_header::program_header64::SIZEOF_PHDR;
+use goblin::elf::{Elf, ProgramHeader};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::IoSliceMut;
@@ -31,6 +36,9 @@ pub struct MemoryMap<'a> {
     /// Their stacks.
     pub stacks: &'a StackArea,
 }
+
+/// Most program headers of one object that are read, should it be damaged.
+const HEADERS_MAX: u16 = 64;
 
 /// Most objects of one rank that are followed, should a list be damaged.
 const OBJECTS_MAX: usize = 4096;
@@ -183,19 +191,22 @@ fn objects(memory: &RankMemory) -> Vec<Object> {
 /// The addresses of the object whose ELF header is at `base`, and those of its last
 /// segment.
 fn extent(base: usize) -> Option<(Range<usize>, Range<usize>)> {
-    let header = read_words::<8>(base)?;
-    if header[0] as u32 != u32::from_le_bytes(*b"\x7fELF") {
+    let mut bytes = [0; SIZEOF_EHDR];
+    if !read_bytes(base, &mut bytes) {
         return None;
     }
-    // e_phoff is word 4, e_phnum the half word at byte 56.
-    let (table, count) = (base.checked_add(header[4])?, header[7] & 0xffff);
+    let header = Elf::parse_header(&bytes).ok()?;
+    let count = usize::from(header.e_phnum.min(HEADERS_MAX));
+    let mut bytes = vec![0; count * SIZEOF_PHDR];
+    if !read_bytes(base.checked_add(header.e_phoff as usize)?, &mut bytes) {
+        return None;
+    }
+    let context = Ctx::new(Container::Big, Endian::Little);
     let mut last = None;
-    for index in 0..count.min(64) {
-        // p_type and p_flags share word 0; p_vaddr is word 2, p_memsz word 5.
-        let entry = read_words::<7>(table.checked_add(index * 56)?)?;
-        if entry[0] as u32 == goblin::elf::program_header::PT_LOAD {
-            let start = base.checked_add(entry[2])?;
-            last = Some(start..start.checked_add(entry[5])?);
+    for entry in ProgramHeader::parse(&bytes, 0, count, context).ok()? {
+        if entry.p_type == PT_LOAD {
+            let start = base.checked_add(entry.p_vaddr as usize)?;
+            last = Some(start..start.checked_add(entry.p_memsz as usize)?);
         }
     }
     let last = last?;

@@ -1,9 +1,9 @@
 //! `--hosts`: one `pip-exec` on each of several hosts, by the process manager that is installed.
 //! This module only makes its command line; the manager does the rest.
 
-use super::options::{Bind, Map, Options};
+use super::options::{Bind, Options};
 use super::{Refusal, say};
-use cohort_manager::meeting::Numbering;
+use cohort_manager::wireup::Numbering;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -186,16 +186,16 @@ fn command_line(
             }
         }
     }
-    let spread = spread(hosts, &wanted, options.numbering)?;
+    let shares = distribute(hosts, &wanted, options.numbering)?;
     // Hosts that get no rank take no part.
     let used: Vec<usize> = (0..hosts.len())
-        .filter(|&host| spread.iter().any(|counts| counts[host] > 0))
+        .filter(|&host| shares.iter().any(|counts| counts[host] > 0))
         .collect();
     let chosen: Vec<&Host> = used.iter().map(|&host| &hosts[host]).collect();
     let mut words = launcher.options(&chosen);
     words.push(own.into());
     words.extend(global_words(options));
-    for (index, (section, counts)) in options.sections.iter().zip(&spread).enumerate() {
+    for (index, (section, counts)) in options.sections.iter().zip(&shares).enumerate() {
         if index > 0 {
             words.push(":".into());
         }
@@ -215,7 +215,7 @@ fn command_line(
 
 /// How many ranks of each program each host gets: one host after the other, or one rank on each in
 /// turn.
-fn spread(
+fn distribute(
     hosts: &[Host],
     wanted: &[usize],
     numbering: Numbering,
@@ -234,20 +234,20 @@ fn spread(
     }
     let mut free: Vec<usize> = hosts.iter().map(|host| host.slots).collect();
     let mut host = 0;
-    let mut spread = vec![vec![0; hosts.len()]; wanted.len()];
+    let mut shares = vec![vec![0; hosts.len()]; wanted.len()];
     for (program, &ranks) in wanted.iter().enumerate() {
         for _ in 0..ranks {
             while free[host] == 0 {
                 host = (host + 1) % hosts.len();
             }
             free[host] -= 1;
-            spread[program][host] += 1;
+            shares[program][host] += 1;
             if numbering == Numbering::Cyclic {
                 host = (host + 1) % hosts.len();
             }
         }
     }
-    Ok(spread)
+    Ok(shares)
 }
 
 /// The options that every node gets as they are.
@@ -261,15 +261,18 @@ fn global_words(options: &Options) -> Vec<OsString> {
         (options.no_mpi, "--no-mpi"),
         (options.isolate, "--isolate"),
         (options.keep_manager, "--keep-pmi"),
-        (options.bind == Some(Bind::Core), "--bind-to=core"),
-        (options.bind == Some(Bind::None), "--bind-to=none"),
-        (options.map == Some(Map::Core), "--map-by=core"),
-        (options.map == Some(Map::Socket), "--map-by=socket"),
-        (options.map == Some(Map::Numa), "--map-by=numa"),
         (options.numbering == Numbering::Cyclic, "--map-by=node"),
     ];
     let chosen = flags.into_iter().filter(|(given, _)| *given);
     words.extend(chosen.map(|(_, word)| OsString::from(word)));
+    match options.bind {
+        Some(Bind::None) => words.push("--bind-to=none".into()),
+        Some(Bind::To(level)) => words.push(format!("--bind-to={}", level.name()).into()),
+        None => {}
+    }
+    if let Some(level) = options.map {
+        words.push(format!("--map-by={}", level.name()).into());
+    }
     if let Some(cpu) = options.first_cpu {
         words.extend(["-c".into(), cpu.to_string().into()]);
     }
@@ -370,12 +373,14 @@ mod tests {
     fn several_programs_follow_each_other_over_the_hosts() {
         let words = line(
             Launcher::Hydra,
-            "--hosts a:4,b:4 --timeout 5 -genv X 1 -n 3 ./m : -n 5 ./w",
+            "--hosts a:4,b:4 --timeout 5 --map-by numa --bind-to l3cache -genv X 1 -n 3 ./m \
+             : -n 5 ./w",
         );
         assert!(words.expect("fits").ends_with(
-            "-genv X 1 --timeout=5 -n 3,0 -wdir HERE -- ./m : -n 1,4 -wdir HERE -- ./w"
+            "-genv X 1 --bind-to=l3cache --map-by=numa --timeout=5 -n 3,0 -wdir HERE -- ./m \
+             : -n 1,4 -wdir HERE -- ./w"
         ));
-        let dealt = spread(&hosts("a:4,b:1,c:4"), &[3, 3], Numbering::Cyclic).expect("fits");
+        let dealt = distribute(&hosts("a:4,b:1,c:4"), &[3, 3], Numbering::Cyclic).expect("fits");
         assert_eq!(dealt, [[1, 1, 1], [2, 0, 1]]);
     }
 

@@ -15,7 +15,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use std::collections::HashMap;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -83,14 +83,14 @@ pub struct Job<'a> {
     signals: Signals,
     deadline: Option<Instant>,
     timeout: Option<Duration>,
-    ending: Option<Ending>,
+    shutdown: Option<Shutdown>,
     /// Exit status of the first rank that ended with its communicator while others went on, or 0.
     departed: i32,
 }
 
 /// The job is being ended before its time.
 #[derive(Debug)]
-struct Ending {
+struct Shutdown {
     status: i32,
     kill_at: Instant,
 }
@@ -120,13 +120,13 @@ impl<'a> Job<'a> {
             signals,
             deadline: timeout.map(|limit| Instant::now() + limit),
             timeout,
-            ending: None,
+            shutdown: None,
             departed: 0,
         };
         if let Err(error) = this.start_all() {
             let rank = this.name_of(this.ranks.len());
             this.kill_alive(Signal::SIGKILL);
-            this.begin_ending(super::REFUSED);
+            this.begin_shutdown(super::REFUSED);
             let _refused_anyway = this.wait();
             return Err(Refusal::new(format!("cannot start {rank}: {error}")));
         }
@@ -152,35 +152,36 @@ impl<'a> Job<'a> {
         while !self.alive.is_empty() || self.is_awaited() {
             self.sleep();
             self.take_signals();
-            if let Some(status) = self.membership.news() {
-                self.begin_ending(status);
+            if let Some(status) = self.membership.remote_failure() {
+                self.begin_shutdown(status);
             }
             self.serve();
-            if let Some(pump) = &mut self.spawner.pump {
-                pump.pass();
+            if let Some(forwarder) = &mut self.spawner.forwarder {
+                forwarder.forward();
             }
             self.reap();
             self.check_time();
         }
-        if let Some(pump) = &mut self.spawner.pump {
-            pump.finish();
+        if let Some(forwarder) = &mut self.spawner.forwarder {
+            forwarder.finish();
         }
-        if self.ending.is_some() {
+        if self.shutdown.is_some() {
             kill_orphans();
         }
         self.spawner.node.report();
-        self.ending.map_or(self.departed, |ending| ending.status)
+        self.shutdown
+            .map_or(self.departed, |shutdown| shutdown.status)
     }
 
     /// Whether other nodes still run that need this one to pass failures on.
     fn is_awaited(&self) -> bool {
-        self.ending.is_none() && self.membership.watch().is_needed()
+        self.shutdown.is_none() && self.membership.monitor().is_needed()
     }
 
     /// Sleeps until a signal, output or a deadline.
     fn sleep(&self) {
-        let next = match &self.ending {
-            Some(ending) => Some(ending.kill_at),
+        let next = match &self.shutdown {
+            Some(shutdown) => Some(shutdown.kill_at),
             None => self.deadline,
         };
         let left = next.map(|at| at.saturating_duration_since(Instant::now()));
@@ -193,16 +194,14 @@ impl<'a> Job<'a> {
             self.signals.descriptor.as_fd(),
             PollFlags::POLLIN,
         )];
-        if let Some(pump) = &self.spawner.pump {
-            // SAFETY: the pump owns the descriptor and outlives the call.
-            let pump = unsafe { BorrowedFd::borrow_raw(pump.descriptor()) };
-            sources.push(PollFd::new(pump, PollFlags::POLLIN));
+        if let Some(forwarder) = &self.spawner.forwarder {
+            sources.push(PollFd::new(forwarder.descriptor(), PollFlags::POLLIN));
         }
         let input = |descriptor| PollFd::new(descriptor, PollFlags::POLLIN);
         if let Some(server) = &self.spawner.server {
             sources.extend(server.descriptors().map(input));
         }
-        sources.extend(self.membership.watch().descriptors().map(input));
+        sources.extend(self.membership.monitor().descriptors().map(input));
         // An interrupted wait is followed by another round of looking.
         let _ = poll(&mut sources, limit);
     }
@@ -216,9 +215,9 @@ impl<'a> Job<'a> {
         let code = server.abort_code();
         if let Err(failure) = result {
             say(format_args!("{failure}"));
-            self.begin_ending(1);
+            self.begin_shutdown(1);
         } else if let Some(code) = code {
-            self.begin_ending(exit_status(code));
+            self.begin_shutdown(exit_status(code));
         }
     }
 
@@ -228,10 +227,10 @@ impl<'a> Job<'a> {
             if signal == libc::SIGCHLD {
                 continue;
             }
-            if self.ending.is_some() {
+            if self.shutdown.is_some() {
                 self.kill_alive(Signal::SIGKILL);
             }
-            self.begin_ending(128 + signal);
+            self.begin_shutdown(128 + signal);
         }
     }
 
@@ -255,12 +254,12 @@ impl<'a> Job<'a> {
         let Some(rank) = self.alive.remove(&pid) else {
             return;
         };
-        if self.ending.is_some() {
+        if self.shutdown.is_some() {
             return;
         }
         if let Some(code) = self.abort_code() {
             // The rank itself has said why.
-            return self.begin_ending(exit_status(code));
+            return self.begin_shutdown(exit_status(code));
         }
         let word = self.spawner.node.ranks[rank].abort.load(Ordering::Acquire);
         if let Some(code) = RankBoot::decode_departure(word) {
@@ -273,7 +272,7 @@ impl<'a> Job<'a> {
         match end {
             End::Exited(0) if self.is_initialized(rank) => {
                 say(format_args!("{who} ended without calling MPI_Finalize"));
-                self.begin_ending(1);
+                self.begin_shutdown(1);
             }
             End::Exited(0) => {}
             End::Exited(code) => {
@@ -283,14 +282,14 @@ impl<'a> Job<'a> {
                     }
                     _ => say(format_args!("{who} ended with status {code}")),
                 }
-                self.begin_ending(code);
+                self.begin_shutdown(code);
             }
             End::Killed(signal) => {
                 say(format_args!(
                     "{who} killed by {}",
                     self.describe(rank, signal)
                 ));
-                self.begin_ending(128 + signal);
+                self.begin_shutdown(128 + signal);
             }
         }
     }
@@ -352,29 +351,29 @@ impl<'a> Job<'a> {
     fn check_time(&mut self) {
         let now = Instant::now();
         if self
-            .ending
+            .shutdown
             .as_ref()
-            .is_some_and(|ending| now >= ending.kill_at)
+            .is_some_and(|shutdown| now >= shutdown.kill_at)
         {
             self.kill_alive(Signal::SIGKILL);
-            if let Some(ending) = &mut self.ending {
-                ending.kill_at = now + GRACE;
+            if let Some(shutdown) = &mut self.shutdown {
+                shutdown.kill_at = now + GRACE;
             }
-        } else if self.ending.is_none() && self.deadline.is_some_and(|at| now >= at) {
+        } else if self.shutdown.is_none() && self.deadline.is_some_and(|at| now >= at) {
             let limit = self.timeout.unwrap_or_default();
             say(format_args!(
                 "the job was ended after {} seconds",
                 limit.as_secs_f64()
             ));
-            self.begin_ending(TIMED_OUT);
+            self.begin_shutdown(TIMED_OUT);
         }
     }
 
     /// Begins to end the job; the first reason sets its status.
-    fn begin_ending(&mut self, status: i32) {
-        if self.ending.is_none() {
+    fn begin_shutdown(&mut self, status: i32) {
+        if self.shutdown.is_none() {
             self.kill_alive(Signal::SIGTERM);
-            self.ending = Some(Ending {
+            self.shutdown = Some(Shutdown {
                 status,
                 kill_at: Instant::now() + GRACE,
             });

@@ -12,16 +12,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Names under which Cohort's own MPI libraries are asked for.
-pub const FACES: [&str; 3] = ["libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1"];
+pub const MPI_LIBRARIES: [&str; 3] = ["libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1"];
 
 /// What following a program's dependencies found.
 #[derive(Debug, Default)]
 pub struct Dependencies {
     /// Shared objects, the program and the dynamic linker not counted.
     pub objects: usize,
-    /// The first of [`FACES`] that one of them needs.
-    pub face: Option<&'static str>,
-    /// An object that needs the face has a `DT_RPATH`, which is searched before
+    /// The first of [`MPI_LIBRARIES`] that one of them needs.
+    pub mpi_library: Option<&'static str>,
+    /// An object that needs it has a `DT_RPATH`, which is searched before
     /// `--library-path`.
     pub rpath_first: bool,
 }
@@ -38,8 +38,8 @@ pub fn follow(file: &Path, plan: &LoadPlan, first: &Path, library_path: &OsStr) 
         let rpath = expand(plan.rpath.as_deref().unwrap_or_default(), origin);
         let runpath = expand(plan.runpath.as_deref().unwrap_or_default(), origin);
         for name in plan.needed {
-            if let Some(face) = FACES.into_iter().find(|face| *face == name) {
-                found.face = found.face.or(Some(face));
+            if let Some(library) = MPI_LIBRARIES.into_iter().find(|library| *library == name) {
+                found.mpi_library = found.mpi_library.or(Some(library));
                 found.rpath_first |= !rpath.is_empty() && runpath.is_empty();
             }
             if !seen.insert(name.clone()) {
@@ -104,7 +104,7 @@ mod tests {
         let plan = read_plan(&exe).expect("is a PIE");
         let found = follow(&exe, &plan, Path::new("/nonexistent"), OsStr::new(""));
         assert!((1..20).contains(&found.objects), "{found:?}");
-        assert_eq!(found.face, None);
+        assert_eq!(found.mpi_library, None);
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
             Path::new("/nonexistent"),
             OsStr::new(""),
         );
-        assert_eq!(found.face, Some("libmpich.so.12"));
+        assert_eq!(found.mpi_library, Some("libmpich.so.12"));
         assert!(found.rpath_first);
         let plan = LoadPlan {
             runpath: Some("$ORIGIN".to_owned()),

@@ -96,7 +96,8 @@ pub fn raise_open_files(needed: u64) -> Result<Option<(u64, u64)>, Refusal> {
     }
     if hard < needed {
         return Err(Refusal::new(format!(
-            "--label needs {needed} open files for so many ranks, but the limit is {hard} (ulimit -n)"
+            "--label needs {needed} open files for so many ranks, but the limit is {hard} \
+             (ulimit -n)"
         )));
     }
     setrlimit(Resource::RLIMIT_NOFILE, needed, hard).map_err(refuse)?;

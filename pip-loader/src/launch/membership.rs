@@ -1,12 +1,12 @@
 //! This node's part in a job: the process manager that started it, the other nodes, and
 //! the network that joins them.
 
-use super::watch::{News, Watch};
+use super::monitor::{Monitor, NodeEvent};
 use super::{Refusal, say};
 use cohort_base::boot::Home;
-use cohort_manager::meeting::{Card, Numbering, World, meet};
-use cohort_manager::network::{Network, Wishes};
+use cohort_manager::network::{Network, NetworkSettings};
 use cohort_manager::server::Server;
+use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange};
 use cohort_manager::{Failure, Manager, Place};
 use std::ffi::c_void;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub struct Membership {
     manager: Option<Box<dyn Manager>>,
     world: World,
     network: Option<Network>,
-    watch: Watch,
+    monitor: Monitor,
 }
 
 impl Membership {
@@ -32,9 +32,9 @@ impl Membership {
         let manager = cohort_manager::connect(|name| std::env::var(name).ok());
         Ok(Self {
             manager: manager.map_err(refuse)?,
-            world: World::alone(Card::default()),
+            world: World::alone(NodeInfo::default()),
             network: None,
-            watch: Watch::default(),
+            monitor: Monitor::default(),
         })
     }
 
@@ -50,31 +50,31 @@ impl Membership {
     ///
     /// # Errors
     /// The manager fails, or a node does not fit.
-    pub fn meet(
+    pub fn wire_up(
         &mut self,
         ranks: usize,
         programs: usize,
         numbering: Numbering,
         isolated: bool,
     ) -> Result<(), Refusal> {
-        let mut card = Card::of_this_machine(ranks as u32, numbering)
+        let mut info = NodeInfo::of_this_machine(ranks as u32, numbering)
             .map_err(|error| Refusal::new(format!("no random numbers: {error}")))?;
-        (card.isolated, card.programs) = (isolated, programs as u32);
+        (info.isolated, info.programs) = (isolated, programs as u32);
         if let Some(manager) = &mut self.manager {
-            card.application = manager.application().map_err(refuse)?;
+            info.application = manager.application().map_err(refuse)?;
         }
         if let Place {
             index: 0,
             count: 2..,
         } = self.place()
         {
-            (self.watch, card.watch) = Watch::listen();
+            (self.monitor, info.monitor) = Monitor::listen();
         }
         self.world = match &mut self.manager {
-            Some(manager) => meet(manager.as_mut(), &card).map_err(refuse)?,
-            None => World::alone(card),
+            Some(manager) => exchange(manager.as_mut(), &info).map_err(refuse)?,
+            None => World::alone(info),
         };
-        self.watch.begin(&self.world);
+        self.monitor.begin(&self.world);
         if let Some(manager) = &mut self.manager {
             manager.fence().map_err(refuse)?;
         }
@@ -85,11 +85,15 @@ impl Membership {
     ///
     /// # Errors
     /// The library or a suitable network is missing.
-    pub fn open_network(&mut self, folder: &Path, wishes: &Wishes) -> Result<(), Refusal> {
+    pub fn open_network(
+        &mut self,
+        folder: &Path,
+        settings: &NetworkSettings,
+    ) -> Result<(), Refusal> {
         if let Some(manager) = &mut self.manager
             && self.world.place.count > 1
         {
-            let network = Network::open(folder, &self.world, true, wishes, manager.as_mut());
+            let network = Network::open(folder, &self.world, true, settings, manager.as_mut());
             self.network = Some(network.map_err(refuse)?);
         }
         Ok(())
@@ -138,25 +142,25 @@ impl Membership {
     }
 
     /// The connections by which nodes notice each other's end.
-    pub fn watch(&self) -> &Watch {
-        &self.watch
+    pub fn monitor(&self) -> &Monitor {
+        &self.monitor
     }
 
     /// What has happened to other nodes: the status to end this one with, after saying why, if
     /// one has failed.
-    pub fn news(&mut self) -> Option<i32> {
-        let news = self.watch.news();
-        let lost = news.iter().filter_map(|news| match news {
-            News::Lost(node) => Some(node),
-            News::Failed(_) => None,
+    pub fn remote_failure(&mut self) -> Option<i32> {
+        let events = self.monitor.events();
+        let lost = events.iter().filter_map(|event| match event {
+            NodeEvent::Lost(node) => Some(node),
+            NodeEvent::Failed(_) => None,
         });
         for node in lost {
             let host = self.world.host(*node);
             say(format_args!("node {node} ({host}) is gone"));
         }
-        news.first().map(|news| match news {
-            News::Lost(_) => 1,
-            News::Failed(status) => *status,
+        events.first().map(|event| match event {
+            NodeEvent::Lost(_) => 1,
+            NodeEvent::Failed(status) => *status,
         })
     }
 
@@ -167,7 +171,7 @@ impl Membership {
             // SAFETY: no rank runs, by the caller's word, and the root uses no network.
             unsafe { network.close() };
         }
-        self.watch.tell(status);
+        self.monitor.send_status(status);
         let Some(mut manager) = self.manager.take() else {
             return;
         };

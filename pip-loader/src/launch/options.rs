@@ -2,10 +2,11 @@
 //! follows as the next word or after `=`, and `:` separates programs.
 
 use super::hosts::{self, Host, Launcher};
+use super::topology::Level;
 use super::{Refusal, text};
 use cohort_base::settings::{MEMORY_KINDS, nearest};
 use cohort_manager::Place;
-use cohort_manager::meeting::Numbering;
+use cohort_manager::wireup::Numbering;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,6 +18,8 @@ pub enum Request {
     Print(&'static str),
     /// Run a job.
     Run(Options),
+    /// Show the machine, and where the ranks of such a job would run; programs may be missing.
+    Show(Options),
 }
 
 /// A job.
@@ -31,9 +34,11 @@ pub struct Options {
     /// `--bind-to`, if given.
     pub bind: Option<Bind>,
     /// `--map-by`, if given.
-    pub map: Option<Map>,
+    pub map: Option<Level>,
     /// `-c`: the CPU whose core is the first to take.
     pub first_cpu: Option<u32>,
+    /// `--topology`: only show the machine and where ranks would run.
+    pub topology: bool,
     /// `--timeout`.
     pub timeout: Option<Duration>,
     /// `--no-mpi`: open no node image.
@@ -61,7 +66,7 @@ pub struct Section {
     pub environment: Vec<(OsString, OsString)>,
     /// `-wdir`.
     pub directory: Option<PathBuf>,
-    /// The program's name as typed.
+    /// The program's name as typed; empty if there is none, with `--topology`.
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
@@ -91,23 +96,12 @@ impl Section {
 pub enum Bind {
     /// Ranks run where the system puts them.
     None,
-    /// Each rank stays on one core.
-    Core,
-}
-
-/// `--map-by`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Map {
-    /// Neighbouring ranks on neighbouring cores.
-    Core,
-    /// Neighbouring ranks on different sockets.
-    Socket,
-    /// Neighbouring ranks on different NUMA nodes.
-    Numa,
+    /// Each rank stays on its core, or on what shares a cache, a node or a socket with it.
+    To(Level),
 }
 
 /// All options, without dashes: names to match and to suggest.
-const NAMES: [&str; 23] = [
+const NAMES: [&str; 24] = [
     "n",
     "np",
     "env",
@@ -118,6 +112,7 @@ const NAMES: [&str; 23] = [
     "label",
     "bind-to",
     "map-by",
+    "topology",
     "c",
     "timeout",
     "hosts",
@@ -144,36 +139,42 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
     let mut options = Options::default();
     for words in arguments.split(|word| word == ":") {
         match parse_section(words, &mut options)? {
-            Some(section) => options.sections.push(section),
-            None if options.sections.is_empty() && words.len() == arguments.len() => {
-                return match print_request(words) {
-                    Some(text) => Ok(Request::Print(text)),
-                    None => Err(Refusal::new("no program to run; see pip-exec --help")),
-                };
-            }
-            None => {
-                if let Some(text) = print_request(words) {
-                    return Ok(Request::Print(text));
-                }
-                return Err(Refusal::new("a `:` without a program on one of its sides"));
-            }
+            Parsed::Section(section) => options.sections.push(section),
+            Parsed::Print(text) => return Ok(Request::Print(text)),
         }
     }
-    if options.hosts.is_none() && (options.dry_run || options.launcher.is_some()) {
+    let hosts = options.hosts.is_some();
+    if options.topology {
+        return match hosts {
+            true => Err(Refusal::new(
+                "--topology shows this machine; to see another one, run it there without --hosts",
+            )),
+            false => Ok(Request::Show(options)),
+        };
+    }
+    if options
+        .sections
+        .iter()
+        .any(|section| section.program.is_empty())
+    {
+        return Err(Refusal::new(match options.sections.len() {
+            1 => "no program to run; see pip-exec --help",
+            _ => "a `:` without a program on one of its sides",
+        }));
+    }
+    if !hosts && (options.dry_run || options.launcher.is_some()) {
         let what = "--dry-run and --launcher go with --hosts, which is missing";
         return Err(Refusal::new(what));
     }
     Ok(Request::Run(options))
 }
 
-fn print_request(words: &[OsString]) -> Option<&'static str> {
-    words
-        .iter()
-        .find_map(|word| match word.to_str()?.trim_start_matches('-') {
-            "help" | "h" => Some(text::HELP),
-            "version" | "V" => Some(text::VERSION),
-            _ => None,
-        })
+/// What the words of one section ask for.
+enum Parsed {
+    /// This text.
+    Print(&'static str),
+    /// A program, or none with options only.
+    Section(Section),
 }
 
 /// Words of one section that are still to be read.
@@ -215,8 +216,8 @@ impl Words<'_> {
     }
 }
 
-/// Reads one section; `None` when it asks for nothing but help or is empty.
-fn parse_section(words: &[OsString], options: &mut Options) -> Result<Option<Section>, Refusal> {
+/// Reads one section.
+fn parse_section(words: &[OsString], options: &mut Options) -> Result<Parsed, Refusal> {
     let mut section = Section {
         ranks: Vec::new(),
         environment: Vec::new(),
@@ -238,22 +239,22 @@ fn parse_section(words: &[OsString], options: &mut Options) -> Result<Option<Sec
             let Some(program) = program else { break };
             section.program.clone_from(program);
             section.arguments = words.rest.cloned().collect();
-            return Ok(Some(section));
+            break;
         }
-        if !parse_option(word, &mut words, &mut section, options)? {
-            return Ok(None);
+        if let Some(text) = parse_option(word, &mut words, &mut section, options)? {
+            return Ok(Parsed::Print(text));
         }
     }
-    Ok(None)
+    Ok(Parsed::Section(section))
 }
 
-/// Reads one option; `false` for those that print a text.
+/// Reads one option; gives the text to print for those that ask for one.
 fn parse_option(
     word: &OsStr,
     words: &mut Words<'_>,
     section: &mut Section,
     options: &mut Options,
-) -> Result<bool, Refusal> {
+) -> Result<Option<&'static str>, Refusal> {
     let (option, attached) = match split_at_equals(word) {
         Some((option, value)) => (option, Some(value)),
         None => (word.to_owned(), None),
@@ -284,29 +285,28 @@ fn parse_option(
         }
         "keep-pmi" => options.keep_manager = true,
         "bind-to" => {
-            let choices = [("none", Bind::None), ("core", Bind::Core)];
+            let levels = Level::ALL.map(|(name, level)| (name, Bind::To(level)));
+            let choices: Vec<_> = [("none", Bind::None)].into_iter().chain(levels).collect();
             options.bind = Some(choose(&option, &words.value(&option)?, &choices)?);
         }
         "map-by" => {
-            let choices = [
-                ("core", Some(Map::Core)),
-                ("socket", Some(Map::Socket)),
-                ("numa", Some(Map::Numa)),
-                ("node", None),
-            ];
+            let levels = Level::ALL.map(|(name, level)| (name, Some(level)));
+            let choices: Vec<_> = levels.into_iter().chain([("node", None)]).collect();
             match choose(&option, &words.value(&option)?, &choices)? {
                 None => options.numbering = Numbering::Cyclic,
                 map => options.map = map,
             }
         }
         "c" => options.first_cpu = Some(number(&option, &words.value(&option)?, "a CPU number")?),
+        "topology" => options.topology = true,
         "timeout" => options.timeout = Some(timeout(&words.value(&option)?)?),
-        "help" | "h" | "version" | "V" => return Ok(false),
+        "help" | "h" => return Ok(Some(text::HELP)),
+        "version" | "V" => return Ok(Some(text::VERSION)),
         name => return Err(unknown(&option, name)),
     }
     match words.attached.take() {
         Some(_) => Err(Refusal::new(format!("option {option} takes no value"))),
-        None => Ok(true),
+        None => Ok(None),
     }
 }
 
@@ -448,8 +448,8 @@ mod tests {
             "--bind-to=core --map-by numa --timeout=1.5 -l p",
         ] {
             let options = run(line);
-            assert_eq!(options.bind, Some(Bind::Core));
-            assert_eq!(options.map, Some(Map::Numa));
+            assert_eq!(options.bind, Some(Bind::To(Level::Core)));
+            assert_eq!(options.map, Some(Level::Numa));
             assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
             assert!(options.label);
         }
@@ -462,7 +462,9 @@ mod tests {
         assert!(refusal("-n").contains("needs a value"));
         assert!(refusal("--tiemout 3 p").contains("did you mean --timeout?"));
         assert!(refusal("-genvs A 1 p").contains("did you mean -genv?"));
-        assert!(refusal("--bind-to socket p").contains("none, core"));
+        let levels = "none, core, l3cache, numa, socket, not \"l3\"";
+        assert!(refusal("--bind-to l3 p").contains(levels));
+        assert!(refusal("--map-by Core p").contains("core, l3cache, numa, socket, node"));
         assert!(refusal("--timeout 0 p").contains("more than 0"));
         assert!(refusal("--label=yes p").contains("takes no value"));
         assert!(refusal("").contains("no program"));
@@ -470,6 +472,23 @@ mod tests {
         assert!(refusal("--dry-run p").contains("--hosts"));
         assert!(refusal("--launcher ssh --hosts a p").contains("hydra, srun, prterun"));
         assert!(refusal("-n 2,x p").contains("4,2"));
+    }
+
+    #[test]
+    fn the_machine_is_shown_with_and_without_programs() {
+        let show = |line: &str| {
+            let words = line.split_whitespace().map(OsString::from).collect();
+            match parse(words) {
+                Ok(Request::Show(options)) => options,
+                other => panic!("{line}: {other:?}"),
+            }
+        };
+        assert!(show("--topology").sections[0].ranks.is_empty());
+        assert_eq!(show("--topology -n 3").sections[0].ranks, [3]);
+        let options = show("-n 1 a : --topology -n 2 --bind-to l3cache b");
+        assert_eq!(options.sections.len(), 2);
+        assert_eq!(options.bind, Some(Bind::To(Level::L3Cache)));
+        assert!(refusal("--topology --hosts a p").contains("without --hosts"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -29,9 +29,9 @@ struct Pipe {
     open: bool,
 }
 
-/// All pipes.
+/// All pipes, from the ranks to the root's own streams.
 #[derive(Debug)]
-pub struct Pump {
+pub struct Forwarder {
     epoll: Epoll,
     pipes: Vec<Pipe>,
 }
@@ -39,8 +39,8 @@ pub struct Pump {
 /// Longest line that is kept whole; a longer one is passed on in parts.
 const LINE_MAX: usize = 1 << 20;
 
-impl Pump {
-    /// A pump without pipes.
+impl Forwarder {
+    /// A forwarder without pipes.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -72,12 +72,12 @@ impl Pump {
     }
 
     /// The descriptor that is readable while a pipe has something to say.
-    pub fn descriptor(&self) -> i32 {
-        self.epoll.0.as_raw_fd()
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
     }
 
     /// Passes on what has come; `false` when nothing had.
-    pub fn pass(&mut self) -> bool {
+    pub fn forward(&mut self) -> bool {
         let mut events = [EpollEvent::empty(); 64];
         let count = self
             .epoll
@@ -87,7 +87,7 @@ impl Pump {
             let pipe = &mut self.pipes[event.data() as usize];
             pipe.read();
             if !pipe.open {
-                // The descriptor is open until the pump is dropped, so it is registered.
+                // The descriptor is open until the forwarder is dropped, so it is registered.
                 let _ = self.epoll.delete(pipe.source.as_fd());
             }
         }
@@ -96,7 +96,7 @@ impl Pump {
 
     /// Passes on all that is left, begun lines too. Call after the last rank has ended.
     pub fn finish(&mut self) {
-        while self.pass() {}
+        while self.forward() {}
         for pipe in &mut self.pipes {
             pipe.flush_line();
         }
@@ -174,16 +174,16 @@ mod tests {
 
     #[test]
     fn begun_lines_wait_for_their_end() {
-        let mut pump = Pump::new().expect("descriptors");
-        let sink = pump.add(0, Stream::Error).expect("descriptors");
+        let mut forwarder = Forwarder::new().expect("descriptors");
+        let sink = forwarder.add(0, Stream::Error).expect("descriptors");
         File::from(sink.try_clone().expect("descriptors"))
             .write_all(b"begun")
             .expect("room");
-        assert!(pump.pass());
-        assert_eq!(pump.pipes[0].line, b"begun");
+        assert!(forwarder.forward());
+        assert_eq!(forwarder.pipes[0].line, b"begun");
         drop(sink);
-        assert!(pump.pass());
-        assert!(pump.pipes[0].line.is_empty() && !pump.pipes[0].open);
-        assert!(!pump.pass());
+        assert!(forwarder.forward());
+        assert!(forwarder.pipes[0].line.is_empty() && !forwarder.pipes[0].open);
+        assert!(!forwarder.forward());
     }
 }

@@ -7,8 +7,8 @@ use super::topology::Topology;
 use super::{Refusal, boot, libraries, limits, python, say};
 use crate::image::{OpenError, Template};
 use cohort_base::settings::Settings;
-use cohort_manager::meeting::Numbering;
-use cohort_manager::network::Wishes;
+use cohort_manager::network::NetworkSettings;
+use cohort_manager::wireup::Numbering;
 use cohort_manager::{Place, is_managers};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, OsStr, OsString};
@@ -41,7 +41,7 @@ pub struct Prepared {
     /// How ranks are numbered over several nodes.
     pub numbering: Numbering,
     /// What the user asks of the network.
-    pub wishes: Wishes,
+    pub network: NetworkSettings,
     /// `--label`.
     pub label: bool,
     /// `--timeout`.
@@ -77,14 +77,7 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
     let own = std::env::current_exe()
         .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
     let own = own.parent().unwrap_or(Path::new("/")).to_owned();
-    let inherited = std::env::vars_os();
-    let mut common: Environment = match options.keep_manager {
-        true => inherited.collect(),
-        false => inherited
-            .filter(|(name, _)| !is_managers(&name.to_string_lossy()))
-            .collect(),
-    };
-    common.extend(options.environment.iter().cloned());
+    let common = common_environment(options);
     let mut stack_size = settings(&common)?.stack_size;
     let libraries = match options.no_mpi {
         true => None,
@@ -134,13 +127,26 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
         stack_size: (stack_size > 0).then_some(stack_size),
         isolated,
         numbering: options.numbering,
-        wishes: Wishes::read(|name| {
+        network: NetworkSettings::read(|name| {
             let value = common.get(OsStr::new(name))?;
             value.to_str().map(str::to_owned)
         }),
         label: options.label,
         timeout: options.timeout,
     })
+}
+
+/// What every rank finds in its environment.
+fn common_environment(options: &Options) -> Environment {
+    let inherited = std::env::vars_os();
+    let mut common: Environment = match options.keep_manager {
+        true => inherited.collect(),
+        false => inherited
+            .filter(|(name, _)| !is_managers(&name.to_string_lossy()))
+            .collect(),
+    };
+    common.extend(options.environment.iter().cloned());
+    common
 }
 
 /// Says why ranks do not share an address space, and what would let them.
@@ -150,8 +156,8 @@ fn advise(file: &Path) {
         None => "compile it with -fPIE and link it with -pie".to_owned(),
     };
     say(format_args!(
-        "{} is not position-independent, so each rank is a process of its own and the network joins \
-         them; to let ranks share memory: {remedy}",
+        "{} is not position-independent, so each rank is a process of its own and the network \
+         joins them; to let ranks share memory: {remedy}",
         file.display()
     ));
 }
@@ -197,16 +203,16 @@ impl Context<'_> {
         let mut program = program::resolve(&section.program, search)?;
         let first = self.libraries.unwrap_or(Path::new("/nonexistent"));
         let dependencies = libraries::follow(&program.file, &program.plan, first, library_path);
-        if let (Some(folder), Some(face)) = (self.libraries, dependencies.face) {
-            let face = folder.join(face);
-            if !face.is_file() {
+        if let (Some(folder), Some(library)) = (self.libraries, dependencies.mpi_library) {
+            let library = folder.join(library);
+            if !library.is_file() {
                 return Err(program::refuse(
                     &program.file,
-                    &format!("it needs {}, which is missing", face.display()),
+                    &format!("it needs {}, which is missing", library.display()),
                 ));
             }
             if dependencies.rpath_first {
-                program.preload.push(face);
+                program.preload.push(library);
             }
         }
         let linker = open_linker(&program, linkers)?;

@@ -1,14 +1,15 @@
 //! Starts the ranks of a prepared job.
 
+use super::binding::Binding;
 use super::boot::{Node, RankFacts};
 use super::fault::RankMemory;
 use super::membership::Membership;
-use super::output::{Pump, Stream};
+use super::output::{Forwarder, Stream};
 use super::prepare::{Prepared, PreparedProgram};
 use super::{Refusal, limits};
 use crate::task::crash::{self, CrashRecord, HANDLER_STACK};
 use crate::task::debug::{self, DebugRank};
-use crate::task::execution::Execution;
+use crate::task::exec::ExecArguments;
 use crate::task::stack::{self, InheritedAuxiliary, StackArea};
 use crate::task::start::{self, Program, StartPlan};
 use crate::{image, task};
@@ -56,7 +57,7 @@ pub struct Spawner {
     /// The process manager of isolated ranks, if they use MPI.
     pub server: Option<Server>,
     /// The ranks' output, with `--label`.
-    pub pump: Option<Pump>,
+    pub forwarder: Option<Forwarder>,
     started: usize,
     isolated: bool,
     /// The ranks' ends of their connections with the server.
@@ -68,7 +69,7 @@ pub struct Spawner {
     null: File,
     signal_mask: u64,
     limits: Vec<(u32, libc::rlimit64)>,
-    bindings: Option<Vec<Vec<u32>>>,
+    bindings: Option<Vec<Binding>>,
 }
 
 impl Spawner {
@@ -94,11 +95,11 @@ impl Spawner {
         limits::avoid_core_dumps();
         task::freeze_break().map_err(|error| refuse("cannot freeze the program break", &error))?;
         let programs = job.programs.len();
-        membership.meet(count, programs, job.numbering, job.isolated)?;
+        membership.wire_up(count, programs, job.numbering, job.isolated)?;
         // Isolated ranks load the node image themselves, each its own.
         let shared = job.libraries.clone().filter(|_| !job.isolated);
         if let Some(folder) = &shared {
-            membership.open_network(folder, &job.wishes)?;
+            membership.open_network(folder, &job.network)?;
         }
         if let Some(network) = membership.network() {
             kept.extend(network.descriptors().map(|descriptor| descriptor as u32));
@@ -114,18 +115,10 @@ impl Spawner {
             &job.topology,
             membership,
         )?;
-        let stacks = StackArea::reserve(count, stack_size).map_err(|error| {
-            refuse(
-                &format!("no room for {count} stacks of {stack_size} bytes"),
-                &error,
-            )
-        })?;
+        let (stacks, handler_stacks) = reserve_stacks(count, stack_size)?;
         let records: &'static [CrashRecord] =
             Vec::leak((0..count).map(|_| CrashRecord::default()).collect());
         crash::publish(records);
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let handler_stacks = image::reserve(count * HANDLER_STACK, protection, libc::MAP_NORESERVE)
-            .map_err(|error| refuse("no room for signal stacks", &error))?;
         Ok(Self {
             node,
             stacks,
@@ -135,12 +128,12 @@ impl Spawner {
             isolated: job.isolated,
             connections: connections.into_iter(),
             memory: Vec::with_capacity(count),
-            pump: match job.label {
-                true => Some(Pump::new().map_err(|e| refuse("--label", &e))?),
+            forwarder: match job.label {
+                true => Some(Forwarder::new().map_err(|e| refuse("--label", &e))?),
                 false => None,
             },
             records,
-            handler_stacks: handler_stacks as usize,
+            handler_stacks,
             auxiliary: InheritedAuxiliary::of_this_process()
                 .map_err(|error| refuse("cannot read /proc/self/auxv", &error))?,
             close: gaps(kept).leak(),
@@ -176,11 +169,11 @@ impl Spawner {
             self.image(rank, program)?
         };
         let mut sinks: [Option<OwnedFd>; 2] = [None, None];
-        if let Some(pump) = &mut self.pump {
+        if let Some(forwarder) = &mut self.forwarder {
             let number = self.numbers[rank];
             sinks = [
-                Some(pump.add(number, Stream::Output)?),
-                Some(pump.add(number, Stream::Error)?),
+                Some(forwarder.add(number, Stream::Output)?),
+                Some(forwarder.add(number, Stream::Error)?),
             ];
         }
         let number = |sink: &Option<OwnedFd>| sink.as_ref().map_or(-1, AsRawFd::as_raw_fd);
@@ -198,7 +191,7 @@ impl Spawner {
             affinity: self
                 .bindings
                 .as_ref()
-                .map_or_else(Vec::new, |list| mask_words(&list[rank])),
+                .map_or_else(Vec::new, |list| mask_words(&list[rank].cpus)),
             signal_mask: self.signal_mask,
             limits: self.limits.clone(),
             handler_stack: self.handler_stacks + rank * HANDLER_STACK,
@@ -246,9 +239,19 @@ impl Spawner {
             let entries = entries.map(|(name, value)| CString::new(format!("{name}={value}")));
             variables.extend(entries.flatten());
         }
-        let execution = Execution::new(&program.strings, variables, inherited);
+        let execution = ExecArguments::new(&program.strings, variables, inherited);
         Ok((range.end - 16, Program::Executed(execution), connection))
     }
+}
+
+/// The ranks' stacks, and where those of their fault handlers begin.
+fn reserve_stacks(count: usize, size: usize) -> Result<(StackArea, usize), Refusal> {
+    let no_room = format!("no room for {count} stacks of {size} bytes");
+    let stacks = StackArea::reserve(count, size).map_err(|error| refuse(&no_room, &error))?;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let handler_stacks = image::reserve(count * HANDLER_STACK, protection, libc::MAP_NORESERVE)
+        .map_err(|error| refuse("no room for signal stacks", &error))?;
+    Ok((stacks, handler_stacks as usize))
 }
 
 /// The process manager of isolated ranks that may use MPI, and their ends of the connections.
@@ -276,7 +279,7 @@ fn rank_facts(job: &Prepared, world_ranks: &[u32], first: u32) -> Vec<RankFacts>
     let numbers = (first..).zip(&job.programs);
     let numbers = numbers.flat_map(|(number, program)| std::iter::repeat_n(number, program.ranks));
     let cpu = |rank: usize| match &job.bindings {
-        Some(list) => list[rank].first().map_or(-1, |&cpu| cpu as i32),
+        Some(list) => list[rank].cpu as i32,
         None => -1,
     };
     let fact = |(rank, number)| RankFacts {

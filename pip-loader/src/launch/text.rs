@@ -15,10 +15,12 @@ Runs N ranks of a program, or of several, in one address space.
   -genv NAME VALUE     the same for all programs
   -wdir DIR            working directory of this program
   -l, --label          begin each line of output with its rank: [3] ...
-  --bind-to none|core  bind each rank to a core (default none)
-  --map-by core|socket|numa|node
-                       order in which ranks take cores; binds them. node: deal out rank
-                       numbers over nodes
+  --bind-to none|core|l3cache|numa|socket
+                       bind each rank to a core, or to what shares a cache ... with its core
+  --map-by core|l3cache|numa|socket|node
+                       order in which ranks take cores: one of each cache ... in turn; binds
+                       them. node: deal out rank numbers over nodes
+  --topology           show this machine and where the ranks would run, and start none
   -c CPU               bind one rank to each core, beginning with that of this CPU
   --timeout SECONDS    end the job after this time, with status 124
   --hosts A:4,B:4      start on these hosts, which take 4 ranks each, by the process

@@ -1,11 +1,17 @@
 //! The machine's CPUs, from `/sys`: which this job may use and what they share.
+//!
+//! The kernel lists the CPUs that share a core, a cache, a node or a socket. A list is read once for
+//! all its CPUs, so a machine of 128 CPUs takes some 400 files and not 1,400. Which CPUs the job may
+//! use is the affinity mask: the kernel leaves out what `taskset`, a cpuset cgroup or an offline CPU
+//! take away. A cgroup's quota limits time, not CPUs; it is read too.
 
 use cohort_base::boot::CpuPlace;
-use nix::sched::{CpuSet, sched_getaffinity};
-use nix::unistd::Pid;
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+#[cfg(test)]
+pub(super) mod tests;
 
 /// One CPU of this job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +20,46 @@ pub struct Cpu {
     pub place: CpuPlace,
     /// Its socket.
     pub package: u32,
+}
+
+/// What CPUs may share, from the narrowest to the widest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// A physical core.
+    Core,
+    /// The last-level cache.
+    L3Cache,
+    /// A NUMA node.
+    Numa,
+    /// A socket.
+    Socket,
+}
+
+impl Level {
+    /// Every level with its name on the command line.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("core", Self::Core),
+        ("l3cache", Self::L3Cache),
+        ("numa", Self::Numa),
+        ("socket", Self::Socket),
+    ];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+
+    /// The core, cache, node or socket of a CPU; equal for those that share it.
+    #[must_use]
+    pub fn of(self, cpu: &Cpu) -> u32 {
+        match self {
+            Self::Core => cpu.place.core,
+            Self::L3Cache => cpu.place.l3,
+            Self::Numa => cpu.place.numa,
+            Self::Socket => cpu.package,
+        }
+    }
 }
 
 /// The CPUs of this job.
@@ -27,15 +73,10 @@ pub struct Topology {
 
 impl Topology {
     /// Reads the topology of this machine. What `/sys` does not tell is taken to be
-    /// one core per CPU and one cache, node and socket for all.
+    /// one core per CPU, one cache per socket, and one node and socket for all.
     #[must_use]
     pub fn read() -> Self {
-        let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap_or_else(|_| CpuSet::new());
-        let usable: Vec<u32> = (0..CpuSet::count())
-            .filter(|&cpu| allowed.is_set(cpu).unwrap_or(false))
-            .map(|cpu| cpu as u32)
-            .collect();
-        let cpus = read_cpus(Path::new("/sys/devices/system"), &usable);
+        let cpus = System::this_machine().describe(&allowed());
         let capacity = match quota() {
             Some(quota) => (quota.ceil() as u32).clamp(1, cpus.len().max(1) as u32),
             None => cpus.len().max(1) as u32,
@@ -44,53 +85,151 @@ impl Topology {
     }
 }
 
-fn read_cpus(system: &Path, usable: &[u32]) -> Vec<Cpu> {
-    let numa_of = numa_nodes(&system.join("node"));
-    let describe = |cpu: u32| {
-        let folder = system.join(format!("cpu/cpu{cpu}"));
-        let first =
-            |path: PathBuf| read_text(&path).and_then(|list| parse_list(&list).first().copied());
-        let siblings = first(folder.join("topology/core_cpus_list"))
-            .or_else(|| first(folder.join("topology/thread_siblings_list")));
-        let package = read_text(&folder.join("topology/physical_package_id"));
-        Cpu {
-            place: CpuPlace {
-                cpu,
-                core: siblings.unwrap_or(cpu),
-                l3: last_cache(&folder).unwrap_or(0),
-                numa: numa_of.get(&cpu).copied().unwrap_or(0),
-            },
-            package: package.and_then(|text| text.parse().ok()).unwrap_or(0),
+/// The CPUs in this thread's affinity mask.
+fn allowed() -> Vec<u32> {
+    let mask = cohort_manager::affinity();
+    let bits = |(byte, bits): (u32, u8)| {
+        let set = (0..8).filter(move |bit| bits >> bit & 1 != 0);
+        set.map(move |bit| byte * 8 + bit)
+    };
+    (0..).zip(mask).flat_map(bits).collect()
+}
+
+/// The kernel's description of a machine: files below `/sys/devices/system`.
+#[derive(Clone, Copy)]
+pub(super) struct System<'a> {
+    /// The content of a file, if it exists, without blanks at its end.
+    read: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl<'a> System<'a> {
+    /// The machine that this process runs on.
+    pub fn this_machine() -> System<'static> {
+        System {
+            read: &|path| read_text(&Path::new("/sys/devices/system").join(path)),
         }
-    };
-    usable.iter().map(|&cpu| describe(cpu)).collect()
-}
-
-/// The lowest CPU that shares this CPU's cache of the highest level.
-fn last_cache(cpu: &Path) -> Option<u32> {
-    let level_and_sharers = |index: usize| {
-        let cache = cpu.join(format!("cache/index{index}"));
-        let level: u32 = read_text(&cache.join("level"))?.parse().ok()?;
-        let sharers = parse_list(&read_text(&cache.join("shared_cpu_list"))?);
-        Some((level, *sharers.first()?))
-    };
-    (0..8)
-        .map_while(level_and_sharers)
-        .max_by_key(|&(level, _)| level)
-        .map(|(_, cpu)| cpu)
-}
-
-fn numa_nodes(folder: &Path) -> HashMap<u32, u32> {
-    let mut nodes = HashMap::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(Ok(node)) = name.strip_prefix("node").map(str::parse::<u32>) else {
-            continue;
-        };
-        let cpus = read_text(&entry.path().join("cpulist")).unwrap_or_default();
-        nodes.extend(parse_list(&cpus).into_iter().map(|cpu| (cpu, node)));
     }
-    nodes
+
+    /// A machine whose files `read` gives.
+    #[cfg(test)]
+    pub fn new(read: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Self { read }
+    }
+
+    /// Describes these CPUs.
+    pub fn describe(&self, cpus: &[u32]) -> Vec<Cpu> {
+        let topology = |cpu: u32, names: [&str; 2]| {
+            let read = |name| self.list(&format!("cpu/cpu{cpu}/topology/{name}"));
+            names.into_iter().find_map(read)
+        };
+        // Kernels before 5.3 know the second name of each only.
+        let cores = groups(cpus, |cpu| {
+            topology(cpu, ["core_cpus_list", "thread_siblings_list"])
+        });
+        let packages = groups(cpus, |cpu| {
+            topology(cpu, ["package_cpus_list", "core_siblings_list"])
+        });
+        let caches = groups(cpus, |cpu| {
+            self.list(&self.last_cache(cpu, "shared_cpu_list")?)
+        });
+        let nodes = self.numa_nodes();
+        // A socket has a number besides its lowest CPU.
+        let mut numbers: HashMap<u32, u32> = HashMap::new();
+        let describe = |&cpu: &u32| {
+            let sharing = |groups: &HashMap<u32, u32>| groups.get(&cpu).copied();
+            let first = sharing(&packages);
+            let number = || self.number(&format!("cpu/cpu{cpu}/topology/physical_package_id"));
+            let package = match first {
+                Some(first) => *numbers
+                    .entry(first)
+                    .or_insert_with(|| number().unwrap_or(0)),
+                None => number().unwrap_or(0),
+            };
+            Cpu {
+                place: CpuPlace {
+                    cpu,
+                    core: sharing(&cores).unwrap_or(cpu),
+                    l3: sharing(&caches).or(first).unwrap_or(0),
+                    numa: sharing(&nodes).unwrap_or(0),
+                },
+                package,
+            }
+        };
+        cpus.iter().map(describe).collect()
+    }
+
+    /// A file of a CPU's cache of the highest level.
+    fn last_cache(&self, cpu: u32, file: &str) -> Option<String> {
+        let cache = |index: u32| format!("cpu/cpu{cpu}/cache/index{index}");
+        let level = |index| Some((self.number(&format!("{}/level", cache(index)))?, index));
+        let (_, index) = (0..8).map_while(level).max()?;
+        Some(format!("{}/{file}", cache(index)))
+    }
+
+    /// The size of a CPU's cache of the highest level, as the kernel writes it.
+    pub fn last_cache_size(&self, cpu: u32) -> Option<String> {
+        (self.read)(&self.last_cache(cpu, "size")?)
+    }
+
+    /// The NUMA node of each CPU.
+    fn numa_nodes(&self) -> HashMap<u32, u32> {
+        let cpus = |node: u32| {
+            let cpus = self.list(&format!("node/node{node}/cpulist"));
+            cpus.unwrap_or_default()
+                .into_iter()
+                .zip(std::iter::repeat(node))
+        };
+        // The first node counts where firmware gives a CPU to several.
+        self.nodes().into_iter().rev().flat_map(cpus).collect()
+    }
+
+    /// The NUMA nodes.
+    pub fn nodes(&self) -> Vec<u32> {
+        self.list("node/online").unwrap_or_default()
+    }
+
+    /// The memory of a NUMA node in KiB.
+    pub fn memory(&self, node: u32) -> Option<u64> {
+        let text = (self.read)(&format!("node/node{node}/meminfo"))?;
+        let (_, rest) = text.split_once("MemTotal:")?;
+        rest.split_whitespace().next()?.parse().ok()
+    }
+
+    /// The CPUs that run; those that are offline are not among them.
+    pub fn online(&self) -> Vec<u32> {
+        self.list("cpu/online").unwrap_or_default()
+    }
+
+    /// The CPUs that exist and do not run.
+    pub fn offline(&self) -> Vec<u32> {
+        self.list("cpu/offline").unwrap_or_default()
+    }
+
+    fn list(&self, path: &str) -> Option<Vec<u32>> {
+        Some(parse_list(&(self.read)(path)?))
+    }
+
+    fn number(&self, path: &str) -> Option<u32> {
+        (self.read)(path)?.parse().ok()
+    }
+}
+
+/// For each CPU the lowest of those that it shares something with. `sharers` reads all that share it
+/// with one CPU; it is asked once for all of them.
+fn groups(cpus: &[u32], sharers: impl Fn(u32) -> Option<Vec<u32>>) -> HashMap<u32, u32> {
+    let mut groups = HashMap::new();
+    for &cpu in cpus {
+        if groups.contains_key(&cpu) {
+            continue;
+        }
+        // A list that lacks the CPU itself is not about it.
+        if let Some(list) = sharers(cpu).filter(|list| list.contains(&cpu)) {
+            for &sharer in &list {
+                groups.entry(sharer).or_insert(list[0]);
+            }
+        }
+    }
+    groups
 }
 
 fn read_text(path: &Path) -> Option<String> {
@@ -100,7 +239,7 @@ fn read_text(path: &Path) -> Option<String> {
 }
 
 /// The kernel's list format: `0-3,8,10-11`, ascending.
-fn parse_list(text: &str) -> Vec<u32> {
+pub(super) fn parse_list(text: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some(first.trim().parse().ok()?..=last.trim().parse::<u32>().ok()?)
@@ -113,7 +252,7 @@ fn parse_list(text: &str) -> Vec<u32> {
 }
 
 /// CPUs' worth of time that this process's cgroup or one above it grants, if limited.
-fn quota() -> Option<f64> {
+pub(super) fn quota() -> Option<f64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mut least: Option<f64> = None;
     for line in groups.lines() {
@@ -150,69 +289,4 @@ fn legacy_quota(folder: &Path) -> Option<f64> {
     let number = |name: &str| read_text(&folder.join(name))?.parse::<f64>().ok();
     let quota = number("cpu.cfs_quota_us").filter(|&quota| quota > 0.0)?;
     Some(quota / number("cpu.cfs_period_us").filter(|&period| period > 0.0)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_cpus() {
-        assert_eq!(parse_list("0-2,5,7-8"), [0, 1, 2, 5, 7, 8]);
-        assert_eq!(parse_list(""), []);
-        assert_eq!(parse_list("x,3"), [3]);
-    }
-
-    #[test]
-    fn quotas() {
-        assert_eq!(unified_quota("150000 100000"), Some(1.5));
-        assert_eq!(unified_quota("max 100000"), None);
-    }
-
-    #[test]
-    fn this_machine_has_a_cpu() {
-        let topology = Topology::read();
-        assert!(!topology.cpus.is_empty());
-        assert!((1..=topology.cpus.len() as u32).contains(&topology.capacity));
-    }
-
-    #[test]
-    fn a_machine_of_two_sockets_is_read_from_its_files() {
-        let root = std::env::temp_dir().join(format!("cohort-topology-{}", std::process::id()));
-        for cpu in 0..4_u32 {
-            let folder = root.join(format!("cpu/cpu{cpu}"));
-            fs::create_dir_all(folder.join("topology")).unwrap();
-            fs::create_dir_all(folder.join("cache/index0")).unwrap();
-            let socket = cpu / 2;
-            let pair = format!("{}-{}\n", socket * 2, socket * 2 + 1);
-            fs::write(folder.join("topology/core_cpus_list"), format!("{cpu}\n")).unwrap();
-            fs::write(
-                folder.join("topology/physical_package_id"),
-                format!("{socket}\n"),
-            )
-            .unwrap();
-            fs::write(folder.join("cache/index0/level"), "3\n").unwrap();
-            fs::write(folder.join("cache/index0/shared_cpu_list"), &pair).unwrap();
-            let node = root.join(format!("node/node{socket}"));
-            fs::create_dir_all(&node).unwrap();
-            fs::write(node.join("cpulist"), &pair).unwrap();
-        }
-        let cpus = read_cpus(&root, &[1, 2, 3]);
-        fs::remove_dir_all(&root).unwrap();
-        let place = |cpu, core, l3, numa| CpuPlace {
-            cpu,
-            core,
-            l3,
-            numa,
-        };
-        let places: Vec<_> = cpus.iter().map(|cpu| (cpu.place, cpu.package)).collect();
-        assert_eq!(
-            places,
-            [
-                (place(1, 1, 0, 0), 0),
-                (place(2, 2, 2, 1), 1),
-                (place(3, 3, 2, 1), 1)
-            ]
-        );
-    }
 }

@@ -87,10 +87,11 @@ global_asm!(
     ".globl cohort_signal_return",
     ".type cohort_signal_return, @function",
     "cohort_signal_return:",
-    "mov eax, 15",
+    "mov eax, {number}",
     "syscall",
     "ud2",
     ".popsection",
+    number = const libc::SYS_rt_sigreturn,
 );
 
 unsafe extern "C" {

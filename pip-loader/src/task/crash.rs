@@ -8,8 +8,12 @@
 //! and touches nothing but the records.
 
 use super::arch;
+use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use linux_raw_sys::general::{
+    SA_ONSTACK, SA_RESTORER, SA_SIGINFO, kernel_sigaction, kernel_sigset_t,
+};
 
 /// Signals that a faulting instruction raises.
 pub const FAULTS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
@@ -68,7 +72,7 @@ pub fn publish(records: &'static [CrashRecord]) {
     RECORDS.store(records.as_ptr().cast_mut(), Ordering::Release);
 }
 
-/// The kernel's `struct sigaction` of x86-64.
+/// The kernel's `struct sigaction` of x86-64 (`kernel_sigaction`, whose handlers take one argument).
 #[repr(C)]
 pub(super) struct KernelAction {
     pub handler: usize,
@@ -76,6 +80,17 @@ pub(super) struct KernelAction {
     pub restorer: usize,
     pub mask: u64,
 }
+
+const _: () = {
+    assert!(size_of::<KernelAction>() == size_of::<kernel_sigaction>());
+    assert!(offset_of!(KernelAction, handler) == offset_of!(kernel_sigaction, sa_handler_kernel));
+    assert!(offset_of!(KernelAction, flags) == offset_of!(kernel_sigaction, sa_flags));
+    assert!(offset_of!(KernelAction, restorer) == offset_of!(kernel_sigaction, sa_restorer));
+    assert!(offset_of!(KernelAction, mask) == offset_of!(kernel_sigaction, sa_mask));
+};
+
+/// Size of the kernel's set of signals.
+pub(super) const MASK_BYTES: usize = size_of::<kernel_sigset_t>();
 
 impl KernelAction {
     /// The default action.
@@ -86,13 +101,11 @@ impl KernelAction {
         mask: 0,
     };
 
-    const RESTORER: u64 = 0x0400_0000;
-
     /// Our handler, on the alternate stack.
     pub fn crash() -> Self {
         Self {
             handler: on_fault as *const () as usize,
-            flags: (libc::SA_SIGINFO | libc::SA_ONSTACK) as u64 | Self::RESTORER,
+            flags: u64::from(SA_SIGINFO | SA_ONSTACK | SA_RESTORER),
             restorer: arch::cohort_signal_return as *const () as usize,
             mask: !0,
         }
@@ -103,23 +116,20 @@ impl KernelAction {
         let action = ptr::from_ref(self) as usize;
         // SAFETY: the action is a valid kernel record; its handler is safe to run at
         // any moment of the task, see the module's documentation.
-        unsafe { arch::syscall(libc::SYS_rt_sigaction, [signal as usize, action, 0, 8, 0]) }
+        unsafe {
+            arch::syscall(
+                libc::SYS_rt_sigaction,
+                [signal as usize, action, 0, MASK_BYTES, 0],
+            )
+        }
     }
 }
 
-/// Offsets in the kernel's `siginfo_t`.
-const SIGINFO_CODE: usize = 8;
-const SIGINFO_ADDRESS: usize = 16;
-const SIGINFO_PID: usize = 16;
-
-unsafe extern "C" fn on_fault(signal: i32, info: *const u8, _context: *const u8) {
-    // SAFETY: the kernel passes a complete siginfo_t.
+unsafe extern "C" fn on_fault(signal: i32, info: *const libc::siginfo_t, _context: *const u8) {
+    // SAFETY: the kernel passes a complete siginfo_t; the accessors only read it.
     let (code, fault, sender) = unsafe {
-        (
-            info.add(SIGINFO_CODE).cast::<i32>().read_unaligned(),
-            info.add(SIGINFO_ADDRESS).cast::<u64>().read_unaligned(),
-            info.add(SIGINFO_PID).cast::<i32>().read_unaligned(),
-        )
+        let info = &*info;
+        (info.si_code, info.si_addr() as u64, info.si_pid())
     };
     // SAFETY: `getpid` has no conditions.
     let pid = unsafe { arch::syscall(libc::SYS_getpid, [0; 5]) } as i32;

@@ -1,8 +1,8 @@
 //! The clone, and the code that a new task runs before its dynamic linker.
 
 use super::arch;
-use super::crash::{CrashRecord, FAULTS, HANDLER_STACK, KernelAction};
-use super::execution::Execution;
+use super::crash::{CrashRecord, FAULTS, HANDLER_STACK, KernelAction, MASK_BYTES};
+use super::exec::ExecArguments;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::io;
 
@@ -47,7 +47,7 @@ pub enum Program {
     /// The dynamic linker mapped for it, whose entry point this is; it stays in the address space.
     Mapped(usize),
     /// A program in an address space of its own.
-    Executed(Execution),
+    Executed(ExecArguments),
 }
 
 /// Exit status of a task that could not be set up.
@@ -267,7 +267,7 @@ fn set_signals(plan: &StartPlan) -> isize {
     let mask = core::ptr::from_ref(&plan.signal_mask) as usize;
     result.min(own(
         libc::SYS_rt_sigprocmask,
-        [libc::SIG_SETMASK as usize, mask, 0, 8, 0],
+        [libc::SIG_SETMASK as usize, mask, 0, MASK_BYTES, 0],
     ))
 }
 

@@ -2,45 +2,47 @@
 
 use core::arch::asm;
 use core::ffi::c_void;
+use core::mem::offset_of;
 use core::ptr::null;
+use linux_raw_sys::general as linux;
 
 /// System call numbers.
-const SYS_RT_SIGACTION: u64 = 13;
-const SYS_RT_SIGPROCMASK: u64 = 14;
-const SYS_RT_SIGRETURN: u64 = 15;
-const SYS_PSELECT6: u64 = 270;
-const SYS_PPOLL: u64 = 271;
-const SYS_EPOLL_WAIT: u64 = 232;
-const SYS_CLONE: u64 = 56;
-const SYS_EXIT: u64 = 60;
-const SYS_TIMER_CREATE: u64 = 222;
-const SYS_TIMER_SETTIME: u64 = 223;
-const SYS_TIMER_DELETE: u64 = 226;
-const SYS_RT_TGSIGQUEUEINFO: u64 = 297;
-const SYS_EXIT_GROUP: u64 = 231;
+const SYS_RT_SIGACTION: u64 = linux::__NR_rt_sigaction as u64;
+const SYS_RT_SIGPROCMASK: u64 = linux::__NR_rt_sigprocmask as u64;
+const SYS_RT_SIGRETURN: u64 = linux::__NR_rt_sigreturn as u64;
+const SYS_PSELECT6: u64 = linux::__NR_pselect6 as u64;
+const SYS_PPOLL: u64 = linux::__NR_ppoll as u64;
+const SYS_EPOLL_WAIT: u64 = linux::__NR_epoll_wait as u64;
+const SYS_CLONE: u64 = linux::__NR_clone as u64;
+const SYS_EXIT: u64 = linux::__NR_exit as u64;
+const SYS_TIMER_CREATE: u64 = linux::__NR_timer_create as u64;
+const SYS_TIMER_SETTIME: u64 = linux::__NR_timer_settime as u64;
+const SYS_TIMER_DELETE: u64 = linux::__NR_timer_delete as u64;
+const SYS_RT_TGSIGQUEUEINFO: u64 = linux::__NR_rt_tgsigqueueinfo as u64;
+const SYS_EXIT_GROUP: u64 = linux::__NR_exit_group as u64;
 
 /// Size of a mask of signals.
-const MASK_BYTES: u64 = size_of::<u64>() as u64;
+const MASK_BYTES: u64 = size_of::<linux::kernel_sigset_t>() as u64;
 
 /// Lengths of [`waiting_call`], and of its last two instructions up to the system call.
 const WAITING_CALL_BYTES: u64 = 37;
 const REPEATED_BYTES: u64 = 5;
 
 /// A clock that does not jump.
-pub const CLOCK_MONOTONIC: u64 = 1;
+pub const CLOCK_MONOTONIC: u64 = linux::CLOCK_MONOTONIC as u64;
 
 /// How `rt_sigprocmask` changes the mask.
-const SIG_SETMASK: u64 = 2;
+const SIG_SETMASK: u64 = linux::SIG_SETMASK as u64;
 
 /// A thread of the caller's process, as far as the kernel is concerned, which clears and wakes a
 /// word when it ends. It has no thread-local data of its own, so it may run stealable code only.
-const THREAD_FLAGS: u64 = 0x100 // CLONE_VM
-    | 0x200 // CLONE_FS
-    | 0x400 // CLONE_FILES
-    | 0x800 // CLONE_SIGHAND
-    | 0x1_0000 // CLONE_THREAD
-    | 0x4_0000 // CLONE_SYSVSEM
-    | 0x20_0000; // CLONE_CHILD_CLEARTID
+const THREAD_FLAGS: u64 = (linux::CLONE_VM
+    | linux::CLONE_FS
+    | linux::CLONE_FILES
+    | linux::CLONE_SIGHAND
+    | linux::CLONE_THREAD
+    | linux::CLONE_SYSVSEM
+    | linux::CLONE_CHILD_CLEARTID) as u64;
 
 /// A clock that is cheap to read: cycles of a constant rate of the order of a few per nanosecond.
 #[inline]
@@ -158,11 +160,9 @@ fn change_signals(mask: u64) -> u64 {
 }
 
 /// Flags of [`SignalAction`].
-const SA_SIGINFO: u64 = 0x4;
-const SA_RESTORER: u64 = 0x0400_0000;
-const SA_RESTART: u64 = 0x1000_0000;
+const ACTION_FLAGS: u64 = (linux::SA_SIGINFO | linux::SA_RESTORER | linux::SA_RESTART) as u64;
 
-/// The kernel's record of what a signal does.
+/// The kernel's record of what a signal does (`kernel_sigaction`, whose handlers take one argument).
 #[repr(C)]
 pub struct SignalAction {
     handler: *const c_void,
@@ -171,13 +171,23 @@ pub struct SignalAction {
     blocked: u64,
 }
 
+const _: () = {
+    assert!(size_of::<SignalAction>() == size_of::<linux::kernel_sigaction>());
+    assert!(
+        offset_of!(SignalAction, handler) == offset_of!(linux::kernel_sigaction, sa_handler_kernel)
+    );
+    assert!(offset_of!(SignalAction, flags) == offset_of!(linux::kernel_sigaction, sa_flags));
+    assert!(offset_of!(SignalAction, restorer) == offset_of!(linux::kernel_sigaction, sa_restorer));
+    assert!(offset_of!(SignalAction, blocked) == offset_of!(linux::kernel_sigaction, sa_mask));
+};
+
 impl SignalAction {
     /// A handler with three arguments, on the stack of the interrupted thread, that blocks all signals and
     /// restarts system calls.
     pub fn new(handler: *const c_void) -> Self {
         Self {
             handler,
-            flags: SA_SIGINFO | SA_RESTORER | SA_RESTART,
+            flags: ACTION_FLAGS,
             restorer: return_from_signal as *const c_void,
             blocked: !0,
         }

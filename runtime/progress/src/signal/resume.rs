@@ -18,14 +18,14 @@ mod call;
 use super::timer::Context;
 use call::{Awaited, Interrupted, Report};
 use cohort_core::arch;
+use core::mem::offset_of;
 use core::ptr::null_mut;
+use linux_raw_sys::general as linux;
 
-pub(super) const EINTR: i64 = -4;
+/// What a system call returns that a signal has ended.
+pub(super) const EINTR: i64 = -(linux_raw_sys::errno::EINTR as i64);
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
-
-/// Something can be read (`poll`).
-const POLLIN: i16 = 1;
 
 /// The kernel's `timespec`.
 #[repr(C)]
@@ -34,6 +34,11 @@ pub(crate) struct Time {
     seconds: i64,
     nanoseconds: i64,
 }
+
+const _: () = {
+    assert!(size_of::<Time>() == size_of::<linux::__kernel_timespec>());
+    assert!(offset_of!(Time, nanoseconds) == offset_of!(linux::__kernel_timespec, tv_nsec));
+};
 
 impl Time {
     fn of(nanoseconds: u64) -> Self {
@@ -48,14 +53,6 @@ impl Time {
             .saturating_mul(NS_PER_SECOND)
             .saturating_add(self.nanoseconds as u64)
     }
-}
-
-/// The kernel's `pollfd`.
-#[repr(C)]
-struct PollDescriptor {
-    descriptor: i32,
-    events: i16,
-    found: i16,
 }
 
 /// If the interrupted thread was in a call that ends with our signal, ends the call in its place.
@@ -140,12 +137,12 @@ impl Interrupted {
                     arch::poll(*base, *count, time, self.blocked)
                 }
                 Awaited::Events { set, events, room } => {
-                    let descriptor = PollDescriptor {
-                        descriptor: *set as i32,
-                        events: POLLIN,
-                        found: 0,
+                    let set_is_ready = linux::pollfd {
+                        fd: *set as i32,
+                        events: linux::POLLIN as i16,
+                        revents: 0,
                     };
-                    let record = (&raw const descriptor).expose_provenance() as u64;
+                    let record = (&raw const set_is_ready).expose_provenance() as u64;
                     let found = arch::poll(record, 1, time, self.blocked);
                     match found > 0 {
                         true => arch::epoll_events(*set, *events, *room),

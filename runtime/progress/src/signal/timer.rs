@@ -7,7 +7,9 @@ use cohort_base::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use cohort_core::arch::{self, SignalAction};
 use cohort_core::rank::Rank;
 use core::ffi::c_void;
+use core::mem::offset_of;
 use core::ptr::from_ref;
+use linux_raw_sys::general::{self as linux, sigevent};
 
 /// Threads of one rank with timers at the same time.
 const THREADS: usize = 8;
@@ -19,29 +21,10 @@ const CANDIDATES: core::ops::RangeInclusive<u32> = 40..=62;
 /// No timer.
 const NONE: i32 = -1;
 
-/// Notification by a signal to one thread.
-const SIGEV_THREAD_ID: i32 = 4;
-
-/// Origin of a signal: a timer.
-const SI_TIMER: i32 = -2;
-
 /// Origin of a signal: another rank, by [`send`]. One of those that the kernel leaves to programs.
 const SI_RANK: i32 = -0x4350;
 
-/// The thread was on its alternative stack when the signal came.
-const SS_ONSTACK: i32 = 1;
-
-/// The kernel's `sigevent`.
-#[repr(C)]
-struct SignalEvent {
-    value: *const c_void,
-    signal: i32,
-    notify: i32,
-    thread: i32,
-    padding: [i32; 11],
-}
-
-/// The kernel's `siginfo` of a timer.
+/// The kernel's `siginfo` of a timer, without its unions.
 #[repr(C)]
 pub(super) struct Information {
     signal: i32,
@@ -54,8 +37,19 @@ pub(super) struct Information {
     rest: [u64; 12],
 }
 
-// The kernel reads records of this size.
-const _: () = assert!(size_of::<Information>() == 128);
+const _: () = {
+    assert!(size_of::<Information>() == size_of::<linux::siginfo>());
+    assert!(
+        offset_of!(Information, origin)
+            == offset_of!(linux::siginfo, __bindgen_anon_1.__bindgen_anon_1.si_code)
+    );
+    // The value is at the same place for a timer and for a signal with a value.
+    const FIELDS: usize = offset_of!(linux::siginfo, __bindgen_anon_1.__bindgen_anon_1._sifields);
+    assert!(
+        offset_of!(Information, value) == FIELDS + offset_of!(linux::__sifields, _timer._sigval)
+    );
+    assert!(offset_of!(Information, value) == FIELDS + offset_of!(linux::__sifields, _rt._sigval));
+};
 
 impl Information {
     /// The rank that the signal is for.
@@ -63,13 +57,13 @@ impl Information {
     /// # Safety
     /// The signal is ours, so that its timers are those of [`Timers`] and its senders use [`send`].
     pub(super) unsafe fn rank(&self) -> Option<&'static Rank> {
-        let is_ours = self.origin == SI_TIMER || self.origin == SI_RANK;
+        let is_ours = self.origin == linux::SI_TIMER || self.origin == SI_RANK;
         // SAFETY: our timers and senders give ranks, which live for ever.
         is_ours.then(|| unsafe { &*self.value.cast::<Rank>() })
     }
 }
 
-/// The kernel's `ucontext`: the interrupted thread.
+/// The kernel's `ucontext`: the interrupted thread. A test compares it with that of the C library.
 #[repr(C)]
 pub(super) struct Context {
     flags: u64,
@@ -94,12 +88,9 @@ pub(super) struct Context {
     pub(super) blocked: u64,
 }
 
-const _: () = assert!(core::mem::offset_of!(Context, rip) == 168);
-const _: () = assert!(core::mem::offset_of!(Context, blocked) == 296);
-
 impl Context {
     pub(super) fn is_on_alternative_stack(&self) -> bool {
-        self.stack_flags & SS_ONSTACK != 0
+        self.stack_flags & linux::SS_ONSTACK as i32 != 0
     }
 
     /// Whether the signal has ended a system call. The kernel leaves the address behind the call in `rcx`.
@@ -178,13 +169,15 @@ impl Timers {
             .position(is_free)
             .unwrap_or(thread as usize % THREADS);
         self.0[place].delete();
-        let event = SignalEvent {
-            value: from_ref(rank).cast(),
-            signal: signal as i32,
-            notify: SIGEV_THREAD_ID,
-            thread: thread as i32,
-            padding: [0; 11],
+        let mut event = sigevent {
+            sigev_value: linux::sigval {
+                sival_ptr: from_ref(rank).cast_mut().cast(),
+            },
+            sigev_signo: signal as i32,
+            sigev_notify: linux::SIGEV_THREAD_ID as i32,
+            _sigev_un: linux::sigevent__bindgen_ty_1 { _pad: [0; 12] },
         };
+        event._sigev_un._tid = thread as i32;
         let id = arch::timer_create(from_ref(&event).cast())?;
         self.0[place].id.store(id, Ordering::Relaxed);
         self.0[place].thread.store(thread, Ordering::Relaxed);
@@ -220,6 +213,41 @@ impl ThreadTimer {
         let id = self.id.swap(NONE, Ordering::Relaxed);
         if id != NONE {
             arch::timer_delete(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use libc::{greg_t, ucontext_t};
+
+    #[test]
+    fn the_context_is_the_kernels() {
+        let general = offset_of!(ucontext_t, uc_mcontext.gregs);
+        let register = |index: i32| general + index as usize * size_of::<greg_t>();
+        let pairs = [
+            (offset_of!(Context, stack), offset_of!(ucontext_t, uc_stack)),
+            (
+                offset_of!(Context, stack_flags),
+                offset_of!(ucontext_t, uc_stack.ss_flags),
+            ),
+            (offset_of!(Context, r8), register(libc::REG_R8)),
+            (offset_of!(Context, r9), register(libc::REG_R9)),
+            (offset_of!(Context, r10), register(libc::REG_R10)),
+            (offset_of!(Context, rdi), register(libc::REG_RDI)),
+            (offset_of!(Context, rsi), register(libc::REG_RSI)),
+            (offset_of!(Context, rdx), register(libc::REG_RDX)),
+            (offset_of!(Context, rax), register(libc::REG_RAX)),
+            (offset_of!(Context, rcx), register(libc::REG_RCX)),
+            (offset_of!(Context, rip), register(libc::REG_RIP)),
+            (
+                offset_of!(Context, blocked),
+                offset_of!(ucontext_t, uc_sigmask),
+            ),
+        ];
+        for (index, (ours, theirs)) in pairs.into_iter().enumerate() {
+            assert_eq!(ours, theirs, "field {index}");
         }
     }
 }

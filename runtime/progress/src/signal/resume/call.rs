@@ -6,19 +6,11 @@
 use super::Time;
 use crate::signal::timer::Context;
 use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
+use linux_raw_sys::general as linux;
 use rustix::time::{ClockId, clock_gettime};
 
-const SYS_POLL: u32 = 7;
-const SYS_PAUSE: u32 = 34;
-const SYS_NANOSLEEP: u32 = 35;
-const SYS_CLOCK_NANOSLEEP: u32 = 230;
-const SYS_EPOLL_WAIT: u32 = 232;
-const SYS_PSELECT6: u32 = 270;
-const SYS_PPOLL: u32 = 271;
-const SYS_EPOLL_PWAIT: u32 = 281;
-
-const CLOCK_REALTIME: u64 = 0;
-const TIMER_ABSTIME: u64 = 1;
+const CLOCK_REALTIME: u64 = linux::CLOCK_REALTIME as u64;
+const TIMER_ABSTIME: u64 = linux::TIMER_ABSTIME as u64;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// `mov eax, imm32; syscall`.
@@ -26,7 +18,7 @@ const CODE_LENGTH: usize = 7;
 const PAGE: usize = 4096;
 
 /// Descriptors in a set of `select` that has the C library's size.
-const SET_BITS: u64 = 1024;
+const SET_BITS: u64 = linux::__FD_SETSIZE as u64;
 
 /// A call that waits, and what is left of it.
 pub(super) struct Interrupted {
@@ -130,24 +122,24 @@ impl Interrupted {
         // SAFETY: the caller's promise; the arguments are what the call was made with.
         unsafe {
             match called(context.rip)? {
-                SYS_NANOSLEEP => Some(Self::sleeping(context, context.rdi, context.rsi)),
-                SYS_CLOCK_NANOSLEEP if context.rsi & TIMER_ABSTIME == 0 => {
+                linux::__NR_nanosleep => Some(Self::sleeping(context, context.rdi, context.rsi)),
+                linux::__NR_clock_nanosleep if context.rsi & TIMER_ABSTIME == 0 => {
                     Some(Self::sleeping(context, context.rdx, context.r10))
                 }
-                SYS_CLOCK_NANOSLEEP => Self::sleeping_until(context),
-                SYS_PAUSE => Some(Self::polling(context, 0, 0, None)),
-                SYS_POLL => {
+                linux::__NR_clock_nanosleep => Self::sleeping_until(context),
+                linux::__NR_pause => Some(Self::polling(context, 0, 0, None)),
+                linux::__NR_poll => {
                     let left = milliseconds(context.rdx);
                     Some(Self::polling(context, context.rdi, context.rsi, left))
                 }
-                SYS_PPOLL => Some(Self {
+                linux::__NR_ppoll => Some(Self {
                     report: Report::Always(time_at(context.rdx)),
                     blocked: mask_at(context, context.r10),
                     ..Self::polling(context, context.rdi, context.rsi, left_at(context.rdx))
                 }),
-                SYS_PSELECT6 => Self::selecting(context),
-                SYS_EPOLL_WAIT => Some(Self::expecting_events(context, 0)),
-                SYS_EPOLL_PWAIT => Some(Self::expecting_events(context, context.r8)),
+                linux::__NR_pselect6 => Self::selecting(context),
+                linux::__NR_epoll_wait => Some(Self::expecting_events(context, 0)),
+                linux::__NR_epoll_pwait => Some(Self::expecting_events(context, context.r8)),
                 _ => None,
             }
         }

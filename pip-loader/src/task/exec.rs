@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char};
 
 /// The arguments of an `execve`.
 #[derive(Debug)]
-pub struct Execution {
+pub struct ExecArguments {
     /// The file.
     pub file: &'static CStr,
     /// NULL-terminated list of arguments.
@@ -18,10 +18,10 @@ pub struct Execution {
 }
 
 // SAFETY: the pointers lead to strings that are never changed or freed.
-unsafe impl Sync for Execution {}
+unsafe impl Sync for ExecArguments {}
 
-impl Execution {
-    /// The execution of a program with `extra` entries of its environment and a descriptor that it
+impl ExecArguments {
+    /// Those of a program with `extra` entries of its environment and a descriptor that it
     /// inherits (-1 for none). Its strings are never freed.
     #[must_use]
     pub fn new(strings: &Strings, extra: Vec<CString>, inherited: i32) -> Self {

@@ -1,4 +1,4 @@
-//! What a node says of itself when it joins a job.
+//! What a node says of itself when it joins a job (its business card, in PMI's terms).
 
 use cohort_base::boot::VERSION;
 use std::io;
@@ -15,7 +15,7 @@ pub enum Numbering {
 
 /// What a node says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Card {
+pub struct NodeInfo {
     /// Its ranks.
     pub ranks: u32,
     /// The manager's number of the application that the node belongs to.
@@ -34,15 +34,15 @@ pub struct Card {
     pub machine: String,
     /// The CPUs that it may use, as a bit mask.
     pub cpus: Vec<u8>,
-    /// Where its launcher listens for those of the other nodes, in the launcher's own words.
-    pub watch: Vec<u8>,
+    /// Where its launcher listens for those of the other nodes; only launchers read it.
+    pub monitor: Vec<u8>,
 }
 
-/// First bytes of a card.
+/// First bytes of an encoded [`NodeInfo`].
 const MAGIC: &[u8; 4] = b"CHRT";
 
-impl Card {
-    /// The card of this process's machine, for a node of so many ranks.
+impl NodeInfo {
+    /// That of this process's machine, for a node of so many ranks.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -61,7 +61,7 @@ impl Card {
             host: file("/proc/sys/kernel/hostname"),
             machine: file("/proc/sys/kernel/random/boot_id"),
             cpus: affinity(),
-            watch: Vec::new(),
+            monitor: Vec::new(),
         })
     }
 
@@ -82,14 +82,14 @@ impl Card {
         }
         bytes.extend(self.token.iter().flat_map(|half| half.to_le_bytes()));
         let texts = [self.host.as_bytes(), self.machine.as_bytes()];
-        for part in texts.into_iter().chain([&*self.cpus, &*self.watch]) {
+        for part in texts.into_iter().chain([&*self.cpus, &*self.monitor]) {
             bytes.extend((part.len() as u32).to_le_bytes());
             bytes.extend(part);
         }
         bytes
     }
 
-    /// `None` for what no card of this version is.
+    /// `None` for what this version does not encode.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
         if reader.take(MAGIC.len())? != MAGIC || reader.number()? != VERSION {
@@ -104,7 +104,7 @@ impl Card {
         let [ranks, application, programs] = [reader.number()?, reader.number()?, reader.number()?];
         let token = [reader.long_number()?, reader.long_number()?];
         let host = String::from_utf8(reader.part()?).ok()?;
-        let card = Self {
+        let info = Self {
             ranks,
             application,
             programs,
@@ -114,9 +114,9 @@ impl Card {
             host,
             machine: String::from_utf8(reader.part()?).ok()?,
             cpus: reader.part()?,
-            watch: reader.part()?,
+            monitor: reader.part()?,
         };
-        reader.0.is_empty().then_some(card)
+        reader.0.is_empty().then_some(info)
     }
 }
 
@@ -157,8 +157,10 @@ fn random() -> io::Result<[u64; 2]> {
     }
 }
 
-/// The CPUs that this thread may use.
-fn affinity() -> Vec<u8> {
+/// The CPUs that this thread may use, as a bit mask: CPU n is bit n % 8 of byte n / 8. Empty if the
+/// system does not tell.
+#[must_use]
+pub fn affinity() -> Vec<u8> {
     let mut mask = vec![0_u8; 1024];
     // SAFETY: the kernel writes at most as many bytes as the buffer has, and returns how many.
     let written = unsafe {
@@ -182,24 +184,24 @@ mod tests {
 
     #[test]
     fn a_card_is_read_as_it_was_written() {
-        let mut card = Card::of_this_machine(3, Numbering::Cyclic).expect("random numbers");
-        (card.application, card.programs) = (1, 2);
-        assert!(card.shares_cpus_with(&card) && !card.host.is_empty());
-        let mut bytes = card.encode();
-        assert_eq!(Card::decode(&bytes), Some(card.clone()));
+        let mut info = NodeInfo::of_this_machine(3, Numbering::Cyclic).expect("random numbers");
+        (info.application, info.programs) = (1, 2);
+        assert!(info.shares_cpus_with(&info) && !info.host.is_empty());
+        let mut bytes = info.encode();
+        assert_eq!(NodeInfo::decode(&bytes), Some(info.clone()));
         assert_ne!(
-            Card::of_this_machine(3, Numbering::Cyclic)
+            NodeInfo::of_this_machine(3, Numbering::Cyclic)
                 .expect("more")
                 .token,
-            card.token
+            info.token
         );
         bytes[4] ^= 1;
-        assert_eq!(Card::decode(&bytes), None, "another version");
+        assert_eq!(NodeInfo::decode(&bytes), None, "another version");
         bytes[4] ^= 1;
         bytes.push(0);
-        assert_eq!(Card::decode(&bytes), None, "longer");
+        assert_eq!(NodeInfo::decode(&bytes), None, "longer");
         for length in 0..bytes.len() - 1 {
-            assert_eq!(Card::decode(&bytes[..length]), None, "cut at {length}");
+            assert_eq!(NodeInfo::decode(&bytes[..length]), None, "cut at {length}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What the nodes of a job tell each other before they start.
+//! The exchange before the ranks of a job start: what the nodes tell each other.
 //!
-//! Every client publishes a [`Card`]; from all cards each computes the same [`World`]. This
+//! Every client publishes a [`NodeInfo`]; from all of them each computes the same [`World`]. This
 //! takes one fence of the manager.
 
-pub use crate::card::{Card, Numbering};
+pub use crate::node_info::{NodeInfo, Numbering};
 use crate::{Failure, Manager, Place};
 use cohort_base::boot::Home;
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 pub struct World {
     /// This node.
     pub place: Place,
-    /// Each node's card.
-    pub cards: Vec<Card>,
+    /// All nodes of the job.
+    pub nodes: Vec<NodeInfo>,
     /// Where each rank lives, in the order of `MPI_COMM_WORLD`.
     pub homes: Vec<Home>,
 }
@@ -22,17 +22,17 @@ pub struct World {
 impl World {
     /// The world in which this node is alone.
     #[must_use]
-    pub fn alone(card: Card) -> Self {
+    pub fn alone(info: NodeInfo) -> Self {
         let place = Place { index: 0, count: 1 };
-        Self::of(place, vec![card])
+        Self::of(place, vec![info])
     }
 
-    fn of(place: Place, cards: Vec<Card>) -> Self {
-        let counts: Vec<u32> = cards.iter().map(|card| card.ranks).collect();
-        let numbering = cards.first().map(|card| card.numbering).unwrap_or_default();
+    fn of(place: Place, nodes: Vec<NodeInfo>) -> Self {
+        let counts: Vec<u32> = nodes.iter().map(|info| info.ranks).collect();
+        let numbering = nodes.first().map(|info| info.numbering).unwrap_or_default();
         Self {
             place,
-            cards,
+            nodes,
             homes: homes(&counts, numbering),
         }
     }
@@ -51,11 +51,11 @@ impl World {
     /// other; each has as many programs as that of its nodes which has most.
     #[must_use]
     pub fn first_application(&self) -> u32 {
-        let own = self.cards[self.place.index as usize].application;
+        let own = self.nodes[self.place.index as usize].application;
         let mut programs = BTreeMap::new();
-        for card in self.cards.iter().filter(|card| card.application < own) {
-            let most: &mut u32 = programs.entry(card.application).or_default();
-            *most = card.programs.max(*most);
+        for info in self.nodes.iter().filter(|info| info.application < own) {
+            let most: &mut u32 = programs.entry(info.application).or_default();
+            *most = info.programs.max(*most);
         }
         programs.values().sum()
     }
@@ -63,16 +63,16 @@ impl World {
     /// What all nodes of this job know and no other job does.
     #[must_use]
     pub fn token(&self) -> [u64; 2] {
-        self.cards.first().map_or([0; 2], |card| card.token)
+        self.nodes.first().map_or([0; 2], |info| info.token)
     }
 
     /// How many of its `usable` CPUs this node has for itself, rounded down, when the ranks of other
     /// nodes on the same machine outnumber the CPUs together with its own. 0 is less than one.
     #[must_use]
     pub fn cpus(&self, usable: u32) -> u32 {
-        let own = &self.cards[self.place.index as usize];
-        let sharing = self.cards.iter().filter(|card| card.shares_cpus_with(own));
-        let ranks: u64 = sharing.map(|card| u64::from(card.ranks)).sum();
+        let own = &self.nodes[self.place.index as usize];
+        let sharing = self.nodes.iter().filter(|info| info.shares_cpus_with(own));
+        let ranks: u64 = sharing.map(|info| u64::from(info.ranks)).sum();
         match ranks {
             ranks if ranks <= u64::from(usable.max(own.ranks)) => usable,
             ranks => (u64::from(usable) * u64::from(own.ranks) / ranks) as u32,
@@ -82,9 +82,9 @@ impl World {
     /// A node's host.
     #[must_use]
     pub fn host(&self, node: u32) -> &str {
-        self.cards
+        self.nodes
             .get(node as usize)
-            .map_or("an unknown host", |card| card.host.as_str())
+            .map_or("an unknown host", |info| info.host.as_str())
     }
 }
 
@@ -105,32 +105,33 @@ fn homes(counts: &[u32], numbering: Numbering) -> Vec<Home> {
     }
 }
 
-/// Tells this node's card to all others and learns theirs.
+/// Tells this node's [`NodeInfo`] to all others and learns theirs.
 ///
 /// # Errors
 /// The manager fails, or a node is of another version or wants another numbering.
-pub fn meet(manager: &mut dyn Manager, card: &Card) -> Result<World, Failure> {
+pub fn exchange(manager: &mut dyn Manager, info: &NodeInfo) -> Result<World, Failure> {
     let place = manager.place();
-    let texts = all_gather(manager, "card", &card.encode())?;
-    let mut cards = Vec::with_capacity(texts.len());
+    let texts = all_gather(manager, "info", &info.encode())?;
+    let mut nodes = Vec::with_capacity(texts.len());
     for (node, bytes) in (0..).zip(&texts) {
         let peer = |problem: &str| Failure::Peer {
             node,
             problem: problem.to_owned(),
         };
-        let other = Card::decode(bytes).ok_or_else(|| peer("it runs another version of Cohort"))?;
-        if other.numbering != card.numbering {
+        let other =
+            NodeInfo::decode(bytes).ok_or_else(|| peer("it runs another version of Cohort"))?;
+        if other.numbering != info.numbering {
             return Err(peer("its --map-by numbers ranks in another way"));
         }
-        if other.isolated != card.isolated {
+        if other.isolated != info.isolated {
             return Err(peer(
                 "only its ranks, or only those of this node, have address spaces of their own; use \
                  --isolate on all",
             ));
         }
-        cards.push(other);
+        nodes.push(other);
     }
-    Ok(World::of(place, cards))
+    Ok(World::of(place, nodes))
 }
 
 /// Publishes `bytes` under a label that is used once, and gives everyone's, in order of the
@@ -296,20 +297,20 @@ mod tests {
     fn all_nodes_see_the_same_world() {
         let worlds = everyone(3, |manager| {
             let index = manager.place().index;
-            let card = Card {
+            let info = NodeInfo {
                 ranks: [2, 1, 3][index as usize],
                 token: [u64::from(index) + 7, 0],
                 host: format!("host{index}"),
-                watch: vec![index as u8; 200],
-                ..Card::default()
+                monitor: vec![index as u8; 200],
+                ..NodeInfo::default()
             };
-            meet(manager, &card).expect("met")
+            exchange(manager, &info).expect("exchanged")
         });
         let homes = [(0, 0), (0, 1), (1, 0), (2, 0), (2, 1), (2, 2)];
         for (index, world) in worlds.iter().enumerate() {
             assert_eq!(world.place.index as usize, index);
             assert_eq!(world.homes, homes.map(|(node, rank)| home(node, rank)));
-            assert_eq!(world.cards, worlds[0].cards);
+            assert_eq!(world.nodes, worlds[0].nodes);
             assert_eq!((world.token(), world.host(2)), ([7, 0], "host2"));
         }
         assert_eq!(worlds[0].ranks_of(2), [3, 4, 5]);
@@ -317,15 +318,15 @@ mod tests {
 
     #[test]
     fn programs_of_all_applications_are_numbered() {
-        let card = |(application, programs)| Card {
+        let info = |(application, programs)| NodeInfo {
             application,
             programs,
-            ..Card::default()
+            ..NodeInfo::default()
         };
-        let cards: Vec<_> = [(0, 1), (2, 1), (0, 2), (1, 3)].map(card).into();
+        let nodes: Vec<_> = [(0, 1), (2, 1), (0, 2), (1, 3)].map(info).into();
         let first = |index| World {
             place: Place { index, count: 4 },
-            cards: cards.clone(),
+            nodes: nodes.clone(),
             homes: vec![],
         };
         let firsts = [0, 1, 2, 3].map(|index| first(index).first_application());
@@ -343,11 +344,11 @@ mod tests {
     fn nodes_that_do_not_fit_are_named() {
         let failures = everyone(2, |manager| {
             let numbering = [Numbering::Block, Numbering::Cyclic][manager.place().index as usize];
-            let card = Card {
+            let info = NodeInfo {
                 numbering,
-                ..Card::default()
+                ..NodeInfo::default()
             };
-            meet(manager, &card).unwrap_err().to_string()
+            exchange(manager, &info).unwrap_err().to_string()
         });
         assert!(failures[0].contains("node 1"), "{failures:?}");
         assert!(failures[1].contains("node 0"), "{failures:?}");
@@ -355,24 +356,24 @@ mod tests {
 
     #[test]
     fn nodes_that_share_a_machine_share_its_cpus() {
-        let card = |machine: &str, ranks, cpus: u8| Card {
+        let info = |machine: &str, ranks, cpus: u8| NodeInfo {
             ranks,
             machine: machine.to_owned(),
             cpus: vec![cpus],
-            ..Card::default()
+            ..NodeInfo::default()
         };
-        let cards = vec![
-            card("a", 2, 0b1111),
-            card("a", 3, 0b1100),
-            card("a", 1, 0b11_0000),
-            card("b", 9, 0b1111),
+        let nodes = vec![
+            info("a", 2, 0b1111),
+            info("a", 3, 0b1100),
+            info("a", 1, 0b11_0000),
+            info("b", 9, 0b1111),
         ];
-        let world = |index| World::of(Place { index, count: 4 }, cards.clone());
+        let world = |index| World::of(Place { index, count: 4 }, nodes.clone());
         assert_eq!(world(0).cpus(4), 1, "5 ranks on 4 CPUs: 4 * 2 / 5");
         assert_eq!(world(1).cpus(2), 1, "5 ranks on 2 CPUs");
         assert_eq!(world(2).cpus(2), 2, "for itself");
         assert_eq!(world(3).cpus(4), 4, "too few, but its own");
-        let crowd = vec![card("a", 1, 1); 3];
+        let crowd = vec![info("a", 1, 1); 3];
         let world = World::of(Place { index: 0, count: 3 }, crowd);
         assert_eq!(world.cpus(1), 0, "less than one");
     }

@@ -6,7 +6,7 @@
 //! others, so that a job ends everywhere even if its manager does not.
 
 use super::say;
-use cohort_manager::meeting::World;
+use cohort_manager::wireup::World;
 use nix::sys::socket::{Backlog, listen, setsockopt, sockopt};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -22,15 +22,15 @@ const PROBE_SECONDS: u32 = 3;
 /// How long a try to reach one address of node 0 may take.
 const CONNECT_TIME: Duration = Duration::from_secs(2);
 
-/// Bytes of a greeting: the job's token and the node.
-const GREETING: usize = 20;
+/// Bytes of a handshake: the job's token and the node.
+const HANDSHAKE: usize = 20;
 
-/// Bytes of a farewell: the node's status.
-const FAREWELL: usize = 4;
+/// Bytes of the last message: the node's status.
+const STATUS_BYTES: usize = 4;
 
 /// Something that happened to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum NodeEvent {
     /// It is gone without a word.
     Lost(u32),
     /// It has ended with a failure, and has said why itself.
@@ -49,15 +49,15 @@ struct Peer {
 
 /// The connections of this node's launcher.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct Monitor {
     listener: Option<TcpListener>,
     token: [u64; 2],
     peers: Vec<Peer>,
 }
 
-impl Watch {
+impl Monitor {
     /// Opens node 0's side; also gives what the others have to know of it. Where nothing can be
-    /// opened, nobody watches.
+    /// opened, nobody monitors.
     pub fn listen() -> (Self, Vec<u8>) {
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0))
             .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))
@@ -81,14 +81,14 @@ impl Watch {
         (this, addresses.join(" ").into_bytes())
     }
 
-    /// Begins to watch the job: connects with node 0, or expects the others. When all nodes have done
+    /// Begins to monitor the job: connects with node 0, or expects the others. When all nodes have done
     /// so, no further ones will come.
     pub fn begin(&mut self, world: &World) {
         self.token = world.token();
         if world.place.index == 0 || world.place.count == 1 {
             return;
         }
-        let known = String::from_utf8_lossy(&world.cards[0].watch).into_owned();
+        let known = String::from_utf8_lossy(&world.nodes[0].monitor).into_owned();
         let addresses: Vec<SocketAddr> = known
             .split_whitespace()
             .filter_map(|address| address.parse().ok())
@@ -99,8 +99,8 @@ impl Watch {
         let peer = connected.and_then(|stream| {
             let mut peer = Peer::new(stream, Some(0)).ok()?;
             let words = self.token.iter().flat_map(|half| half.to_le_bytes());
-            let greeting: Vec<u8> = words.chain(world.place.index.to_le_bytes()).collect();
-            peer.stream.write_all(&greeting).ok()?;
+            let handshake: Vec<u8> = words.chain(world.place.index.to_le_bytes()).collect();
+            peer.stream.write_all(&handshake).ok()?;
             Some(peer)
         });
         match peer {
@@ -121,17 +121,17 @@ impl Watch {
     }
 
     /// Takes what has come. Connections that are not of this job are closed and reported.
-    pub fn news(&mut self) -> Vec<News> {
+    pub fn events(&mut self) -> Vec<NodeEvent> {
         while let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
             self.peers.extend(Peer::new(stream, None));
         }
         let token = self.token;
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         for peer in self.peers.iter_mut().filter(|peer| peer.open) {
-            news.extend(peer.take(token));
+            events.extend(peer.take(token));
         }
         self.peers.retain(|peer| peer.open);
-        news
+        events
     }
 
     /// Whether this is node 0 and another node has not ended: without node 0, nobody would tell
@@ -141,7 +141,7 @@ impl Watch {
     }
 
     /// Tells the others how this node has ended.
-    pub fn tell(&mut self, status: i32) {
+    pub fn send_status(&mut self, status: i32) {
         for peer in &mut self.peers {
             // Whoever is gone needs not to be told.
             let _ = peer.stream.write_all(&status.to_le_bytes());
@@ -171,7 +171,7 @@ impl Peer {
         })
     }
 
-    fn take(&mut self, token: [u64; 2]) -> Option<News> {
+    fn take(&mut self, token: [u64; 2]) -> Option<NodeEvent> {
         let mut buffer = [0; 64];
         let ended = loop {
             match self.stream.read(&mut buffer) {
@@ -181,31 +181,31 @@ impl Peer {
                 Err(error) => break error.kind() != ErrorKind::WouldBlock,
             }
         };
-        if self.node.is_none() && self.received.len() >= GREETING {
-            self.greet(token);
+        if self.node.is_none() && self.received.len() >= HANDSHAKE {
+            self.read_handshake(token);
         }
         let Some(node) = self.node else {
-            // A stranger who says nothing, or too much.
+            // It has not said enough to be known.
             self.open &= !ended;
             return None;
         };
-        if let Some(Ok(status)) = self.received.get(..FAREWELL).map(TryInto::try_into) {
+        if let Some(Ok(status)) = self.received.get(..STATUS_BYTES).map(TryInto::try_into) {
             self.open = false;
             return match i32::from_le_bytes(status) {
                 0 => None,
-                status => Some(News::Failed(status)),
+                status => Some(NodeEvent::Failed(status)),
             };
         }
         self.open &= !ended;
-        (ended && self.node.is_some()).then_some(News::Lost(node))
+        (ended && self.node.is_some()).then_some(NodeEvent::Lost(node))
     }
 
-    /// Reads the greeting of a new connection.
-    fn greet(&mut self, token: [u64; 2]) {
-        let rest = self.received.split_off(GREETING);
-        let greeting = std::mem::replace(&mut self.received, rest);
+    /// Reads the handshake of a new connection.
+    fn read_handshake(&mut self, token: [u64; 2]) {
+        let rest = self.received.split_off(HANDSHAKE);
+        let handshake = std::mem::replace(&mut self.received, rest);
         let expected: Vec<u8> = token.iter().flat_map(|half| half.to_le_bytes()).collect();
-        let (said, node) = greeting.split_at(expected.len());
+        let (said, node) = handshake.split_at(expected.len());
         match (said == expected, node.try_into()) {
             (true, Ok(node)) => self.node = Some(u32::from_le_bytes(node)),
             _ => {
@@ -247,33 +247,33 @@ fn own_addresses() -> Vec<IpAddr> {
 mod tests {
     use super::*;
     use cohort_manager::Place;
-    use cohort_manager::meeting::Card;
+    use cohort_manager::wireup::NodeInfo;
 
-    fn world(index: u32, watch: Vec<u8>) -> World {
-        let card = Card {
+    fn world(index: u32, monitor: Vec<u8>) -> World {
+        let info = NodeInfo {
             token: [1, 2],
-            watch,
-            ..Card::default()
+            monitor,
+            ..NodeInfo::default()
         };
         World {
             place: Place { index, count: 3 },
-            cards: vec![card; 3],
+            nodes: vec![info; 3],
             homes: vec![],
         }
     }
 
     /// Node 0, and as many others as asked for, connected.
-    fn nodes(others: u32) -> (Watch, Vec<Watch>) {
-        let (mut first, card) = Watch::listen();
-        first.begin(&world(0, card.clone()));
+    fn nodes(others: u32) -> (Monitor, Vec<Monitor>) {
+        let (mut first, info) = Monitor::listen();
+        first.begin(&world(0, info.clone()));
         let others = (1..=others).map(|index| {
-            let mut watch = Watch::default();
-            watch.begin(&world(index, card.clone()));
-            watch
+            let mut monitor = Monitor::default();
+            monitor.begin(&world(index, info.clone()));
+            monitor
         });
-        let others: Vec<Watch> = others.collect();
+        let others: Vec<Monitor> = others.collect();
         eventually(|| {
-            assert_eq!(first.news(), []);
+            assert_eq!(first.events(), []);
             first
                 .peers
                 .iter()
@@ -292,33 +292,33 @@ mod tests {
         }
     }
 
-    fn next(watch: &mut Watch) -> News {
-        let mut news = Vec::new();
+    fn next(monitor: &mut Monitor) -> NodeEvent {
+        let mut events = Vec::new();
         eventually(|| {
-            news.extend(watch.news());
-            !news.is_empty()
+            events.extend(monitor.events());
+            !events.is_empty()
         });
-        assert_eq!(news.len(), 1);
-        news[0]
+        assert_eq!(events.len(), 1);
+        events[0]
     }
 
     #[test]
     fn ends_are_told_failures_and_losses_apart() {
         let (mut first, mut others) = nodes(2);
-        others[0].tell(0);
+        others[0].send_status(0);
         eventually(|| {
-            assert_eq!(first.news(), []);
+            assert_eq!(first.events(), []);
             first.peers.len() == 1
         });
-        others[1].tell(7);
-        assert_eq!(next(&mut first), News::Failed(7));
+        others[1].send_status(7);
+        assert_eq!(next(&mut first), NodeEvent::Failed(7));
         assert!(!first.is_needed());
 
         let (mut first, mut others) = nodes(2);
         drop(others.pop());
-        assert_eq!(next(&mut first), News::Lost(2));
-        first.tell(1);
-        assert_eq!(next(&mut others[0]), News::Failed(1));
+        assert_eq!(next(&mut first), NodeEvent::Lost(2));
+        first.send_status(1);
+        assert_eq!(next(&mut others[0]), NodeEvent::Failed(1));
         drop(first);
     }
 
@@ -326,11 +326,11 @@ mod tests {
     fn node_0_is_missed_too() {
         let (first, mut others) = nodes(1);
         drop(first);
-        assert_eq!(next(&mut others[0]), News::Lost(0));
+        assert_eq!(next(&mut others[0]), NodeEvent::Lost(0));
     }
 
     #[test]
-    fn strangers_are_refused() {
+    fn unknown_peers_are_refused() {
         let (mut first, _others) = nodes(1);
         let port = first
             .listener
@@ -339,11 +339,11 @@ mod tests {
             .local_addr()
             .expect("bound")
             .port();
-        let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("reachable");
-        stranger.write_all(&[0; 64]).expect("room");
+        let mut unknown = TcpStream::connect(("127.0.0.1", port)).expect("reachable");
+        unknown.write_all(&[0; 64]).expect("room");
         eventually(|| {
-            assert_eq!(first.news(), []);
-            matches!(stranger.read(&mut [0; 8]), Ok(0) | Err(_))
+            assert_eq!(first.events(), []);
+            matches!(unknown.read(&mut [0; 8]), Ok(0) | Err(_))
         });
         assert_eq!(first.peers.len(), 1);
         assert!(first.is_needed());
