@@ -15,7 +15,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
 
 .PHONY: help build run test unit unit-cached loom miri fuzz suites policies lint system
-.PHONY: bench overlap peers network messages nodes collectives windows papers epochs
+.PHONY: bench overlap peers versions network messages nodes collectives windows papers epochs
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -102,6 +102,10 @@ network: build
 nodes: build
 	tools/cache.sh mpich
 	python3 benches/nodes.py --built $(BUILT)
+
+# Two builds of ours beside each other: OLD=folder with pip-exec and its libraries.
+versions: build
+	python3 benches/versions.py --built $(BUILT) --old $(OLD) --rounds $(or $(ROUNDS),5)
 
 messages: build
 	tools/cache.sh mpich openmpi impi
