@@ -6,9 +6,9 @@
 //! different calls need no different tags. Tags are negative here; nonnegative ones in this
 //! context belong to the construction of communicators (`MPI_Comm_create_group`).
 
-use crate::coll::state::owner_of;
-use crate::datatype::{Layout, TypeRef};
-use crate::message::{Envelope, SendMode, Source, Status, Tag};
+use super::script::Message;
+use crate::coll::memory::owner_of;
+use crate::message::{Envelope, SendMode, Source, Tag};
 use crate::rank::Rank;
 use crate::request::RequestRef;
 use crate::wait::{WaitKind, until_claimed};
@@ -70,24 +70,7 @@ impl Channel<'_> {
         let mut requests = Vec::new();
         // SAFETY: the caller's promise.
         let started = unsafe { self.start(outgoing, incoming, &mut requests) };
-        let mut claim = self.rank.enter();
-        let mut outcome = started;
-        for request in requests {
-            claim = until_claimed(owner_of(claim.rank()), claim, WaitKind::Collective, |_| {
-                request.is_complete()
-            });
-            let status = request.status();
-            request.release(&mut claim);
-            if status.error == Status::TRUNCATE && outcome.is_ok() {
-                let room = status.bytes as u64;
-                // The message's own length is not known here; it is at least one byte longer.
-                outcome = Err(EngineError::Truncated {
-                    message: room + 1,
-                    buffer: room,
-                });
-            }
-        }
-        outcome
+        started.and(finish(self.rank, requests))
     }
 
     /// Starts all of these, receives first, and adds their requests to `requests`.
@@ -143,4 +126,29 @@ impl Channel<'_> {
         }
         Ok(())
     }
+}
+
+/// The end of every exchange.
+fn finish(rank: &Rank, requests: Vec<RequestRef>) -> Result<(), EngineError> {
+    let messages = requests.into_iter();
+    wait_for(rank, messages.map(|request| Message::new(request, 0)))
+}
+
+/// Waits for messages under way, and releases them.
+///
+/// # Errors
+/// As [`Message::end`].
+pub(crate) fn wait_for(
+    rank: &Rank,
+    messages: impl IntoIterator<Item = Message>,
+) -> Result<(), EngineError> {
+    let mut outcome = Ok(());
+    let mut claim = rank.enter();
+    for message in messages {
+        claim = until_claimed(owner_of(rank), claim, WaitKind::Collective, |_| {
+            message.is_complete()
+        });
+        outcome = outcome.and(message.end(&mut claim));
+    }
+    outcome
 }

@@ -10,6 +10,7 @@ mod stolen;
 use super::*;
 use crate::net::tests::Ranks;
 use crate::node::Node;
+use cohort_base::Peer;
 use cohort_base::settings::{Algorithm, Algorithms, Settings};
 use cohort_fabric_fake::Options;
 use std::thread;

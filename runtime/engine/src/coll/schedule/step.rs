@@ -1,10 +1,10 @@
 //! One step of a schedule: copies between members' buffers, or folds of ranges of elements.
 
-use super::super::fold::Folder;
-use super::super::{Call, Reduction, Scan};
-use super::plan::Plan;
-use super::{Part, Schedule};
-use crate::datatype::{Layout, copy, unpack};
+use super::part::{Part, Plan, Schedule};
+use crate::coll::args::{Call, Reduction, Scan, elements_of};
+use crate::coll::data;
+use crate::coll::fold::{Folder, Runner};
+use crate::datatype::{Layout, unpack};
 use cohort_base::sync::atomic::Ordering;
 use core::ops::Range;
 
@@ -39,9 +39,14 @@ struct Move<'a> {
 /// Runs step `step` on a task of, or for, `member`. Returns the bytes moved.
 ///
 /// # Safety
-/// The caller has taken the step and not finished it. If the plan calls a user's operation, it is
-/// the owner of `member`.
-pub(super) unsafe fn run(schedule: &Schedule, plan: &Plan, step: u64, member: u32) -> u64 {
+/// The caller has taken the step and not finished it; the runner tells the truth.
+pub(crate) unsafe fn run(
+    schedule: &Schedule,
+    plan: &Plan,
+    step: u64,
+    member: u32,
+    runner: Runner,
+) -> u64 {
     let parts = Parts {
         schedule,
         size: plan.size as usize,
@@ -55,7 +60,7 @@ pub(super) unsafe fn run(schedule: &Schedule, plan: &Plan, step: u64, member: u3
         // SAFETY: the caller's promise: all buffers are live, and this cell is ours.
         unsafe {
             bytes += match call.reduction() {
-                Some(reduction) => fold(&parts, plan, call, reduction, lane, range),
+                Some(reduction) => fold(&parts, (plan, runner), call, reduction, lane, range),
                 None => lane_of(&parts, call, lane).map_or(0, |it| copy_piece(&it, range)),
             };
         }
@@ -229,12 +234,10 @@ unsafe fn copy_piece(lane: &Move<'_>, range: Range<u64>) -> u64 {
         // Relaxed: published by the end of the step.
         lane.receiver.truncated.store(true, Ordering::Relaxed);
     }
-    // SAFETY: the caller's promise. MPI forbids buffers that overlap, except a block that is its
-    // own source, which needs no copy.
+    // SAFETY: the caller's promise.
     unsafe {
         match lane.from {
-            Source::Buffer(from) if is_same(&from, &lane.to) => 0,
-            Source::Buffer(from) => copy(lane.to, from, range.start, end),
+            Source::Buffer(from) => data::copy_piece(lane.to, from, range.start..end),
             Source::Packed(data, _) => unpack(
                 lane.to,
                 range.start,
@@ -245,17 +248,13 @@ unsafe fn copy_piece(lane: &Move<'_>, range: Range<u64>) -> u64 {
     }
 }
 
-fn is_same(one: &Layout<'_>, other: &Layout<'_>) -> bool {
-    one.base == other.base && core::ptr::eq(one.datatype, other.datatype)
-}
-
 /// Folds elements `range` of a lane. Returns the bytes of the operands.
 ///
 /// # Safety
 /// Of [`run`]; `reduction` is the runner's, whose operation is called.
 unsafe fn fold(
     parts: &Parts<'_>,
-    plan: &Plan,
+    (plan, runner): (&Plan, Runner),
     call: &Call<'_>,
     reduction: &Reduction<'_>,
     lane: usize,
@@ -265,19 +264,17 @@ unsafe fn fold(
         return 0;
     };
     // Where the lane's elements begin in the operands, and how many there are.
-    let (start, count) = match *call {
-        Call::ReduceScatter { counts, .. } => (
-            counts[..lane].iter().sum::<i64>() as u64,
-            counts[lane] as u64,
-        ),
-        _ => (0, plan.elements),
+    let elements = match *call {
+        Call::ReduceScatter { counts, .. } => elements_of(counts, lane..lane + 1),
+        _ => 0..plan.elements,
     };
     let fold = Fold {
         parts,
         folder: &folder,
-        start,
+        runner,
+        start: elements.start,
     };
-    let range = range.start..range.end.min(count);
+    let range = range.start..range.end.min(elements.end - elements.start);
     let mut bytes = 0;
     for block in folder.blocks(range) {
         bytes += (block.end - block.start) * reduction.datatype.size() as u64;
@@ -299,6 +296,7 @@ unsafe fn fold(
 struct Fold<'a> {
     parts: &'a Parts<'a>,
     folder: &'a Folder<'a>,
+    runner: Runner,
     /// The operands' element that belongs to element 0 of the result.
     start: u64,
 }
@@ -317,31 +315,19 @@ impl Fold<'_> {
         self.folder.at(output, block.start)
     }
 
-    /// # Safety
-    /// Of [`run`]: as its methods.
-    unsafe fn copy(&self, from: *const u8, to: *mut u8, count: u64) {
-        if !core::ptr::eq(from, to) {
-            // SAFETY: the caller's promise: equal blocks of different buffers.
-            unsafe { self.folder.copy(from, to, count) };
-        }
-    }
-
     /// Folds all operands into the result of one member, and returns where that is. The result is no
     /// operand, unless it is the last one's.
     ///
     /// # Safety
     /// Of [`run`].
     unsafe fn into(&self, member: usize, block: &Range<u64>) -> *mut u8 {
-        let (last, count) = (self.parts.size - 1, block.end - block.start);
         let result = self.output(member, block);
+        let operands = (0..self.parts.size).map(|member| self.operand(member, block));
         // SAFETY: the caller's promise.
         unsafe {
-            self.copy(self.operand(last, block), result, count);
-            for member in (0..last).rev() {
-                let operand = self.operand(member, block);
-                self.folder.combine(operand, result, count);
-            }
-        }
+            self.folder
+                .fold(operands, result, block.end - block.start, self.runner)
+        };
         result
     }
 
@@ -380,17 +366,19 @@ impl Fold<'_> {
             unsafe {
                 match kind {
                     Scan::Inclusive => {
-                        self.copy(self.operand(member, block), output, count);
+                        self.folder
+                            .copy_elsewhere(self.operand(member, block), output, count);
                         if member > 0 {
                             let prefix = self.output(member - 1, block);
-                            self.folder.combine(prefix, output, count);
+                            self.folder.combine(prefix, output, count, self.runner);
                         }
                     }
                     Scan::Exclusive if member > 0 => {
-                        self.copy(self.operand(member - 1, block), output, count);
+                        self.folder
+                            .copy_elsewhere(self.operand(member - 1, block), output, count);
                         if member > 1 {
                             let prefix = self.output(member - 1, block);
-                            self.folder.combine(prefix, output, count);
+                            self.folder.combine(prefix, output, count, self.runner);
                         }
                     }
                     Scan::Exclusive => {}

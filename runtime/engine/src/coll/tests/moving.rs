@@ -16,7 +16,7 @@ fn message(from: usize, to: usize, length: usize, round: usize) -> Vec<i32> {
         .collect()
 }
 
-/// Numbers of elements that make entries, parcels, and what fits in neither.
+/// Numbers of elements that make entries, side buffers, and what fits in neither.
 fn some_count(random: &mut Random) -> u64 {
     [0, 1, 3, 40, 500, 3000][random.below(6) as usize]
 }
@@ -51,7 +51,7 @@ fn broadcasts() {
 }
 
 #[test]
-fn whoever_sends_a_parcel_leaves_before_others_come() {
+fn whoever_posts_a_copy_leaves_before_others_come() {
     use core::sync::atomic::{AtomicU32, Ordering};
     const COUNT: u64 = 1000;
     let left = AtomicU32::new(0);

@@ -3,7 +3,7 @@
 
 use super::data::{Random, double};
 use super::{on_node, on_nodes, on_nodes_with, placements};
-use crate::coll::{Blocks, Call, Group, Reduction, Repeated, Scan, run, start};
+use crate::coll::{Blocks, Call, CommShared, Group, Reduction, Repeated, Scan, run, start};
 use crate::datatype::{Layout, TypeRef};
 use crate::node::Node;
 use crate::op::{Op, PredefinedOp, UserOp};

@@ -1,6 +1,6 @@
 //! Collectives among nodes whose members start them and never call again: ranks that wait for something else go on with them.
 
-use crate::coll::{Blocks, Call, Group, Reduction, start};
+use crate::coll::{Blocks, Call, CommShared, Group, Reduction, start};
 use crate::datatype::{Layout, TypeRef};
 use crate::net::is_acquainted;
 use crate::net::tests::{Ranks, networks};

@@ -1,0 +1,15 @@
+//! The members of a communicator: where they are, and the memory that they share on a node.
+
+mod hierarchy;
+mod local;
+mod node_map;
+mod shared;
+
+pub(crate) use hierarchy::Hierarchy;
+pub(crate) use local::{
+    Awaits, COPY_MAX, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS,
+    SIDE_BYTES, Slot,
+};
+pub(crate) use node_map::NodeMap;
+pub(crate) use shared::Extent;
+pub use shared::{CommShared, Group};

@@ -1,0 +1,20 @@
+//! Scripts: collectives as lists of steps, which are messages to and from other members, copies and folds, in stages. (MPICH and
+//! Open MPI call such a list the schedule of a nonblocking collective.) They are written by `write`.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `steps` | the steps, and how one is taken |
+//! | `message` | messages under way |
+//! | `node_meeting` | where the members of a node meet of which one has the script for all |
+//! | `running` | how scripts go on, by whoever looks at the rank |
+//!
+//! All of this is for any task; `memory.rs` of the folder above makes and frees scripts.
+
+mod message;
+pub(crate) mod node_meeting;
+mod running;
+mod steps;
+
+pub(crate) use message::Message;
+pub(crate) use running::{Running, ScriptRef, Scripts, is_under_way, next, next_private, scripts};
+pub(crate) use steps::{Endpoint, LANES, Script, Step};

@@ -1,0 +1,73 @@
+//! Collectives as a part of the engine: what they keep for a rank, and their part of a turn.
+
+use super::Coll;
+use super::memory::free_ended_scripts;
+use super::schedule::{self, Pending};
+use super::script::{self, Scripts};
+use crate::claim::Claim;
+use crate::memory::{Cursor, Plan};
+use crate::node::Node;
+use crate::subsystem::Subsystem;
+use crate::{Look, Owner, Turn, Work};
+use cohort_base::LocalRank;
+
+/// What the subsystem keeps for a rank, under its claim.
+#[derive(Debug)]
+pub struct State {
+    /// Nonblocking collectives with steps left.
+    pub(crate) schedules: Pending,
+    /// Those that send messages.
+    pub(crate) scripts: Scripts,
+}
+
+// SAFETY: no other subsystem has this place.
+unsafe impl Subsystem for Coll {
+    const SLOT: usize = 2;
+    type Node = ();
+    type Shared = ();
+    type State = State;
+    type Tables = ();
+
+    fn tables(_cursor: &mut Cursor, _plan: &Plan) {}
+
+    fn node(_node: &'static Node, _tables: &mut ()) {}
+
+    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
+        let state = State {
+            schedules: Pending::EMPTY,
+            scripts: Scripts::EMPTY,
+        };
+        ((), state)
+    }
+
+    fn end(owner: Owner<'static>) {
+        free_ended_scripts(&mut owner.rank().enter());
+    }
+
+    #[inline]
+    fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
+        let is_within = look.is_within_node();
+        if is_within && turn.work.is_none() && schedule::is_pending(claim) {
+            turn.work = schedule::next(claim).map(Work::new);
+        }
+        if turn.work.is_none() && script::is_under_way(claim) {
+            turn.work = script::next(claim).map(Work::new);
+            turn.moved |= turn.work.is_some();
+        }
+    }
+
+    #[inline]
+    fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work> {
+        owner?;
+        free_ended_scripts(claim);
+        if script::is_under_way(claim)
+            && let Some(script) = script::next_private(claim)
+        {
+            return Some(Work::new(script));
+        }
+        match schedule::is_pending(claim) {
+            true => schedule::next_for_owner(claim).map(Work::new),
+            false => None,
+        }
+    }
+}

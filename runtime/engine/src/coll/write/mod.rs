@@ -1,0 +1,15 @@
+//! Writers of scripts: the algorithms of collectives that send messages, each described once. Blocking calls run what they write
+//! at once; nonblocking and persistent ones leave it to whoever looks at the rank. By the owner of the rank: they allocate.
+
+mod builder;
+mod calls;
+mod moving;
+mod node;
+mod reducing;
+mod two_groups;
+
+pub(crate) use builder::{ScriptBuilder, Subgroup};
+pub(crate) use calls::{write, write_among};
+pub(crate) use node::write_for_node;
+pub(crate) use reducing::{folds_by_node, reduce_scatter_of_nodes};
+pub(crate) use two_groups::{Sides, write_between};
