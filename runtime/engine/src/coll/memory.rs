@@ -132,14 +132,18 @@ impl Packed {
 }
 
 /// Begins a script in a call of its owner, which has taken it.
-pub(crate) fn begin_script(claim: &mut Claim<'_>, running: Running) -> ScriptRef {
+pub(crate) fn begin_script(
+    _owner: Owner<'_>,
+    claim: &mut Claim<'_>,
+    running: Running,
+) -> ScriptRef {
     let running = Box::into_raw(Box::new(running));
     // SAFETY: fresh; `free_ended_scripts` frees it.
     unsafe { ScriptRef::begin(claim, running) }
 }
 
 /// Frees the claimed rank's scripts that are over. By the owner.
-pub(crate) fn free_ended_scripts(claim: &mut Claim<'_>) {
+pub(crate) fn free_ended_scripts(_owner: Owner<'_>, claim: &mut Claim<'_>) {
     loop {
         let ended = scripts(claim).take_ended();
         if ended.is_null() {

@@ -41,7 +41,7 @@ unsafe impl Subsystem for Coll {
     }
 
     fn end(owner: Owner<'static>) {
-        free_ended_scripts(&mut owner.rank().enter());
+        free_ended_scripts(owner, &mut owner.rank().enter());
     }
 
     #[inline]
@@ -58,15 +58,15 @@ unsafe impl Subsystem for Coll {
 
     #[inline]
     fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work> {
-        owner?;
-        free_ended_scripts(claim);
+        let owner = owner?;
+        free_ended_scripts(owner, claim);
         if script::is_under_way(claim)
-            && let Some(script) = script::next_private(claim)
+            && let Some(script) = script::next_private(owner, claim)
         {
             return Some(Work::new(script));
         }
         match schedule::is_pending(claim) {
-            true => schedule::next_for_owner(claim).map(Work::new),
+            true => schedule::next_for_owner(owner, claim).map(Work::new),
             false => None,
         }
     }

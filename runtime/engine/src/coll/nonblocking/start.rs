@@ -5,7 +5,7 @@ use crate::EngineError;
 use crate::claim::Claim;
 use crate::coll::args::Call;
 use crate::coll::members::{Group, Hierarchy, NodeMap};
-use crate::coll::memory::{begin_script, free_ended_scripts, reserve};
+use crate::coll::memory::{begin_script, free_ended_scripts, owner_of, reserve};
 use crate::coll::script::node_meeting::{NodeMeetingRef, Part, Place, Plan, Posted};
 use crate::coll::script::{Running, Script};
 use crate::coll::write::{ScriptBuilder, folds_by_node, write, write_between, write_for_node};
@@ -91,15 +91,16 @@ impl Operation {
 /// [`EngineError::OutOfMemory`]: nothing was started.
 fn start(script: Script<'static>) -> Result<RequestRef, EngineError> {
     let rank = script.endpoint.rank;
+    let owner = owner_of(rank);
     let messages = reserve(script.most_messages())?;
     let mut claim = rank.enter();
-    free_ended_scripts(&mut claim);
+    free_ended_scripts(owner, &mut claim);
     let request = Request::bare(&mut claim).ok_or(EngineError::OutOfMemory)?;
     connect(&mut claim, script.receivers());
     let is_private = script.calls_user();
     let script = (Some(script), messages);
     let running = Running::new(script, None, request.as_ptr(), is_private);
-    let script = begin_script(&mut claim, running);
+    let script = begin_script(owner, &mut claim, running);
     drop(claim);
     script.work(u32::MAX);
     // SAFETY: fresh; it lives until it is released.
@@ -130,8 +131,9 @@ unsafe fn start_at_node(
 ) -> Result<RequestRef, EngineError> {
     call.folder()?;
     let (rank, leaders) = (operation.rank, map.leaders(0));
+    let owner = owner_of(rank);
     let mut claim = rank.enter();
-    free_ended_scripts(&mut claim);
+    free_ended_scripts(owner, &mut claim);
     let request = Request::bare(&mut claim).ok_or(EngineError::OutOfMemory)?;
     let Some(joined) = place.advance(&mut claim) else {
         // SAFETY: the fresh request is ours.
@@ -151,7 +153,7 @@ unsafe fn start_at_node(
         );
         let nothing_yet = (None, Vec::new());
         let running = Running::new(nothing_yet, Some(meeting), request.as_ptr(), false);
-        begin_script(&mut claim, running)
+        begin_script(owner, &mut claim, running)
     });
     drop(claim);
     let part = Part::new(Posted {

@@ -2,7 +2,6 @@
 
 use super::part::{Listed, Membership, Pending, Schedule};
 use super::step;
-use crate::Piece;
 use crate::claim::Claim;
 use crate::coll::Coll;
 use crate::coll::fold::Runner;
@@ -11,6 +10,7 @@ use crate::meeting::{End, release};
 use crate::message::Status;
 use crate::request::{Request, RequestKind, RequestRef};
 use crate::subsystem::Subsystem;
+use crate::{Owner, Piece};
 use cohort_base::sync::atomic::Ordering;
 use cohort_steal::TaskKind;
 use core::ptr::NonNull;
@@ -143,7 +143,7 @@ pub(crate) fn next(claim: &mut Claim<'_>) -> Option<ScheduleRef> {
 }
 
 /// A pending schedule of the claimed rank, for its owner, who may also call a user's operation.
-pub(crate) fn next_for_owner(claim: &mut Claim<'_>) -> Option<ScheduleRef> {
+pub(crate) fn next_for_owner(_owner: Owner<'_>, claim: &mut Claim<'_>) -> Option<ScheduleRef> {
     find(claim, Runner::Owner)
 }
 

@@ -28,7 +28,6 @@
 use super::message::Message;
 use super::node_meeting::{NodeMeetingRef, note};
 use super::steps::{PIECE, Script, Step};
-use crate::Piece;
 use crate::claim::{Claim, Releasing};
 use crate::coll::Coll;
 use crate::coll::data::{copy_piece, fits};
@@ -38,6 +37,7 @@ use crate::message::Status;
 use crate::rank::Rank;
 use crate::request::Request;
 use crate::subsystem::{Mark, hooks};
+use crate::{Owner, Piece};
 use alloc::vec::Vec;
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicBool, Ordering};
@@ -160,7 +160,7 @@ pub(crate) fn next(claim: &mut Claim<'_>) -> Option<ScriptRef> {
 }
 
 /// The same of those that call a user's operation, in a call of the rank's owner.
-pub(crate) fn next_private(claim: &mut Claim<'_>) -> Option<ScriptRef> {
+pub(crate) fn next_private(_owner: Owner<'_>, claim: &mut Claim<'_>) -> Option<ScriptRef> {
     take(claim, true)
 }
 
