@@ -3,16 +3,17 @@
 mod data;
 mod mixed;
 mod moving;
+mod ranks;
 mod reducing;
 mod schedules;
 mod stolen;
 
 use super::*;
-use crate::net::tests::Ranks;
 use crate::node::Node;
 use cohort_base::Peer;
 use cohort_base::settings::{Algorithm, Algorithms, Settings};
 use cohort_fabric_fake::Options;
+use ranks::Ranks;
 use std::thread;
 use std::vec;
 use std::vec::Vec;

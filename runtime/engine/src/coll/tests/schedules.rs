@@ -3,6 +3,7 @@
 
 use super::data::{Random, double};
 use super::{on_node, on_nodes, on_nodes_with, placements};
+use crate::Owner;
 use crate::coll::{Blocks, Call, CommShared, Group, Reduction, Repeated, Scan, run, start};
 use crate::datatype::{Layout, TypeRef};
 use crate::node::Node;
@@ -199,7 +200,9 @@ impl Trial {
 }
 
 fn finish(group: &Group<'_>, request: RequestRef) {
-    wait::until(group.rank, WaitKind::Request, || request.is_complete());
+    wait::until(Owner::for_test(group.rank), WaitKind::Request, || {
+        request.is_complete()
+    });
     assert_eq!(request.status().error, crate::Status::SUCCESS);
     request.release(&mut group.rank.enter());
 }
@@ -408,7 +411,7 @@ fn a_waiting_rank_finishes_what_others_posted() {
             done.fetch_add(1, Ordering::SeqCst);
             wait::wake(node.rank(2));
         } else {
-            wait::until(everyone.rank, WaitKind::Request, || {
+            wait::until(Owner::for_test(everyone.rank), WaitKind::Request, || {
                 done.load(Ordering::SeqCst) == 2
             });
         }
@@ -435,7 +438,7 @@ fn a_users_operation_runs_on_members_only() {
     on_node(node, |everyone| {
         if everyone.me == 2 {
             let over = || done.load(Ordering::SeqCst) == 2;
-            return wait::until(everyone.rank, WaitKind::Request, over);
+            return wait::until(Owner::for_test(everyone.rank), WaitKind::Request, over);
         }
         let shared = CommShared::of(node, 78, &everyone.world[..2]);
         let pair = Group {

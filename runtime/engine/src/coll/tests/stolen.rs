@@ -1,9 +1,10 @@
 //! Collectives among nodes whose members start them and never call again: ranks that wait for something else go on with them.
 
+use super::ranks::{Ranks, networks};
+use crate::Owner;
 use crate::coll::{Blocks, Call, CommShared, Group, Reduction, start};
 use crate::datatype::{Layout, TypeRef};
 use crate::net::is_acquainted;
-use crate::net::tests::{Ranks, networks};
 use crate::op::{Op, PredefinedOp};
 use crate::request::RequestRef;
 use crate::wait::{self, WaitKind};
@@ -197,7 +198,7 @@ fn run(nodes: &[&[u32]], ranks: &Ranks, work: impl Fn(&Group<'_>) + Sync) {
     ranks.run(|rank: &'static Rank| {
         if rank.world_rank() >= members {
             let all_over = || over.load(Ordering::Acquire) == members;
-            return wait::until(rank, WaitKind::Request, all_over);
+            return wait::until(Owner::for_test(rank), WaitKind::Request, all_over);
         }
         let count = &over;
         let is_over = Over { ranks, all, count };
@@ -292,10 +293,12 @@ fn several_are_under_way_at_a_time_while_their_owner_calls_now_and_then() {
                 .collect();
             for request in requests {
                 if (round + group.me as usize).is_multiple_of(3) {
-                    wait::until(group.rank, WaitKind::Request, || request.is_complete());
+                    wait::until(Owner::for_test(group.rank), WaitKind::Request, || {
+                        request.is_complete()
+                    });
                 }
                 for _ in 0..round % 4 {
-                    wait::progress(group.rank);
+                    wait::progress(Owner::for_test(group.rank));
                 }
                 compute_until(request);
                 request.release(&mut group.rank.enter());
