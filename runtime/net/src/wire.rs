@@ -143,7 +143,7 @@ impl Header {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     #[test]
     fn a_header_travels_unchanged() {

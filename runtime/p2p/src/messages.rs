@@ -342,8 +342,3 @@ unsafe fn receive_directly(
     }
     None
 }
-
-#[cfg(test)]
-mod stress;
-#[cfg(test)]
-mod tests;

@@ -1,13 +1,14 @@
 //! Messages between ranks that the thread of a test plays.
 
-use crate::p2p::{irecv, isend};
 use crate::watch::leave_behind;
 use cohort_base::LocalRank;
 use cohort_core::message::{Envelope, SendMode, Source, Tag};
+use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::{WaitKind, until};
 use cohort_datatype::predefined;
+use cohort_p2p::{irecv, isend};
 
 const BYTE: u32 = 0x247;
 
@@ -47,6 +48,8 @@ pub(crate) fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8]) -> Request
 
 /// Waits for a request and releases it.
 pub(crate) fn end(rank: &Rank, request: RequestRef) {
-    until(rank, WaitKind::Request, || request.is_complete());
+    until(Owner::for_test(rank), WaitKind::Request, || {
+        request.is_complete()
+    });
     request.release(&mut rank.enter());
 }

@@ -1,10 +1,18 @@
 use super::*;
+use crate::P2p;
+use crate::operation::{Buffer, Kind};
 use crate::ring::PayloadKind;
+use crate::state::{post_receive, unpost_receive};
 use cohort_base::Peer;
 use cohort_core::node::Node;
+use cohort_datatype::predefined;
+use core::ptr::null_mut;
 use std::vec::Vec;
 
 const CONTEXT: u32 = 6;
+
+/// `MPI_BYTE`.
+const BYTE: u32 = 0x247;
 
 fn envelope(source: i32, tag: i32) -> Envelope {
     Envelope {
@@ -28,7 +36,13 @@ fn want(source: Option<i32>, tag: Option<i32>) -> Want {
 }
 
 fn post(claim: &mut Claim<'_>, want: Want) -> *mut Operation {
-    let request = Operation::make(claim, None, want).expect("memory").as_ptr();
+    let buffer = Buffer {
+        base: null_mut(),
+        count: 0,
+        datatype: &predefined(BYTE).expect("a type"),
+    };
+    let request = Operation::make(claim, &Kind::Receive, buffer, want);
+    let request = request.expect("memory").as_ptr();
     // SAFETY: a fresh request.
     unsafe { post_receive(claim, request) };
     request
@@ -45,7 +59,7 @@ fn the_older_of_an_exact_and_a_wildcard_receive_gets_the_message() {
     for expected in [wild, exact, late] {
         assert_eq!(claim.of::<P2p>().posted.find(&message), expected);
         // SAFETY: it is posted.
-        unsafe { unpost_receive(claim, expected) };
+        unsafe { unpost_receive(&mut claim, expected) };
     }
     assert!(claim.of::<P2p>().posted.is_empty());
 }
@@ -80,7 +94,7 @@ fn a_grown_table_keeps_the_order_of_equal_envelopes() {
         let message = envelope(index % 10, index % 7);
         assert_eq!(claim.of::<P2p>().posted.find(&message), request);
         // SAFETY: it is posted.
-        unsafe { unpost_receive(claim, request) };
+        unsafe { unpost_receive(&mut claim, request) };
     }
 }
 
@@ -195,7 +209,7 @@ fn queues_agree_with_lists() {
                     Some(receive) => {
                         assert_eq!(found, receive, "seed {seed} step {step}");
                         // SAFETY: it is posted.
-                        unsafe { unpost_receive(claim, found) };
+                        unsafe { unpost_receive(&mut claim, found) };
                     }
                     None => {
                         assert!(found.is_null(), "seed {seed} step {step}");
@@ -212,7 +226,7 @@ fn queues_agree_with_lists() {
         unsafe {
             receives
                 .iter()
-                .for_each(|&(_, it)| unpost_receive(claim, it));
+                .for_each(|&(_, it)| unpost_receive(&mut claim, it));
             for &(_, message) in &messages {
                 claim.of::<P2p>().unexpected.remove(message);
             }

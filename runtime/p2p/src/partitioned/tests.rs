@@ -1,7 +1,9 @@
 //! Rounds between threads that play ranks.
 
 use super::*;
+use cohort_core::message::SendMode;
 use cohort_core::node::Node;
+use cohort_core::owner::Owner;
 use cohort_core::wait::{WaitKind, progress, until};
 use cohort_datatype::{CountForm, resized};
 use std::vec;
@@ -76,7 +78,9 @@ fn sides_may_cut_the_data_differently() {
                         assert_eq!(send.ready(partition), Ok(()));
                         assert_eq!(send.ready(partition), Err(AlreadyReady));
                     }
-                    until(rank, WaitKind::Request, || send.is_complete());
+                    until(Owner::for_test(rank), WaitKind::Request, || {
+                        send.is_complete()
+                    });
                 }
             });
             let rank = node.rank(1);
@@ -90,7 +94,7 @@ fn sides_may_cut_the_data_differently() {
                 receive.start();
                 for partition in 0..ours {
                     while !receive.has_arrived(partition) {
-                        progress(rank);
+                        progress(Owner::for_test(rank));
                     }
                 }
                 assert!(receive.is_complete());
@@ -116,13 +120,13 @@ fn matches_in_order_and_apart_from_messages() {
     // SAFETY: an empty message.
     unsafe {
         crate::send(
-            rank,
+            Owner::for_test(rank),
             source.as_ptr(),
             0,
             &byte(),
             Peer::local(0),
             envelope(0, 3),
-            crate::SendMode::Standard,
+            SendMode::Standard,
         )
     }
     .expect("memory");
@@ -134,7 +138,9 @@ fn matches_in_order_and_apart_from_messages() {
     }
     for receive in receives.iter().rev() {
         receive.start();
-        until(rank, WaitKind::Request, || receive.is_complete());
+        until(Owner::for_test(rank), WaitKind::Request, || {
+            receive.is_complete()
+        });
     }
     assert!(sends.iter().all(PartitionedSend::is_complete));
     assert_eq!(target, [1, 2]);

@@ -6,8 +6,6 @@
 
 mod receive;
 mod send;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use receive::{Arrival, deliver, header};
 pub(crate) use send::{cancel, isend, isend_owned};

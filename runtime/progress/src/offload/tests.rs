@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::lifecycle;
-use crate::p2p::{cancel, irecv, isend};
-use crate::probe::iprobe;
 use crate::testing::end;
 use cohort_base::settings::{Progress, Settings, WaitMode};
 use cohort_core::node::Node;
+use cohort_core::owner::Owner;
 use cohort_core::wait::{WaitKind, until};
 use cohort_datatype::predefined;
+use cohort_p2p::{iprobe, irecv, isend};
 use std::vec;
 use std::vec::Vec;
 
@@ -90,7 +90,7 @@ fn left_and_direct_posts_keep_the_order_of_their_calls() {
             let tag = [Tag::Any, Tag::Is(0)][number % 2];
             receives.push(receive(node.rank(1), tag, buffer, is_left(number, 1)));
         }
-        until(node.rank(1), WaitKind::Request, || {
+        until(Owner::for_test(node.rank(1)), WaitKind::Request, || {
             receives.iter().all(|request| request.is_complete())
         });
         for (number, request) in receives.into_iter().enumerate() {
@@ -112,8 +112,10 @@ fn a_left_receive_can_be_cancelled_and_comes_before_probes() {
     for _ in 0..100 {
         let (mut first, mut second) = (vec![0; LENGTH], vec![0; LENGTH]);
         let unwanted = receive(node.rank(1), Tag::Is(5), &mut first, true);
-        cancel(&mut node.rank(1).enter(), unwanted);
-        until(node.rank(1), WaitKind::Request, || unwanted.is_complete());
+        unwanted.cancel(&mut node.rank(1).enter());
+        until(Owner::for_test(node.rank(1)), WaitKind::Request, || {
+            unwanted.is_complete()
+        });
         assert!(unwanted.status().cancelled, "no message fits");
         unwanted.release(&mut node.rank(1).enter());
 
@@ -137,12 +139,14 @@ fn a_left_send_can_be_freed_or_withdrawn() {
         let freed = send(node.rank(0), 1, 0, &data, true);
         freed.release(&mut node.rank(0).enter());
         let withdrawn = send(node.rank(0), 1, 1, &data, true);
-        cancel(&mut node.rank(0).enter(), withdrawn);
+        withdrawn.cancel(&mut node.rank(0).enter());
         let last = send(node.rank(0), 1, 2, &data, round % 2 == 0);
         let mut buffers = vec![vec![0; LENGTH]; 2];
         for (buffer, tag) in buffers.iter_mut().zip([0, 2]) {
             let request = receive(node.rank(1), Tag::Any, buffer, true);
-            until(node.rank(1), WaitKind::Request, || request.is_complete());
+            until(Owner::for_test(node.rank(1)), WaitKind::Request, || {
+                request.is_complete()
+            });
             assert_eq!(request.status().tag, tag, "the withdrawn one is gone");
             request.release(&mut node.rank(1).enter());
             assert!(*buffer == data);

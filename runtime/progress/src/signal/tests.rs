@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::lifecycle;
-use crate::parts::{OfNode as _, OfRank as _};
 use crate::testing::{end, receive, send};
 use cohort_base::settings::{Progress, Settings};
 use cohort_core::node::Node;
+use cohort_core::owner::Owner;
 use cohort_core::wait::{WaitKind, until};
 
 const LONG: usize = 200_000;
@@ -105,7 +105,7 @@ fn a_wait_for_something_else_begins_the_sequence_anew() {
     let request = receive(node.rank(1), 0, &mut buffer);
     assert!(is_armed(node.rank(1)));
     let mut looks = 0;
-    until(node.rank(1), WaitKind::Request, || {
+    until(Owner::for_test(node.rank(1)), WaitKind::Request, || {
         looks += 1;
         assert!(looks == 1 || !is_armed(node.rank(1)));
         looks > 3
