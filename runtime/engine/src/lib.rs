@@ -52,6 +52,9 @@ pub mod lifecycle {
 #[cfg(not(loom))]
 use {cohort_core::guarded, cohort_net as net};
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 #[cfg(not(loom))]
 mod joined_engine {
     use crate::coll::Coll;

@@ -99,6 +99,14 @@ fn look_around(rank: &Rank, net: &Net) -> bool {
 }
 
 impl Net {
+    /// The rank that watches it.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn watcher(&self) -> Option<LocalRank> {
+        // SeqCst: the module page says why.
+        self.watcher.load(Ordering::SeqCst).checked_sub(1)
+    }
+
     /// After the slot of this rank was woken: ends its watch, if it is the watcher.
     #[cold]
     pub fn interrupt(&self, rank: &Rank) {

@@ -202,6 +202,14 @@ impl WinShared {
         self.homes[member as usize].as_deref()
     }
 
+    /// How often others wanted somebody called for a member of this node.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn calls(&self, member: u32) -> Option<u64> {
+        let home = self.home(member)?;
+        Some(home.calls.load(Ordering::Relaxed))
+    }
+
     /// The first member of each other node.
     pub(super) fn delegates(&self) -> &[u32] {
         &self.delegates

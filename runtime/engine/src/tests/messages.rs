@@ -1,11 +1,10 @@
 //! One property per test; threads play the ranks.
 
-use super::*;
-use crate::probe::{improbe, imrecv, iprobe};
+use crate::datatype::{CountForm, TypeRef, contiguous, predefined, vector};
+use crate::wait::{WaitKind, progress, until};
+use crate::{Envelope, Node, Owner, Peer, Rank, RequestRef, SendMode, Source, Status, Tag};
+use crate::{improbe, imrecv, iprobe, irecv, isend, lifecycle, recv, send};
 use cohort_base::settings::{Progress, Settings, WaitMode};
-use cohort_core::node::Node;
-use cohort_core::wait::until;
-use cohort_datatype::{CountForm, contiguous, predefined, vector};
 use std::vec::Vec;
 
 /// `MPI_BYTE` and `MPI_INT32_T` of the MPI-5 ABI.
@@ -13,6 +12,10 @@ const BYTE: u32 = 0x247;
 const INT32: u32 = 0x250;
 
 const CONTEXT: u32 = 2;
+
+fn owner(rank: &Rank) -> Owner<'_> {
+    Owner::for_test(rank)
+}
 
 fn byte() -> TypeRef {
     predefined(BYTE).expect("MPI_BYTE").clone()
@@ -40,7 +43,8 @@ fn pattern(length: usize, seed: usize) -> Vec<u8> {
 fn send_bytes(rank: &Rank, to: u32, tag: i32, data: &[u8], mode: SendMode) {
     let (count, sender, to) = (data.len() as u64, envelope(rank.id(), tag), Peer::local(to));
     // SAFETY: the slice is readable.
-    unsafe { send(rank, data.as_ptr(), count, &byte(), to, sender, mode) }.expect("memory");
+    let sent = unsafe { send(owner(rank), data.as_ptr(), count, &byte(), to, sender, mode) };
+    sent.expect("memory");
 }
 
 fn recv_bytes(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> Status {
@@ -48,7 +52,7 @@ fn recv_bytes(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> Status 
     // SAFETY: the slice is writable.
     unsafe {
         recv(
-            rank,
+            owner(rank),
             data.as_mut_ptr(),
             count,
             &byte(),
@@ -86,7 +90,7 @@ fn irecv_bytes(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> Reques
 }
 
 fn wait(rank: &Rank, request: RequestRef) -> Status {
-    until(rank, WaitKind::Request, || request.is_complete());
+    until(owner(rank), WaitKind::Request, || request.is_complete());
     let status = request.status();
     request.release(&mut rank.enter());
     status
@@ -169,10 +173,10 @@ fn messages_of_one_sender_do_not_overtake() {
         for index in (tag..500).step_by(3) {
             let mut data = [0; 4];
             // One thread plays both ranks, so it moves the sender's waiting messages first.
-            cohort_core::wait::progress(node.rank(0));
+            progress(owner(node.rank(0)));
             recv_bytes(node.rank(1), from(0), Tag::Is(tag as i32), &mut data);
             assert_eq!(u32::from_le_bytes(data), index);
-            cohort_core::wait::progress(node.rank(0));
+            progress(owner(node.rank(0)));
         }
     }
 }
@@ -211,7 +215,7 @@ fn strided_types_on_both_sides() {
             // SAFETY: the type covers the vector.
             unsafe {
                 send(
-                    node.rank(0),
+                    owner(node.rank(0)),
                     data,
                     1,
                     &sparse,
@@ -226,7 +230,7 @@ fn strided_types_on_both_sides() {
         // SAFETY: the type covers the vector.
         let status = unsafe {
             recv(
-                node.rank(1),
+                owner(node.rank(1)),
                 data,
                 10_000,
                 &pairs,
@@ -291,7 +295,7 @@ fn a_posted_receive_can_be_cancelled() {
     let rank = node.rank(1);
     let mut data = [0; 4];
     let receive = irecv_bytes(rank, from(0), Tag::Any, &mut data);
-    cancel(&mut rank.enter(), receive);
+    receive.cancel(&mut rank.enter());
     assert!(wait(rank, receive).cancelled);
     send_bytes(node.rank(0), 1, 0, &[1, 2, 3, 4], SendMode::Standard);
     let status = recv_bytes(rank, Source::Any, Tag::Any, &mut data);
@@ -310,7 +314,7 @@ fn a_cancelled_send_is_never_received() {
                 let seen = iprobe(&mut node.rank(1).enter(), from(0), CONTEXT, Tag::Is(1));
                 assert!(seen.is_some());
             }
-            cancel(&mut node.rank(0).enter(), send);
+            send.cancel(&mut node.rank(0).enter());
             assert!(send.status().cancelled);
             if released_first {
                 send.release(&mut node.rank(0).enter());
@@ -338,7 +342,7 @@ fn a_probe_looks_behind_withdrawn_sends() {
     let node = Node::for_test(2);
     for _ in 0..5 {
         let send = isend_bytes(node.rank(0), 1, 1, &[1, 2], SendMode::Synchronous);
-        cancel(&mut node.rank(0).enter(), send);
+        send.cancel(&mut node.rank(0).enter());
         send.release(&mut node.rank(0).enter());
     }
     send_bytes(node.rank(0), 1, 1, &[3], SendMode::Standard);
@@ -357,7 +361,7 @@ fn released_requests_go_on_and_are_freed() {
         send.release(&mut node.rank(0).enter());
         recv_bytes(node.rank(1), from(0), Tag::Any, &mut received);
         assert_eq!(received, data);
-        cohort_core::wait::progress(node.rank(0));
+        progress(owner(node.rank(0)));
     }
     let after = node.rank(0).heap().stats().live_bytes;
     // Only the ring stays.
@@ -388,7 +392,7 @@ fn without_stealing_a_rank_that_computes_receives_nothing() {
     let data = pattern(100_000, 4);
     let send = isend_bytes(node.rank(0), 1, 0, &data, SendMode::Standard);
     for _ in 0..100 {
-        cohort_core::wait::progress(node.rank(0));
+        progress(owner(node.rank(0)));
     }
     assert!(!send.is_complete() && !receive.is_complete());
     wait(node.rank(1), receive);
@@ -427,7 +431,7 @@ fn an_idle_rank_wakes_up_for_two_that_compute() {
 fn a_polling_thread_receives_for_a_rank_that_computes() {
     for mode in [WaitMode::Auto, WaitMode::Park, WaitMode::Spin] {
         let node = Node::for_test_with(2, settings(Progress::Thread, mode));
-        (0..2).for_each(|id| cohort_core::lifecycle::begin(node.rank(id)));
+        (0..2).for_each(|id| lifecycle::begin(owner(node.rank(id))));
         for length in [8, 30_000, 400_000] {
             let mut received = std::vec![0; length];
             let receive = irecv_bytes(node.rank(1), from(0), Tag::Any, &mut received);
@@ -440,6 +444,6 @@ fn a_polling_thread_receives_for_a_rank_that_computes() {
             wait(node.rank(1), receive);
             assert_eq!(received, data);
         }
-        (0..2).for_each(|id| cohort_core::lifecycle::end(node.rank(id)));
+        (0..2).for_each(|id| lifecycle::end(owner(node.rank(id))));
     }
 }

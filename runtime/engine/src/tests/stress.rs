@@ -1,13 +1,12 @@
 //! Sixteen ranks, random destinations, sizes, tags, wildcards, modes and datatypes; all data
 //! is verified. Every rank knows the whole schedule, since it follows from the seed.
 
-use super::*;
+use crate::datatype::{CountForm, TypeRef, predefined, vector};
 use crate::offload::Poster;
+use crate::wait::{WaitKind, until};
+use crate::{Envelope, Node, Owner, Peer, Rank, RequestRef, SendMode, Source, Status, Tag};
+use crate::{irecv, isend, lifecycle};
 use cohort_base::settings::{Progress, Settings, WaitMode};
-use cohort_core::lifecycle;
-use cohort_core::node::Node;
-use cohort_core::wait::until;
-use cohort_datatype::{CountForm, predefined, vector};
 use std::collections::HashMap;
 use std::vec::Vec;
 
@@ -239,7 +238,7 @@ impl Player {
         let requests: Vec<_> = (self.receives.iter().map(|it| it.request))
             .chain(self.sends.iter().map(|it| it.0))
             .collect();
-        until(self.rank, WaitKind::Request, || {
+        until(Owner::for_test(self.rank), WaitKind::Request, || {
             requests.iter().all(|request| request.is_complete())
         });
         self.verify();
@@ -308,14 +307,14 @@ fn run(progress: Progress, wait: WaitMode, eager_max: usize) {
         ..Settings::DEFAULT
     };
     let node = Node::for_test_with(RANKS, settings);
-    (0..RANKS).for_each(|id| lifecycle::begin(node.rank(id)));
+    (0..RANKS).for_each(|id| lifecycle::begin(Owner::for_test(node.rank(id))));
     std::thread::scope(|scope| {
         for id in 0..RANKS {
             scope.spawn(move || play(node, id));
         }
     });
     for id in 0..RANKS {
-        lifecycle::end(node.rank(id));
+        lifecycle::end(Owner::for_test(node.rank(id)));
         let claim = node.rank(id).enter();
         // SAFETY: we hold the claim, and all players have left.
         unsafe { claim.heap().check() };

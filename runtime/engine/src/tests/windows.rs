@@ -1,10 +1,10 @@
 //! Random epochs and operations of all ranks at once, against what each of them must have done; within a node and between nodes.
 
-use super::{Action, Closing, Operation, Part, Plan, Reorder, Window};
-use cohort_datatype::{Elements, TypeRef, predefined};
-use cohort_net::tests::{Ranks, networks, settings};
-use cohort_datatype::op::PredefinedOp;
-use crate::{Peer, Rank};
+use super::remote::{Ranks, networks, owner, settings};
+use crate::datatype::op::PredefinedOp;
+use crate::datatype::{Elements, TypeRef, predefined};
+use crate::rma::{Action, Closing, Operation, Part, Plan, Reorder, Window};
+use crate::{Owner, Peer, Rank};
 use cohort_base::WorldRank;
 use cohort_base::settings::{Progress, WaitMode};
 use cohort_fabric_fake::Options;
@@ -57,6 +57,7 @@ struct Totals {
 
 /// One rank of a test.
 struct Player<'a> {
+    owner: Owner<'a>,
     window: &'a Window,
     me: usize,
     size: usize,
@@ -104,7 +105,7 @@ impl Player<'_> {
             datatype: &self.datatype,
         };
         // SAFETY: the buffers live until all epochs are complete.
-        let done = unsafe { self.window.access(&operation, false) };
+        let done = unsafe { self.window.access(self.owner, &operation, false) };
         let _ = done.expect("the epoch gives access");
     }
 
@@ -150,7 +151,9 @@ impl Player<'_> {
         if self.random.below(3) == 0 {
             self.pending.push(closing);
         } else {
-            self.window.finish(closing).expect("nothing fails");
+            self.window
+                .finish(self.owner, closing)
+                .expect("nothing fails");
             // Epochs complete in order here.
             self.finish_all();
         }
@@ -159,7 +162,9 @@ impl Player<'_> {
     /// Waits for all epochs and checks what they brought.
     fn finish_all(&mut self) {
         for closing in core::mem::take(&mut self.pending) {
-            self.window.finish(closing).expect("nothing fails");
+            self.window
+                .finish(self.owner, closing)
+                .expect("nothing fails");
         }
         for (buffer, expected) in core::mem::take(&mut self.expected) {
             // SAFETY: the buffer is one of `buffers`, and its operation complete.
@@ -174,20 +179,23 @@ impl Player<'_> {
         match self.random.below(4) {
             0 => self.guarded(target),
             1 => {
-                self.window.lock_all().expect("no epoch is open");
+                self.window.lock_all(self.owner).expect("no epoch is open");
                 for target in 0..self.size {
                     self.operations(target);
                 }
-                let closing = self.window.unlock_all().expect("the epoch is open");
+                let closing = self
+                    .window
+                    .unlock_all(self.owner)
+                    .expect("the epoch is open");
                 self.close(closing);
             }
             2 => self.ticket(target),
             _ => {
                 let exclusive = self.random.below(2) == 0;
-                let locked = self.window.lock(target as u32, exclusive);
+                let locked = self.window.lock(self.owner, target as u32, exclusive);
                 locked.expect("no epoch is open");
                 self.operations(target);
-                let closing = self.window.unlock(target as u32);
+                let closing = self.window.unlock(self.owner, target as u32);
                 self.close(closing.expect("the epoch is open"));
             }
         }
@@ -197,16 +205,26 @@ impl Player<'_> {
     fn guarded(&mut self, target: usize) {
         self.finish_all();
         let member = target as u32;
-        self.window.lock(member, true).expect("no epoch is open");
+        self.window
+            .lock(self.owner, member, true)
+            .expect("no epoch is open");
         let buffer = self.buffer(vec![0]);
         self.access(Action::Get, (buffer, None), (target, GUARDED), 1);
-        let flush = self.window.flush(Some(member)).expect("a lock is held");
-        self.window.finish(flush).expect("nothing fails");
+        let flush = self
+            .window
+            .flush(self.owner, Some(member))
+            .expect("a lock is held");
+        self.window
+            .finish(self.owner, flush)
+            .expect("nothing fails");
         // SAFETY: our own buffer, after the flush.
         unsafe { *buffer += 1 };
         self.access(Action::Put, (buffer, None), (target, GUARDED), 1);
         self.totals.guarded[target].fetch_add(1, Ordering::Relaxed);
-        let closing = self.window.unlock(member).expect("the epoch is open");
+        let closing = self
+            .window
+            .unlock(self.owner, member)
+            .expect("the epoch is open");
         self.close(closing);
     }
 
@@ -214,12 +232,19 @@ impl Player<'_> {
     fn ticket(&mut self, target: usize) {
         self.finish_all();
         let member = target as u32;
-        self.window.lock(member, false).expect("no epoch is open");
+        self.window
+            .lock(self.owner, member, false)
+            .expect("no epoch is open");
         let (one, ticket) = (self.buffer(vec![1]), self.buffer(vec![0]));
         let sum = Action::Accumulate(PredefinedOp::Sum);
         self.access(sum, (one, Some(ticket)), (target, TICKETS), 1);
-        let closing = self.window.unlock(member).expect("the epoch is open");
-        self.window.finish(closing).expect("nothing fails");
+        let closing = self
+            .window
+            .unlock(self.owner, member)
+            .expect("the epoch is open");
+        self.window
+            .finish(self.owner, closing)
+            .expect("nothing fails");
         // SAFETY: our own buffer, after the epoch.
         let ticket = unsafe { *ticket } + 1;
         assert!(ticket > self.last_ticket[target], "tickets only grow");
@@ -229,15 +254,25 @@ impl Player<'_> {
     /// Every rank puts a block of a size that all know at its right neighbour's, between two fences.
     fn fences(&mut self, round: usize) {
         let (right, length) = ((self.me + 1) % self.size, 10 + round * 3000);
-        let closing = self.window.fence(false).expect("no epoch is open");
-        self.window.finish(closing).expect("nothing fails");
+        let closing = self
+            .window
+            .fence(self.owner, false)
+            .expect("no epoch is open");
+        self.window
+            .finish(self.owner, closing)
+            .expect("nothing fails");
         let values: Vec<u64> = (0..length).map(|_| self.random.next()).collect();
         self.model[right][..length].copy_from_slice(&values);
         let buffer = self.buffer(values);
         let cell = COMMON + self.me * OWN;
         self.access(Action::Put, (buffer, None), (right, cell), length);
-        let closing = self.window.fence(true).expect("no epoch is open");
-        self.window.finish(closing).expect("nothing fails");
+        let closing = self
+            .window
+            .fence(self.owner, true)
+            .expect("no epoch is open");
+        self.window
+            .finish(self.owner, closing)
+            .expect("nothing fails");
         self.buffers.clear();
     }
 
@@ -246,15 +281,23 @@ impl Player<'_> {
         let others: Vec<u32> = (0..self.size as u32)
             .filter(|&member| member != self.me as u32)
             .collect();
-        self.window.post(&others).expect("no epoch is open");
-        self.window.start(&others).expect("no epoch is open");
+        self.window
+            .post(self.owner, &others)
+            .expect("no epoch is open");
+        self.window
+            .start(self.owner, &others)
+            .expect("no epoch is open");
         for &target in &others {
             self.operations(target as usize);
         }
-        let access = self.window.complete().expect("the epoch is open");
-        let exposure = self.window.wait().expect("the epoch is open");
-        self.window.finish(access).expect("nothing fails");
-        self.window.finish(exposure).expect("nothing fails");
+        let access = self.window.complete(self.owner).expect("the epoch is open");
+        let exposure = self.window.wait(self.owner).expect("the epoch is open");
+        self.window
+            .finish(self.owner, access)
+            .expect("nothing fails");
+        self.window
+            .finish(self.owner, exposure)
+            .expect("nothing fails");
         self.finish_all();
     }
 }
@@ -267,10 +310,11 @@ fn play(rank: &'static Rank, peers: &[Peer], me: usize, memory: &[Part], totals:
         parts: memory,
         is_dynamic: false,
     };
-    let window = Window::open(rank, &plan, Reorder::default());
+    let window = Window::open(owner(rank), &plan, Reorder::default());
     totals.meet.wait();
     let size = peers.len();
     let mut player = Player {
+        owner: owner(rank),
         window: &window,
         me,
         size,
@@ -292,9 +336,9 @@ fn play(rank: &'static Rank, peers: &[Peer], me: usize, memory: &[Part], totals:
         player.groups();
     }
     // All are done with my memory when all have fenced.
-    let closing = window.fence(true).expect("no epoch is open");
-    window.finish(closing).expect("nothing fails");
-    window.idle().expect("no epoch is open");
+    let closing = window.fence(owner(rank), true).expect("no epoch is open");
+    window.finish(owner(rank), closing).expect("nothing fails");
+    window.idle(owner(rank)).expect("no epoch is open");
     let mine = memory[me].base as *const u64;
     // SAFETY: this rank's part of the window, which nobody changes any more.
     let cells = unsafe { core::slice::from_raw_parts(mine, COMMON) };
@@ -316,7 +360,7 @@ fn play(rank: &'static Rank, peers: &[Peer], me: usize, memory: &[Part], totals:
         );
     }
     totals.meet.wait();
-    window.close();
+    window.close(owner(rank));
 }
 
 fn run(nodes: &[&[WorldRank]], options: Options, progress: Progress) {
@@ -381,9 +425,8 @@ fn only_targets_late_for_transfer_call() {
             parts: &parts,
             is_dynamic: false,
         };
-        let window = Window::open(rank, &plan, Reorder::default());
+        let window = Window::open(owner(rank), &plan, Reorder::default());
         meet.wait();
-        let origin = window.shared().home(0).expect("it lives here");
         let (datatype, mut value) = (predefined(U64).expect("a type"), 7_u64);
         let elements = Elements {
             base: (&raw mut value).cast(),
@@ -402,29 +445,29 @@ fn only_targets_late_for_transfer_call() {
         };
         for (puts, calls) in [(0, 0), (1, 1), (3, 2)] {
             let closing = if window.me() == 0 {
-                window.start(&[1]).expect("no epoch is open");
+                window.start(owner(rank), &[1]).expect("no epoch is open");
                 for _ in 0..puts {
                     // SAFETY: the buffer lives until the epoch is complete.
-                    let done = unsafe { window.access(&put, false) };
+                    let done = unsafe { window.access(owner(rank), &put, false) };
                     let _ = done.expect("the epoch gives access");
                 }
                 meet.wait();
                 meet.wait();
-                assert_eq!(origin.calls.load(Ordering::Relaxed), calls);
-                window.complete()
+                assert_eq!(window.shared().calls(0), Some(calls));
+                window.complete(owner(rank))
             } else {
                 meet.wait();
-                window.post(&[0]).expect("no epoch is open");
+                window.post(owner(rank), &[0]).expect("no epoch is open");
                 meet.wait();
-                window.wait()
+                window.wait(owner(rank))
             };
-            let finished = window.finish(closing.expect("the epoch is open"));
+            let finished = window.finish(owner(rank), closing.expect("the epoch is open"));
             finished.expect("nothing fails");
             meet.wait();
         }
-        window.idle().expect("no epoch is open");
+        window.idle(owner(rank)).expect("no epoch is open");
         meet.wait();
-        window.close();
+        window.close(owner(rank));
     });
     assert_eq!(memory[1], 7);
 }

@@ -1,9 +1,8 @@
 //! Protocols, order, wildcards, cancellation, bounds.
 
 use super::*;
-use crate::probe::{improbe, imrecv, iprobe, probe};
-use crate::{cancel, recv, send};
-use cohort_datatype::{CountForm, vector};
+use crate::datatype::{CountForm, vector};
+use crate::{improbe, imrecv, iprobe, probe, recv, send};
 use cohort_steal::TaskKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::vec;
@@ -88,7 +87,7 @@ fn gaps_stay_untouched_whichever_side_has_them() {
                     // SAFETY: the memory covers both types.
                     unsafe {
                         send(
-                            rank,
+                            owner(rank),
                             memory.as_ptr(),
                             count,
                             &datatype,
@@ -117,7 +116,7 @@ fn gaps_stay_untouched_whichever_side_has_them() {
                 // SAFETY: the memory covers both types.
                 unsafe {
                     recv(
-                        rank,
+                        owner(rank),
                         memory.as_mut_ptr(),
                         count,
                         &datatype,
@@ -207,7 +206,7 @@ fn probes_see_remote_messages_and_matched_ones_are_received_once() {
                 finish(rank, first);
                 return;
             }
-            let status = probe(rank, Source::Any, CONTEXT, Tag::Is(2));
+            let status = probe::probe(owner(rank), Source::Any, CONTEXT, Tag::Is(2));
             assert_eq!((status.tag, status.bytes), (2, 30_000));
             let (message, status) = improbe(&mut rank.enter(), from(rank, 0), CONTEXT, Tag::Is(2))
                 .expect("it was probed");
@@ -244,15 +243,15 @@ fn a_send_is_cancelled_unless_it_was_matched() {
                     start_send(rank, 1, 1, &long[..100], SendMode::Synchronous),
                 ];
                 for request in unmatched {
-                    cancel(&mut rank.enter(), request);
-                    cancel(&mut rank.enter(), request);
+                    request.cancel(&mut rank.enter());
+                    request.cancel(&mut rank.enter());
                     assert!(finish(rank, request).cancelled);
                 }
                 let request = start_send(rank, 1, 2, &long, SendMode::Synchronous);
                 while !matched.load(Ordering::Acquire) {
-                    wait::progress(rank);
+                    wait::progress(owner(rank));
                 }
-                cancel(&mut rank.enter(), request);
+                request.cancel(&mut rank.enter());
                 assert!(!finish(rank, request).cancelled);
                 send_bytes(rank, 1, 1, &long[1..], SendMode::Standard);
                 return;
@@ -284,7 +283,7 @@ fn a_flood_that_nobody_receives_is_bounded_by_the_window() {
                 .count();
             // Eager sends are complete at once, and no more of them than the window allows.
             assert!(
-                complete as u64 * 1000 <= super::super::link::WINDOW,
+                complete as u64 * 1000 <= cohort_net::link::WINDOW,
                 "{complete} eager sends"
             );
             assert!(complete > 500, "only {complete} eager sends");
@@ -295,7 +294,7 @@ fn a_flood_that_nobody_receives_is_bounded_by_the_window() {
             return;
         }
         while !sent_all.load(Ordering::Acquire) {
-            wait::progress(rank);
+            wait::progress(owner(rank));
         }
         for tag in 0..COUNT {
             let mut data = vec![0; 1000];
@@ -322,7 +321,7 @@ fn a_rank_expects_something_of_the_network_until_its_packets_have_left() {
         assert!(expects());
         recv_bytes(rank, from(rank, 1), Tag::Is(2), &mut []);
         while expects() {
-            wait::progress(rank);
+            wait::progress(owner(rank));
         }
     });
 }

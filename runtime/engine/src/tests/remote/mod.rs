@@ -4,18 +4,21 @@ mod messages;
 mod traffic;
 mod watching;
 
-use crate::operation::OperationRef;
-use crate::{Node, Rank, irecv, isend, lifecycle};
+use crate::datatype::{TypeRef, predefined};
+use crate::wait::{self, WaitKind};
+use crate::{Envelope, Node, Owner, Rank, RequestRef, SendMode, Source, Status, Tag};
+use crate::{irecv, isend, lifecycle};
 use cohort_base::WorldRank;
 use cohort_base::settings::{Progress, Settings, WaitMode};
-use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
-use cohort_core::wait::{self, WaitKind};
-use cohort_datatype::{TypeRef, predefined};
 use cohort_fabric_fake::{Job, Options};
 use std::boxed::Box;
 use std::vec::Vec;
 
 const CONTEXT: u32 = 6;
+
+pub(crate) fn owner(rank: &Rank) -> Owner<'_> {
+    Owner::for_test(rank)
+}
 
 /// A job whose ranks are threads of the test.
 pub(crate) struct Ranks {
@@ -57,9 +60,9 @@ impl Ranks {
             for world in 0..self.homes.len() {
                 let (rank, work) = (self.rank(world as u32), &work);
                 scope.spawn(move || {
-                    lifecycle::begin(rank);
+                    lifecycle::begin(owner(rank));
                     work(rank);
-                    lifecycle::end(rank);
+                    lifecycle::end(owner(rank));
                 });
             }
         });
@@ -141,7 +144,7 @@ fn start_recv(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> Request
 }
 
 fn finish(rank: &Rank, request: RequestRef) -> Status {
-    wait::until(rank, WaitKind::Request, || request.is_complete());
+    wait::until(owner(rank), WaitKind::Request, || request.is_complete());
     let status = request.status();
     request.release(&mut rank.enter());
     status

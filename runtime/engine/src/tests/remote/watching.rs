@@ -1,6 +1,7 @@
 //! Who watches the network.
 
 use super::*;
+use cohort_net::Net;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,8 +20,8 @@ fn eventually(is_so: impl Fn() -> bool) -> bool {
 
 /// Whether this rank is its node's watcher.
 fn watches(rank: &Rank) -> bool {
-    let net = rank.node().net().expect("there are two nodes");
-    net.watcher.load(Ordering::SeqCst) == rank.id() + 1
+    let net = Net::of(rank.node()).expect("there are two nodes");
+    net.watcher() == Some(rank.id())
 }
 
 /// The first rank announces a sleep and finds, in its last look, that its wait is over. At that moment the second one stops
@@ -43,7 +44,7 @@ fn who_leaves_instead_of_watching_finds_another() {
     ranks.run(|rank| match rank.world_rank() {
         0 => {
             let both_sleep = eventually(|| watches(second) && third.park().is_parked());
-            wait::until(rank, WaitKind::Collective, leaves);
+            wait::until(owner(rank), WaitKind::Collective, leaves);
             let succeeds = eventually(|| watches(third));
             is_watched.store(both_sleep && succeeds, Ordering::SeqCst);
             all_over.store(true, Ordering::SeqCst);
@@ -51,13 +52,13 @@ fn who_leaves_instead_of_watching_finds_another() {
         }
         1 => {
             let is_over = || stops_watching.load(Ordering::SeqCst);
-            wait::until(rank, WaitKind::Collective, is_over);
+            wait::until(owner(rank), WaitKind::Collective, is_over);
             has_left.store(true, Ordering::SeqCst);
         }
         2 => {
             eventually(|| watches(second));
             let is_over = || all_over.load(Ordering::SeqCst);
-            wait::until(rank, WaitKind::Collective, is_over);
+            wait::until(owner(rank), WaitKind::Collective, is_over);
         }
         _ => {}
     });
