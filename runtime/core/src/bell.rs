@@ -33,15 +33,17 @@ pub struct Bell {
     users: AtomicU32,
 }
 
-impl Bell {
+impl Default for Bell {
     /// One that is not hung.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self {
             count: AtomicU32::new(0),
             users: AtomicU32::new(0),
         }
     }
+}
 
+impl Bell {
     /// The rank has work that others may do. Under its claim, before anybody can publish something about it.
     pub fn hang(&self) {
         // Relaxed: whoever publishes heard of the work from us.

@@ -37,14 +37,17 @@ struct Words {
     rest: AtomicU64,
 }
 
-impl Courtesy {
-    pub fn new() -> Self {
+impl Default for Courtesy {
+    /// Nobody rests.
+    fn default() -> Self {
         Self(CacheLine(Words {
             resumes: AtomicU64::new(0),
             rest: AtomicU64::new(REST),
         }))
     }
+}
 
+impl Courtesy {
     /// Gives the CPU away and says for how many ticks; `None`, at once, while nobody yields.
     pub fn give_way(&self) -> Option<u64> {
         let before = ticks();
@@ -98,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_slow_yield_is_not_repeated_soon() {
-        let courtesy = Courtesy::new();
+        let courtesy = Courtesy::default();
         assert!(!courtesy.is_resting(1));
         courtesy.note(1, SLOW / 4);
         assert!(!courtesy.is_resting(1), "that was a quick one");
@@ -109,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_rest_that_did_not_help_is_followed_by_a_longer_one() {
-        let courtesy = Courtesy::new();
+        let courtesy = Courtesy::default();
         courtesy.note(1, SLOW);
         courtesy.note(2, SLOW);
         let again = SLOW * (REST + 1) + 2;
@@ -123,7 +126,7 @@ mod tests {
 
     #[test]
     fn rests_have_limits() {
-        let courtesy = Courtesy::new();
+        let courtesy = Courtesy::default();
         let longest = COUNTED_US * TICKS_PER_US * REST_MAX;
         let mut now = 1;
         for _ in 0..10 {
@@ -139,7 +142,7 @@ mod tests {
 
     #[test]
     fn nobody_yields_while_it_rests() {
-        let courtesy = Courtesy::new();
+        let courtesy = Courtesy::default();
         let long_ago = ticks().wrapping_sub(SLOW);
         courtesy.note(long_ago, SLOW - 1);
         assert_eq!(courtesy.give_way(), None);

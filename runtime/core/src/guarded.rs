@@ -13,6 +13,7 @@ pub struct Guarded<T> {
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
 impl<T> Guarded<T> {
+    /// A value that nobody uses.
     pub const fn new(value: T) -> Self {
         Self {
             busy: AtomicBool::new(false),

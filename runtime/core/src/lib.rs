@@ -44,7 +44,6 @@ pub mod lifecycle;
 pub mod list;
 #[cfg(not(loom))]
 pub mod memory;
-#[cfg(not(loom))]
 pub mod message;
 #[cfg(not(loom))]
 pub mod node;

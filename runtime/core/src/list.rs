@@ -13,6 +13,7 @@ pub struct Links<T> {
 }
 
 impl<T> Links<T> {
+    /// Of an element in no list.
     pub const NONE: Self = Self {
         next: null_mut(),
         previous: null_mut(),
@@ -41,6 +42,7 @@ pub struct List<T, const PLACE: u8> {
 }
 
 impl<T: Linked<PLACE>, const PLACE: u8> List<T, PLACE> {
+    /// A list without elements.
     pub const EMPTY: Self = Self {
         first: null_mut(),
         last: null_mut(),

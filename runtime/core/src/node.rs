@@ -96,7 +96,7 @@ impl Node {
                 crowded,
                 waiting: AtomicU32::new(0),
                 done: AtomicU32::new(0),
-                courtesy: Courtesy::new(),
+                courtesy: Courtesy::default(),
                 barriers: Barriers::detect(crowded),
                 policy,
                 settings,
@@ -105,7 +105,7 @@ impl Node {
                 contexts: AtomicU32::new(0),
                 peers: Peers::new(boot, core::slice::from_raw_parts_mut(peers, entries)),
                 network,
-                rooms: [Room::EMPTY; SLOTS],
+                rooms: [const { Room::empty() }; SLOTS],
             });
             let node: &'static Self = memory.node.as_ref();
             for id in 0..size {

@@ -112,11 +112,11 @@ impl Rank {
             park: ParkSlot::new(),
             expected: Availability::new(),
             id,
-            threads: Threads::new(),
+            threads: Threads::default(),
             is_called_when_claimed: AtomicBool::new(false),
             is_done: AtomicBool::new(false),
             node,
-            bell: Bell::new(),
+            bell: Bell::default(),
             boot,
             local: AtomicPtr::new(null_mut()),
             thieving: Thieving {
@@ -130,7 +130,7 @@ impl Rank {
             heap: Heap::new(),
             sent: UnsafeCell::new(Request::sent()),
             state: UnsafeCell::new(State::new()),
-            rooms: [Room::EMPTY; SLOTS],
+            rooms: [const { Room::empty() }; SLOTS],
         }
     }
 

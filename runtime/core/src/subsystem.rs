@@ -172,7 +172,9 @@ struct Record<S: Subsystem> {
 pub(crate) struct Room(UnsafeCell<*mut c_void>);
 
 impl Room {
-    pub(crate) const EMPTY: Self = Self(UnsafeCell::new(null_mut()));
+    pub(crate) const fn empty() -> Self {
+        Self(UnsafeCell::new(null_mut()))
+    }
 
     /// # Safety
     /// Nobody else sees the room yet.
@@ -337,7 +339,7 @@ pub mod hooks {
 #[macro_export]
 macro_rules! engine {
     ($($subsystem:ty),* $(,)?) => {
-        #[allow(unused_variables, clippy::needless_pass_by_ref_mut, reason = "an engine may be empty")]
+        #[allow(unused_imports, unused_variables, clippy::needless_pass_by_ref_mut, reason = "an engine may be empty")]
         mod joined {
             use super::*;
             use $crate::memory::{Cursor, Plan};

@@ -19,20 +19,24 @@ pub struct Threads {
     waiting: AtomicU32,
 }
 
-impl Threads {
-    pub fn new() -> Self {
+impl Default for Threads {
+    /// One thread, which does not wait.
+    fn default() -> Self {
         Self {
             are_multiple: AtomicBool::new(false),
             waiting: AtomicU32::new(0),
         }
     }
+}
 
+impl Threads {
     /// Whether several threads may be in calls at a time.
     #[inline]
     pub fn are_multiple(&self) -> bool {
         self.are_multiple.load(Ordering::Relaxed)
     }
 
+    /// Several threads may be in calls at a time from now on, or one.
     pub fn set_multiple(&self, multiple: bool) {
         self.are_multiple.store(multiple, Ordering::Relaxed);
     }

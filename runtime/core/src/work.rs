@@ -45,8 +45,11 @@ impl<P: Piece> TableOf<P> {
     const TABLE: Table = Table {
         // SAFETY: of all four: the room holds a `P`, which `Work` keeps until it is dropped.
         run: |room, pieces| unsafe { (*room.cast::<P>()).run(pieces) },
+        // SAFETY: as above.
         is_left: |room| unsafe { (*room.cast::<P>()).is_left() },
+        // SAFETY: as above.
         is_of_a_waiting_sender: |room| unsafe { (*room.cast::<P>()).is_of_a_waiting_sender() },
+        // SAFETY: as above, for the last time.
         drop: |room| unsafe { room.cast::<P>().drop_in_place() },
     };
 }

@@ -16,7 +16,9 @@
 //! Messages from other nodes go through the same queues as those of this one (`matching.rs`), so wildcards
 //! need nothing special. Events are handled in two steps, because a transport may not be called
 //! while it hands them out: [`turn`] polls and changes the state, then [`settle`] sends what has come of it.
-
+//!
+//! Nothing of it exists under `--cfg loom`: models have no network.
+#![cfg(not(loom))]
 #![no_std]
 
 #[cfg(test)]

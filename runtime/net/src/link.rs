@@ -37,6 +37,7 @@ pub const IN_BUSY: u8 = 0;
 /// What one rank and one remote peer have under way. Made at their first packet.
 #[derive(Debug)]
 pub struct Link {
+    /// Who it leads to.
     pub peer: Peer,
     world: WorldRank,
     first: *mut Outgoing,
@@ -91,9 +92,11 @@ impl Link {
 #[derive(Debug)]
 pub struct Outgoing {
     next: *mut Self,
+    /// What the packet says.
     pub header: Header,
     body: *const u8,
     length: usize,
+    /// Who gets it.
     pub peer: Peer,
     /// A block to free when the packet has left.
     block: *mut u8,

@@ -49,6 +49,7 @@ pub const MATCHED: u8 = 4;
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     kind: u8,
+    /// [`SYNCHRONOUS`], [`READABLE`], [`MATCHED`], or what a subsystem of its own says.
     pub flags: u8,
     reserved: u16,
     /// Window that is given back (see `link.rs`).
@@ -70,6 +71,7 @@ pub struct Header {
 const _: () = assert!(size_of::<Header>() == Header::BYTES);
 
 impl Header {
+    /// How long a header is.
     pub const BYTES: usize = 64;
 
     /// A header without an envelope.

@@ -84,6 +84,7 @@ impl Want {
         may_be_remote: false,
     };
 
+    /// What a receive with these arguments asks for.
     #[inline]
     pub fn new(node: &Node, from: Source, context: u32, tag: Tag) -> Self {
         let (source, any_source, may_be_remote) = match from {

@@ -13,6 +13,9 @@
 //! | `poller`, `kernel_thread` | a rank's own progress thread |
 //! | `signal` | interrupting a program |
 //! | `observer` | what an adapting policy sees, and does |
+//!
+//! Nothing of it exists under `--cfg loom`, which has no rank.
+#![cfg(not(loom))]
 #![no_std]
 
 #[cfg(test)]

@@ -291,6 +291,7 @@ impl Window {
         let age = sweep.state.age;
         sweep.flush(owner, &locks, age, request);
         sweep.settle(owner);
+        // SAFETY: a fresh request, which lives until it is released.
         Ok(Closing(Some(unsafe { RequestRef::new(request.cast()) })))
     }
 
@@ -444,6 +445,7 @@ impl Sweep<'_, '_> {
             // SAFETY: an epoch that is not over is valid; the claim is held since it was found so.
             unsafe { (*epoch).request = request.as_ptr() };
         }
+        // SAFETY: as above.
         Ok(Closing(Some(unsafe { RequestRef::new(request) })))
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Crates from the bottom up; a crate may use those of the lines above its own.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 13] = [
     &["cohort-base"],
     &[
         "cohort-alloc",
@@ -19,16 +19,15 @@ const LAYERS: [&[&str]; 9] = [
         "cohort-fabric-fake",
         "cohort-interpose",
         "cohort-fabric-host",
-        "cohort-engine",
+        "cohort-core",
         "cohort-manager",
     ],
-    &[
-        "cohort-object",
-        "cohort-join",
-        "cohort-fabric-ofi",
-        "cohort-fabric-tcp",
-    ],
-    &["cohort-binding", "cohort-network"],
+    &["cohort-net", "cohort-fabric-ofi", "cohort-fabric-tcp"],
+    &["cohort-p2p", "cohort-rma", "cohort-network"],
+    &["cohort-progress"],
+    &["cohort-engine"],
+    &["cohort-object", "cohort-join"],
+    &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],
     &["cohort-abi-mpich", "cohort-abi-mpi5"],
     &["cohort-node"],
@@ -47,12 +46,17 @@ const BELOW_LOADER: [&str; 4] = [
 ];
 
 /// Crates whose code may run on any task of the node.
-const STEALABLE: [&str; 6] = [
+const STEALABLE: [&str; 11] = [
     "cohort-base",
     "cohort-alloc",
     "cohort-datatype",
     "cohort-steal",
     "cohort-fabric",
+    "cohort-core",
+    "cohort-net",
+    "cohort-p2p",
+    "cohort-rma",
+    "cohort-progress",
     "cohort-engine",
 ];
 

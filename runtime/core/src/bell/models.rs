@@ -24,7 +24,7 @@ impl Rank {
     /// One whose bell is still to be hung.
     fn unhung(is_held: bool) -> Arc<Self> {
         Arc::new(Self {
-            bell: Bell::new(),
+            bell: Bell::default(),
             is_held: AtomicBool::new(is_held),
             is_ready: AtomicBool::new(false),
             calls: AtomicU32::new(0),
