@@ -6,7 +6,7 @@
 use cohort_base::Peer;
 use cohort_base::settings::{Settings, WaitMode};
 use cohort_engine::datatype::{TypeRef, predefined};
-use cohort_engine::{Envelope, Node, Rank, SendMode, Source, Tag, recv, send};
+use cohort_engine::{Envelope, Node, Owner, Rank, SendMode, Source, Tag, recv, send};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::hint::spin_loop;
 use std::sync::Barrier;
@@ -68,7 +68,7 @@ fn message_half(rank: &Rank, bytes: &mut [u8], datatype: &TypeRef, rounds: u32) 
                 if sends {
                     let data = bytes.as_ptr();
                     send(
-                        rank,
+                        Owner::for_test(rank),
                         data,
                         count,
                         datatype,
@@ -79,7 +79,16 @@ fn message_half(rank: &Rank, bytes: &mut [u8], datatype: &TypeRef, rounds: u32) 
                     .expect("memory");
                 } else {
                     let data = bytes.as_mut_ptr();
-                    recv(rank, data, count, datatype, source, 2, Tag::Is(1)).expect("memory");
+                    recv(
+                        Owner::for_test(rank),
+                        data,
+                        count,
+                        datatype,
+                        source,
+                        2,
+                        Tag::Is(1),
+                    )
+                    .expect("memory");
                 }
             }
         }

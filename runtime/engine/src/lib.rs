@@ -13,20 +13,13 @@
 //! | `rma` | windows |
 //! | `progress` | what the policies need besides stealing |
 //!
-//! Under `--cfg loom` only the lock-free parts exist, for their models.
 #![no_std]
-#![cfg_attr(loom, allow(dead_code, reason = "the models use parts"))]
 
-extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-#[cfg(not(loom))]
-pub mod coll;
-mod meeting;
-
-#[cfg(not(loom))]
 pub use {
+    cohort_coll as coll,
     cohort_core::claim::Claim,
     cohort_core::{
         Envelope, LocalRank, Look, Node, Owner, Peer, Piece, Rank, RequestRef, SendMode, Source,
@@ -43,21 +36,16 @@ pub use {
     cohort_rma as rma,
 };
 /// The beginning and the end of a rank, and changes of its policies.
-#[cfg(not(loom))]
 pub mod lifecycle {
     pub use cohort_core::lifecycle::{abort, abort_members, begin, end, meet_at_end};
     pub use cohort_progress::lifecycle::{exchange_policy, set_policy};
 }
 
-#[cfg(not(loom))]
-use {cohort_core::guarded, cohort_net as net};
-
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;
 
-#[cfg(not(loom))]
 mod joined_engine {
-    use crate::coll::Coll;
+    use cohort_coll::Coll;
     use cohort_net::Network;
     use cohort_p2p::P2p;
     use cohort_progress::Machinery;

@@ -24,7 +24,7 @@ const LAYERS: [&[&str]; 13] = [
     ],
     &["cohort-net", "cohort-fabric-ofi", "cohort-fabric-tcp"],
     &["cohort-p2p", "cohort-rma", "cohort-network"],
-    &["cohort-progress"],
+    &["cohort-coll", "cohort-progress"],
     &["cohort-engine"],
     &["cohort-object", "cohort-join"],
     &["cohort-binding"],
@@ -46,7 +46,7 @@ const BELOW_LOADER: [&str; 4] = [
 ];
 
 /// Crates whose code may run on any task of the node.
-const STEALABLE: [&str; 11] = [
+const STEALABLE: [&str; 12] = [
     "cohort-base",
     "cohort-alloc",
     "cohort-datatype",
@@ -56,6 +56,7 @@ const STEALABLE: [&str; 11] = [
     "cohort-net",
     "cohort-p2p",
     "cohort-rma",
+    "cohort-coll",
     "cohort-progress",
     "cohort-engine",
 ];

@@ -1,0 +1,204 @@
+//! The blocking collectives as functions.
+
+use super::{local, nodes};
+use crate::args::{Blocks, Call, Reduction, Scan};
+use crate::members::{Extent, Group};
+use cohort_core::EngineError;
+use cohort_datatype::Layout;
+
+/// Runs an operation and waits for its end.
+///
+/// # Safety
+/// The buffers are live, as the operation's own function says.
+///
+/// # Errors
+/// Those of the operation's own function.
+pub unsafe fn run(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe {
+        match group.extent() {
+            Extent::OneNode(group) => local::run_any(&group, call),
+            Extent::Nodes(hierarchy) => nodes::run(group, hierarchy, call),
+        }
+    }
+}
+
+/// [`run`] in the operations' own functions, each of which keeps its own case of it.
+///
+/// # Safety
+/// As [`run`].
+#[inline(always)]
+unsafe fn dispatch(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe {
+        match group.extent() {
+            Extent::OneNode(group) => local::run(&group, call),
+            Extent::Nodes(hierarchy) => nodes::run(group, hierarchy, call),
+        }
+    }
+}
+
+/// `MPI_Barrier`.
+///
+/// # Errors
+/// No memory.
+pub fn barrier(group: &Group<'_>) -> Result<(), EngineError> {
+    // SAFETY: no buffers.
+    unsafe { dispatch(group, &Call::Barrier) }
+}
+
+/// `MPI_Bcast` of `buffer` from member `root`.
+///
+/// # Safety
+/// `buffer` is a live buffer, writable at members other than the root.
+///
+/// # Errors
+/// [`EngineError::Truncated`] when the root sends more than `buffer` holds.
+pub unsafe fn bcast(group: &Group<'_>, buffer: Layout<'_>, root: u32) -> Result<(), EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe { dispatch(group, &Call::Bcast { buffer, root }) }
+}
+
+/// `MPI_Gather` and `MPI_Gatherv` to member `root`.
+///
+/// `send` is `None` for in-place (at the root only); `receive` is used at the root only.
+///
+/// # Safety
+/// The buffers are live; those of `receive` writable.
+///
+/// # Errors
+/// [`EngineError::Truncated`] at the root.
+pub unsafe fn gather(
+    group: &Group<'_>,
+    send: Option<Layout<'_>>,
+    receive: Option<Blocks<'_>>,
+    root: u32,
+) -> Result<(), EngineError> {
+    let call = Call::Gather {
+        send,
+        receive,
+        root,
+    };
+    // SAFETY: the caller's conditions.
+    unsafe { dispatch(group, &call) }
+}
+
+/// `MPI_Scatter` and `MPI_Scatterv` from member `root`.
+///
+/// `send` is used at the root only; `receive` is `None` for in-place (at the root only).
+///
+/// # Safety
+/// The buffers are live; that of `receive` writable.
+///
+/// # Errors
+/// [`EngineError::Truncated`] when the root sends more than `receive` holds.
+pub unsafe fn scatter(
+    group: &Group<'_>,
+    send: Option<Blocks<'_>>,
+    receive: Option<Layout<'_>>,
+    root: u32,
+) -> Result<(), EngineError> {
+    let call = Call::Scatter {
+        send,
+        receive,
+        root,
+    };
+    // SAFETY: the caller's conditions.
+    unsafe { dispatch(group, &call) }
+}
+
+/// `MPI_Allgather` and `MPI_Allgatherv`; `send` is `None` for in-place.
+///
+/// # Safety
+/// The buffers are live; those of `receive` writable.
+///
+/// # Errors
+/// [`EngineError::Truncated`] when a member sends more than its block of `receive` holds.
+pub unsafe fn allgather(
+    group: &Group<'_>,
+    send: Option<Layout<'_>>,
+    receive: Blocks<'_>,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe { dispatch(group, &Call::Allgather { send, receive }) }
+}
+
+/// `MPI_Alltoall`, `MPI_Alltoallv` and `MPI_Alltoallw`; `send` is `None` for in-place.
+///
+/// # Safety
+/// The buffers are live; those of `receive` writable.
+///
+/// # Errors
+/// [`EngineError::Truncated`] when a member sends more than its block of `receive` holds,
+/// [`EngineError::OutOfMemory`] in place.
+pub unsafe fn alltoall(
+    group: &Group<'_>,
+    send: Option<Blocks<'_>>,
+    receive: Blocks<'_>,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe { dispatch(group, &Call::Alltoall { send, receive }) }
+}
+
+/// `MPI_Reduce` to member `root`; `output` is used at the root only.
+///
+/// # Safety
+/// The buffers are live and hold `count` elements.
+///
+/// # Errors
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
+/// about the size, or no memory.
+pub unsafe fn reduce(
+    group: &Group<'_>,
+    call: &Reduction<'_>,
+    root: u32,
+) -> Result<(), EngineError> {
+    let reduction = *call;
+    // SAFETY: the caller's conditions.
+    unsafe { dispatch(group, &Call::Reduce { reduction, root }) }
+}
+
+/// `MPI_Allreduce`.
+///
+/// # Safety
+/// As [`reduce`].
+///
+/// # Errors
+/// As [`reduce`].
+pub unsafe fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), EngineError> {
+    let reduction = *call;
+    // SAFETY: the caller's conditions.
+    unsafe { dispatch(group, &Call::Allreduce { reduction }) }
+}
+
+/// `MPI_Reduce_scatter` (and `_block`): member *i* gets `counts[i]` elements of the result.
+/// `call.count` is ignored.
+///
+/// # Safety
+/// The operand holds the sum of `counts`, the output this member's count of elements (in
+/// place: the sum).
+///
+/// # Errors
+/// As [`reduce`].
+pub unsafe fn reduce_scatter(
+    group: &Group<'_>,
+    call: &Reduction<'_>,
+    counts: &[i64],
+) -> Result<(), EngineError> {
+    let reduction = call.of(counts.iter().sum::<i64>() as u64);
+    // SAFETY: the caller's conditions.
+    unsafe { dispatch(group, &Call::ReduceScatter { reduction, counts }) }
+}
+
+/// `MPI_Scan` and `MPI_Exscan`.
+///
+/// # Safety
+/// As [`reduce`].
+///
+/// # Errors
+/// As [`reduce`].
+pub unsafe fn scan(group: &Group<'_>, call: &Reduction<'_>, kind: Scan) -> Result<(), EngineError> {
+    let reduction = *call;
+    // SAFETY: the caller's conditions.
+    unsafe { dispatch(group, &Call::Scan { reduction, kind }) }
+}

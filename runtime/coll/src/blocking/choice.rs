@@ -1,0 +1,178 @@
+//! Which algorithm a blocking collective uses: rounds, or a schedule as its nonblocking form.
+//!
+//! All members must choose alike, so only what all of them know may decide: the setting, the node,
+//! and sizes that MPI demands to be the same everywhere. Where sizes matter, members that disagree about them go the way
+//! of the first one to choose (`members/local.rs`), so that none waits where the others do not come.
+//!
+//! In rounds each member does its own share, and data beyond an entry's needs a second meeting, after
+//! which nobody reads the others' buffers any more. With a CPU for each rank that is the
+//! fastest. When ranks outnumber CPUs, each meeting takes as long as it takes all ranks to run once. A schedule needs one
+//! meeting if the last to come does all the work, which pays as long as that takes less time than half the work and another meeting.
+
+use super::round::{Round, runs_others};
+use crate::args::{Call, Reduction};
+use crate::members::{INLINE, LocalGroup};
+use crate::memory::owner_of;
+use crate::nonblocking::{AT_ONCE_MAX, post};
+use cohort_base::settings::{Algorithm, Algorithms};
+use cohort_core::EngineError;
+use cohort_core::message::Status;
+use cohort_core::rank::Rank;
+use cohort_core::request::RequestRef;
+use cohort_core::wait::{self, WaitKind};
+
+/// Shortest broadcast that is a schedule: its root helps to copy, where in rounds it waits.
+const BCAST_MIN: u64 = 64 << 10;
+
+/// Bytes for each member that the last to come moves alone when ranks outnumber CPUs: it takes about as long as to let a
+/// rank run for a moment.
+const ALONE_OF_EACH: u64 = 64 << 10;
+
+/// Who moves the data of a schedule.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Movers {
+    /// The last member to come; the others let it run.
+    Last,
+    /// All who have time.
+    Everyone,
+}
+
+/// Who moves `bytes` in total when the members meet once.
+#[inline]
+pub(crate) fn movers(group: &LocalGroup<'_>, bytes: u64) -> Movers {
+    let is_short = bytes <= ALONE_OF_EACH * group.size() as u64;
+    match is_short && group.rank.node().is_crowded() {
+        true => Movers::Last,
+        false => Movers::Everyone,
+    }
+}
+
+/// Whether the caller wants a broadcast of `bytes` to be a schedule.
+#[inline]
+pub(crate) fn is_long_bcast(group: &LocalGroup<'_>, bytes: u64) -> bool {
+    match group.rank.node().settings().collectives.bcast {
+        Algorithm::Auto => bytes >= BCAST_MIN,
+        chosen => chosen == Algorithm::Schedule,
+    }
+}
+
+/// The algorithm that the settings name for an operation.
+#[inline(always)]
+fn setting(algorithms: &Algorithms, call: &Call<'_>) -> Algorithm {
+    match call {
+        Call::Barrier => algorithms.barrier,
+        Call::Bcast { .. } => algorithms.bcast,
+        Call::Gather { .. } => algorithms.gather,
+        Call::Scatter { .. } => algorithms.scatter,
+        Call::Allgather { .. } => algorithms.allgather,
+        Call::Alltoall { .. } => algorithms.alltoall,
+        Call::Reduce { .. } => algorithms.reduce,
+        Call::Allreduce { .. } => algorithms.allreduce,
+        Call::ReduceScatter { .. } => algorithms.reduce_scatter,
+        Call::Scan { .. } => algorithms.scan,
+        Call::Neighbours { .. } => Algorithm::Schedule,
+    }
+}
+
+/// Who moves the data of an operation that is a schedule by itself, where the settings leave it to us: only where ranks outnumber
+/// CPUs, and only if rounds would meet twice.
+#[inline(always)]
+fn by_itself(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers> {
+    match call {
+        Call::Allgather { .. }
+        | Call::Alltoall { .. }
+        | Call::Allreduce { .. }
+        | Call::ReduceScatter { .. }
+        | Call::Scan { .. }
+            if group.rank.node().is_crowded() =>
+        {
+            agree_to_meet_once(group, call)
+        }
+        _ => None,
+    }
+}
+
+/// Has the members agree whether an operation is a schedule. They all know the bytes that a member posts, or all do not.
+#[inline(never)]
+fn agree_to_meet_once(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers> {
+    let size = group.size();
+    let operand = call.reduction().and_then(Reduction::stealable_bytes);
+    // What a member posts, and how many times as much is moved in total.
+    let (bytes, times) = match call {
+        Call::Allgather { receive, .. } => (receive.equal_bytes(1), size * size),
+        Call::Alltoall { receive, .. } => (receive.equal_bytes(size), size),
+        Call::ReduceScatter { .. } => (operand, size),
+        _ => (operand, 2 * size),
+    };
+    let bytes = bytes?;
+    let movers = movers(group, bytes.saturating_mul(times as u64));
+    let wanted = bytes > INLINE as u64 && movers == Movers::Last;
+    let is_chosen = Round::begin(group).agree_on_schedule(wanted);
+    is_chosen.then_some(movers)
+}
+
+/// Runs an operation as a schedule, if that is chosen; a broadcast chooses in its round. `None`: not chosen. Where the operation is known at
+/// compile time, this is a look at one setting.
+///
+/// # Safety
+/// As for the operation's own function.
+#[inline(always)]
+pub(crate) unsafe fn scheduled(
+    group: &LocalGroup<'_>,
+    call: &Call<'_>,
+) -> Option<Result<(), EngineError>> {
+    if group.size() == 1 || matches!(call, Call::Bcast { .. }) {
+        return None;
+    }
+    let chosen = match setting(&group.rank.node().settings().collectives, call) {
+        Algorithm::Rounds => None,
+        Algorithm::Schedule => Some(Movers::Everyone),
+        Algorithm::Auto => by_itself(group, call),
+    };
+    // SAFETY: the caller's promise.
+    chosen.map(|movers| unsafe { run_schedule(group, call, movers) })
+}
+
+/// Runs an operation as a schedule.
+///
+/// # Safety
+/// As for the operation's own function.
+///
+/// # Errors
+/// Those of the operation's own function.
+pub(crate) unsafe fn run_schedule(
+    group: &LocalGroup<'_>,
+    call: &Call<'_>,
+    movers: Movers,
+) -> Result<(), EngineError> {
+    let alone = match movers {
+        Movers::Last => u64::MAX,
+        Movers::Everyone => AT_ONCE_MAX,
+    };
+    // SAFETY: the caller's buffers, which live to the end of this call.
+    let request = unsafe { post(group.rank.forever(), &group.place(), call, alone)? };
+    if movers == Movers::Last {
+        runs_others(group, &mut || request.is_complete());
+    }
+    finish(group.rank, request)
+}
+
+/// Waits for the end of an operation that was started, and releases its request.
+///
+/// # Errors
+/// [`EngineError::Truncated`], [`EngineError::OutOfMemory`].
+pub(crate) fn finish(rank: &Rank, request: RequestRef) -> Result<(), EngineError> {
+    wait::until(owner_of(rank), WaitKind::Collective, || {
+        request.is_complete()
+    });
+    let error = request.status().error;
+    request.release(&mut rank.enter());
+    match error {
+        Status::SUCCESS => Ok(()),
+        Status::NO_MEMORY => Err(EngineError::OutOfMemory),
+        _ => Err(EngineError::Truncated {
+            message: 0,
+            buffer: 0,
+        }),
+    }
+}

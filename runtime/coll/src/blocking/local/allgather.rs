@@ -1,0 +1,44 @@
+//! Allgather, with equal or varying blocks: every member posts its block and copies everyone's.
+
+use crate::args::Blocks;
+use crate::blocking::round::{Finish, Round};
+use crate::data::copy_whole;
+use crate::members::LocalGroup;
+use cohort_core::EngineError;
+use cohort_datatype::Layout;
+
+/// `MPI_Allgather` and `MPI_Allgatherv`; `send` is `None` for in-place.
+///
+/// # Safety
+/// The buffers are live; those of `receive` writable.
+///
+/// # Errors
+/// [`EngineError::Truncated`] when a member sends more than its block of `receive` holds.
+#[inline(always)]
+pub(super) unsafe fn allgather(
+    group: &LocalGroup<'_>,
+    send: Option<Layout<'_>>,
+    receive: Blocks<'_>,
+) -> Result<(), EngineError> {
+    let own = receive.block(group.me());
+    let mut result = Ok(());
+    if let Some(send) = send {
+        // SAFETY: the caller's buffers.
+        result = unsafe { copy_whole(own, send) };
+    }
+    if group.size() == 1 {
+        return result;
+    }
+    let send = send.unwrap_or(own);
+    let round = Round::begin(group);
+    // SAFETY: the caller's buffer; it stays until `finish`.
+    let exposed = unsafe { round.post_layout(&send) };
+    round.exchange();
+    for member in round.others() {
+        // SAFETY: all members posted layouts; the buffer is the caller's.
+        let received = unsafe { round.receive_layout(member, receive.block(member)) };
+        result = result.and(received);
+    }
+    round.finish(Finish::after(exposed, Finish::Everyone));
+    result
+}

@@ -1,0 +1,59 @@
+//! Broadcast: the root posts, everyone reads.
+//!
+//! Small data travels in the root's entry or in a side buffer, and the root runs ahead. Of larger data the root
+//! posts the address; all members copy straight out of its buffer at the same time, and the
+//! root waits for the last of them.
+
+use crate::args::Call;
+use crate::blocking::choice::{is_long_bcast, movers, run_schedule};
+use crate::blocking::round::{Finish, Round};
+use crate::members::LocalGroup;
+use cohort_core::EngineError;
+use cohort_datatype::Layout;
+
+/// `MPI_Bcast` of `buffer` from member `root`.
+///
+/// # Safety
+/// `buffer` is a live buffer, writable at members other than the root.
+///
+/// # Errors
+/// [`EngineError::Truncated`] when the root sends more than `buffer` holds.
+#[inline(always)]
+pub(super) unsafe fn bcast(
+    group: &LocalGroup<'_>,
+    buffer: Layout<'_>,
+    root: u32,
+) -> Result<(), EngineError> {
+    if group.size() == 1 {
+        return Ok(());
+    }
+    let wants_schedule = is_long_bcast(group, buffer.bytes());
+    let round = Round::begin(group);
+    let at_root = group.me == root;
+    let root_place = root as usize;
+    let is_scheduled = if wants_schedule {
+        round.is_scheduled_instead_of(root_place)
+    } else if at_root {
+        // SAFETY: the caller's buffer; it stays until `finish`.
+        match unsafe { round.post_copied_unless_scheduled(&buffer) } {
+            None => true,
+            Some(exposed) => {
+                round.announce();
+                round.finish(Finish::after(exposed, Finish::Everyone));
+                return Ok(());
+            }
+        }
+    } else {
+        round.awaits_schedule_instead_of(root_place)
+    };
+    if is_scheduled {
+        round.finish(Finish::Nobody);
+        let movers = movers(group, buffer.bytes().saturating_mul(group.size() as u64));
+        // SAFETY: the caller's conditions.
+        return unsafe { run_schedule(group, &Call::Bcast { buffer, root }, movers) };
+    }
+    // SAFETY: the root has posted a layout; the buffer is the caller's.
+    let result = unsafe { round.receive_layout(root_place, buffer) };
+    round.finish(Finish::Nobody);
+    result
+}

@@ -1,0 +1,109 @@
+//! Gather and scatter, with equal or varying blocks.
+//!
+//! Gather: every member posts its block (small: in the entry or a side buffer), the root copies each to its
+//! place, and members whose memory it reads wait for it.
+//!
+//! Scatter: the root posts all blocks (small and equal: packed in the entry or a side buffer, large: the address
+//! of their description), and every member copies its own.
+
+use crate::args::Blocks;
+use crate::blocking::round::{Finish, Round};
+use crate::data::copy_whole;
+use crate::members::{COPY_MAX, LocalGroup, SIDE_BYTES};
+use cohort_core::EngineError;
+use cohort_datatype::Layout;
+
+/// `MPI_Gather` and `MPI_Gatherv` to member `root`.
+///
+/// `send` is `None` for in-place (at the root only); `receive` is used at the root only.
+///
+/// # Safety
+/// The buffers are live; those of `receive` writable.
+///
+/// # Errors
+/// [`EngineError::Truncated`] at the root.
+#[inline(always)]
+pub(super) unsafe fn gather(
+    group: &LocalGroup<'_>,
+    send: Option<Layout<'_>>,
+    receive: Option<Blocks<'_>>,
+    root: usize,
+) -> Result<(), EngineError> {
+    let me = group.me();
+    let Some(receive) = receive.filter(|_| me == root) else {
+        let Some(send) = send else { return Ok(()) };
+        let round = Round::begin(group);
+        // SAFETY: the caller's buffer; it stays until `finish`.
+        let exposed = unsafe { round.post_copied(&send) };
+        round.announce_to(root);
+        round.finish(Finish::after(exposed, Finish::Member(root)));
+        return Ok(());
+    };
+    let mut result = Ok(());
+    if let Some(send) = send {
+        // SAFETY: the caller's buffers.
+        result = unsafe { copy_whole(receive.block(me), send) };
+    }
+    if group.size() == 1 {
+        return result;
+    }
+    let round = Round::begin(group);
+    round.await_all();
+    for member in (0..group.size()).filter(|&member| member != me) {
+        // SAFETY: all members posted layouts; the buffer is the caller's.
+        let received = unsafe { round.receive_layout(member, receive.block(member)) };
+        result = result.and(received);
+    }
+    round.finish(Finish::Nobody);
+    result
+}
+
+/// `MPI_Scatter` and `MPI_Scatterv` from member `root`.
+///
+/// `send` is used at the root only; `receive` is `None` for in-place (at the root only).
+///
+/// # Safety
+/// The buffers are live; that of `receive` writable.
+///
+/// # Errors
+/// [`EngineError::Truncated`] when the root sends more than `receive` holds.
+#[inline(always)]
+pub(super) unsafe fn scatter(
+    group: &LocalGroup<'_>,
+    send: Option<Blocks<'_>>,
+    receive: Option<Layout<'_>>,
+    root: usize,
+) -> Result<(), EngineError> {
+    let me = group.me();
+    let Some(send) = send.filter(|_| me == root) else {
+        let Some(receive) = receive else {
+            return Ok(());
+        };
+        let round = Round::begin(group);
+        round.await_member(root);
+        // SAFETY: the root posted blocks; the buffer is the caller's.
+        let result = unsafe { round.receive_block(root, receive) };
+        round.finish(Finish::Nobody);
+        return result;
+    };
+    let mut result = Ok(());
+    if group.size() > 1 {
+        let round = Round::begin(group);
+        let copied_most = match group.rank.node().is_crowded() {
+            true => SIDE_BYTES,
+            false => COPY_MAX,
+        };
+        // SAFETY: the caller's buffers; they stay until `finish`.
+        let exposed = unsafe { round.post_blocks(&send, copied_most) };
+        round.announce();
+        if let Some(receive) = receive {
+            // SAFETY: the caller's buffers.
+            result = unsafe { copy_whole(receive, send.block(me)) };
+        }
+        round.finish(Finish::after(exposed, Finish::Everyone));
+    } else if let Some(receive) = receive {
+        // SAFETY: the caller's buffers.
+        result = unsafe { copy_whole(receive, send.block(me)) };
+    }
+    result
+}

@@ -1,0 +1,232 @@
+//! Reduce, allreduce and reduce-scatter.
+//!
+//! Small (an entry's worth, or, where it saves a meeting, a side buffer's): everybody posts its operand; whoever needs the result
+//! folds them, in rank order.
+//!
+//! Large: members exchange addresses; each folds its share of the elements straight from all
+//! operands, block by block in the first-level cache, and writes the result straight to
+//! everyone who needs it. Element *i* of any operand is read only by the member that
+//! writes element *i* of the results, so in-place needs no copies.
+
+use crate::args::{Reduction, elements_of};
+use crate::blocking::operands::in_blocks;
+use crate::blocking::round::{Finish, Round};
+use crate::fold::{Folder, share};
+use crate::members::{COPY_MAX, INLINE, LocalGroup};
+use crate::memory::Scratch;
+use cohort_core::EngineError;
+use core::ops::Range;
+
+/// Bytes of all operands that the root of a reduce folds alone.
+const FOLD_ALONE_MAX: usize = 64 << 10;
+
+/// Bytes of all operands of an allreduce that every member folds.
+const ALL_FOLD_MAX: usize = 16 << 10;
+
+/// `MPI_Allreduce`.
+///
+/// # Safety
+/// The buffers are live and hold `count` elements.
+///
+/// # Errors
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
+/// about the size, or no memory.
+#[inline(always)]
+pub(super) unsafe fn allreduce(
+    group: &LocalGroup<'_>,
+    folder: &Folder<'_>,
+    call: &Reduction<'_>,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe {
+        if group.size() == 1 {
+            copy_alone(folder, call);
+            return Ok(());
+        }
+        let operand = folder.layout(call.operand(), call.count);
+        if operand.bytes() > everyone_folds_max(group, folder) {
+            let scratch = Scratch::new(folder, folder.block())?;
+            return reduce_by_shares(group, folder, call, &scratch, call.output, None);
+        }
+        let round = Round::begin(group);
+        round.post_data(&operand)?;
+        round.exchange();
+        let result = folder.fold_entries(&round, 0..group.size(), 0..call.count, call.output);
+        round.finish(Finish::Nobody);
+        result
+    }
+}
+
+/// `MPI_Reduce` to member `root`; `output` is used at the root only.
+///
+/// # Safety
+/// The buffers are live and hold `count` elements.
+///
+/// # Errors
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
+/// about the size, or no memory.
+#[inline(always)]
+pub(super) unsafe fn reduce(
+    group: &LocalGroup<'_>,
+    folder: &Folder<'_>,
+    call: &Reduction<'_>,
+    root: u32,
+) -> Result<(), EngineError> {
+    let is_root = group.me == root;
+    // SAFETY: the caller's conditions.
+    unsafe {
+        if group.size() == 1 {
+            copy_alone(folder, call);
+            return Ok(());
+        }
+        let operand = folder.layout(call.operand(), call.count);
+        if operand.bytes() > copied_max(group) {
+            let scratch = Scratch::new(folder, folder.block())?;
+            let output = if is_root {
+                call.output
+            } else {
+                core::ptr::null_mut()
+            };
+            return reduce_by_shares(group, folder, call, &scratch, output, Some(root));
+        }
+        let round = Round::begin(group);
+        round.post_data(&operand)?;
+        let result = if is_root {
+            round.await_all();
+            folder.fold_entries(&round, 0..group.size(), 0..call.count, call.output)
+        } else {
+            round.announce_to(root as usize);
+            Ok(())
+        };
+        round.finish(Finish::Nobody);
+        result
+    }
+}
+
+/// Longest operand that members leave to the root to fold. Its fold takes as long as a meeting then; where ranks outnumber CPUs, all that
+/// members leave, since a meeting takes so much longer.
+fn copied_max(group: &LocalGroup<'_>) -> u64 {
+    let max = match group.rank.node().is_crowded() {
+        true => COPY_MAX,
+        false => (FOLD_ALONE_MAX / group.size()).clamp(INLINE, COPY_MAX),
+    };
+    max as u64
+}
+
+/// Longest operand of an allreduce that every member folds all of, which saves a meeting. Users' operations are called for
+/// each element once, beyond an entry's worth.
+fn everyone_folds_max(group: &LocalGroup<'_>, folder: &Folder<'_>) -> u64 {
+    let max = match group.rank.node().is_crowded() || folder.calls_user() {
+        true => INLINE,
+        false => (ALL_FOLD_MAX / group.size()).clamp(INLINE, COPY_MAX),
+    };
+    max as u64
+}
+
+/// # Safety
+/// As [`allreduce`].
+unsafe fn copy_alone(folder: &Folder<'_>, call: &Reduction<'_>) {
+    if let Some(input) = call.input {
+        // SAFETY: the caller's buffers.
+        unsafe { folder.copy(input, call.output, call.count) };
+    }
+}
+
+/// The large algorithm, for a result at `root` or everywhere.
+///
+/// # Safety
+/// As [`allreduce`]; the scratch holds a block.
+unsafe fn reduce_by_shares(
+    group: &LocalGroup<'_>,
+    folder: &Folder<'_>,
+    call: &Reduction<'_>,
+    scratch: &Scratch,
+    output: *mut u8,
+    root: Option<u32>,
+) -> Result<(), EngineError> {
+    let range = share(call.count, group.me(), group.size());
+    in_blocks(group, folder, (call, output), range, |all, block| {
+        let count = block.end - block.start;
+        let receivers = match root {
+            Some(root) => &all[root as usize..=root as usize],
+            None => all,
+        };
+        // SAFETY: every member's buffers hold `count` elements until all have completed, and
+        // this block of them is touched by this member only.
+        unsafe {
+            folder.fold_memory(all, &block, scratch.base);
+            for receiver in receivers {
+                folder.copy(scratch.base, folder.at(receiver.output, block.start), count);
+            }
+        }
+    })
+}
+
+/// `MPI_Reduce_scatter` (and `_block`): member *i* gets `counts[i]` elements of the result.
+/// `call.count` is their sum.
+///
+/// # Safety
+/// The operand holds the sum of `counts`, the output this member's count of elements (in
+/// place: the sum).
+///
+/// # Errors
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
+/// about the size, or no memory.
+#[inline(always)]
+pub(super) unsafe fn reduce_scatter(
+    group: &LocalGroup<'_>,
+    folder: &Folder<'_>,
+    call: &Reduction<'_>,
+    counts: &[i64],
+) -> Result<(), EngineError> {
+    let range = elements_of(counts, group.me()..group.me() + 1);
+    // SAFETY: the caller's conditions.
+    unsafe {
+        if group.size() == 1 {
+            copy_alone(folder, call);
+            return Ok(());
+        }
+        if !folder.is_small(call.count) {
+            return scatter_large(group, folder, call, range);
+        }
+        let round = Round::begin(group);
+        round.post_layout(&folder.layout(call.operand(), call.count));
+        round.exchange();
+        let result = folder.fold_entries(&round, 0..group.size(), range, call.output);
+        round.finish(Finish::Nobody);
+        result
+    }
+}
+
+/// # Safety
+/// As [`reduce_scatter`], for this member's `range`.
+unsafe fn scatter_large(
+    group: &LocalGroup<'_>,
+    folder: &Folder<'_>,
+    call: &Reduction<'_>,
+    range: Range<u64>,
+) -> Result<(), EngineError> {
+    let in_place = call.input.is_none();
+    let count = range.end - range.start;
+    // In place the output is an operand that others still read: fold elsewhere.
+    let scratch = Scratch::new(folder, if in_place { count } else { folder.block() })?;
+    let first = range.start;
+    in_blocks(group, folder, (call, call.output), range, |all, block| {
+        let at = block.start - first;
+        let length = block.end - block.start;
+        // SAFETY: every member's operand holds the range until all have completed.
+        unsafe {
+            if in_place {
+                folder.fold_memory(all, &block, folder.at(scratch.base, at));
+            } else {
+                folder.fold_memory(all, &block, scratch.base);
+                folder.copy(scratch.base, folder.at(call.output, at), length);
+            }
+        }
+    })?;
+    if in_place {
+        // SAFETY: nobody reads the operand any more.
+        unsafe { folder.copy(scratch.base, call.output, count) };
+    }
+    Ok(())
+}

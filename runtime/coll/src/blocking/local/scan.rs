@@ -1,0 +1,97 @@
+//! Scan and exscan: member *i* gets the fold of the operands up to its own.
+//!
+//! Small: everybody posts its operand and folds the entries it needs.
+//!
+//! Prefixes grow from the first operand on, `(operand[0] op operand[1]) op …`, whatever the size.
+//!
+//! Large: members exchange addresses; each takes a share of the elements and computes all
+//! prefixes of it in one pass over the operands, writing each where it belongs. As in
+//! reduce, a share is touched by one member only, so in-place needs no copies.
+
+use crate::args::{Reduction, Scan};
+use crate::blocking::operands::in_blocks;
+use crate::blocking::round::{Finish, Round};
+use crate::fold::{Folder, Runner, share};
+use crate::members::LocalGroup;
+use crate::memory::Scratch;
+use cohort_core::EngineError;
+
+/// `MPI_Scan` and `MPI_Exscan`.
+///
+/// # Safety
+/// The buffers are live and hold `count` elements.
+///
+/// # Errors
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
+/// about the size, or no memory.
+#[inline(always)]
+pub(super) unsafe fn scan(
+    group: &LocalGroup<'_>,
+    folder: &Folder<'_>,
+    call: &Reduction<'_>,
+    kind: Scan,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe {
+        if group.size() == 1 {
+            if let (Some(input), Scan::Inclusive) = (call.input, kind) {
+                folder.copy(input, call.output, call.count);
+            }
+            return Ok(());
+        }
+        if !folder.is_small(call.count) {
+            return scan_by_shares(group, folder, call, kind);
+        }
+        let round = Round::begin(group);
+        round.post_layout(&folder.layout(call.operand(), call.count));
+        round.exchange();
+        let end = match kind {
+            Scan::Inclusive => group.me() + 1,
+            Scan::Exclusive => group.me(),
+        };
+        let result = match end {
+            0 => Ok(()),
+            _ => folder.prefix_of_entries(&round, end, call.count, call.output),
+        };
+        round.finish(Finish::Nobody);
+        result
+    }
+}
+
+/// # Safety
+/// As [`scan`].
+unsafe fn scan_by_shares(
+    group: &LocalGroup<'_>,
+    folder: &Folder<'_>,
+    call: &Reduction<'_>,
+    kind: Scan,
+) -> Result<(), EngineError> {
+    let (first, second) = (
+        Scratch::new(folder, folder.block())?,
+        Scratch::new(folder, folder.block())?,
+    );
+    let range = share(call.count, group.me(), group.size());
+    in_blocks(group, folder, (call, call.output), range, |all, block| {
+        let count = block.end - block.start;
+        let (mut prefix, mut next) = (first.base, second.base);
+        for (member, addresses) in all.iter().enumerate() {
+            let operand = folder.at(addresses.operand, block.start);
+            let output = folder.at(addresses.output, block.start);
+            // SAFETY: every member's buffers hold `count` elements until all have completed,
+            // and this block of them is touched by this member only.
+            unsafe {
+                folder.copy(operand, next, count);
+                if member > 0 && kind == Scan::Exclusive {
+                    folder.copy(prefix, output, count);
+                }
+                if member > 0 {
+                    folder.combine(prefix, next, count, Runner::Owner);
+                }
+                if kind == Scan::Inclusive {
+                    folder.copy(next, output, count);
+                }
+            }
+            core::mem::swap(&mut prefix, &mut next);
+        }
+    })
+}

@@ -1,0 +1,448 @@
+//! Gather, scatter and allgather in which one member of each node, its *leader*, sends and receives for all.
+//!
+//! Between nodes a message costs far more than its bytes as long as these are few. So the members of a node give
+//! their blocks to the leader through what they share, and it sends them on as one [`Bundle`]. The lengths of
+//! blocks may differ and be known at one end only (`MPI_Gatherv`): they travel with the bundle, and say which blocks are
+//! not in it because they are long. Nodes with one member send without bundles.
+
+use super::bundle::{BUNDLED, Bundle, Content};
+use crate::args::Blocks;
+use crate::blocking::round::{Finish, Posted, Round};
+use crate::blocking::script::{builder, run};
+use crate::data::{copy_whole, nothing};
+use crate::members::{Group, Hierarchy, LocalGroup};
+use crate::memory::reserve;
+use alloc::vec::Vec;
+use cohort_core::EngineError;
+use cohort_datatype::{Layout, pack};
+
+/// Bytes of what a member has posted with [`Round::post_layout`].
+///
+/// # Safety
+/// It has posted so in this round, which has not ended.
+unsafe fn posted_bytes(round: &Round<'_>, place: usize) -> u64 {
+    match round.posted(place) {
+        Posted::Inline { bytes, .. } => bytes,
+        // SAFETY: the record is the layout that the member posted.
+        Posted::Address(record) => unsafe { (*record.cast::<Layout<'_>>()).bytes() },
+    }
+}
+
+/// Packs at most `most` bytes of what a member has posted.
+///
+/// # Safety
+/// As [`posted_bytes`]; `out` has room.
+unsafe fn pack_posted(round: &Round<'_>, place: usize, out: *mut u8, most: u64) {
+    // SAFETY: the caller's promise; posted data stays until the round has ended.
+    unsafe {
+        match round.posted(place) {
+            Posted::Inline { data, bytes } => {
+                out.copy_from_nonoverlapping(data, bytes.min(most) as usize);
+            }
+            Posted::Address(record) => {
+                pack(*record.cast::<Layout<'_>>(), 0, out, most);
+            }
+        }
+    }
+}
+
+/// Posts a block for the member at `place` of the node, and waits until it has been taken if it stays the caller's.
+///
+/// # Safety
+/// The block is live.
+unsafe fn post_to(here: &LocalGroup<'_>, place: usize, block: &Layout<'_>) {
+    let round = Round::begin(here);
+    // SAFETY: the caller's promise; the record lives until `finish` has returned.
+    let exposed = unsafe { round.post_layout(block) };
+    round.announce_to(place);
+    round.finish(match exposed {
+        true => Finish::Member(place),
+        false => Finish::Nobody,
+    });
+}
+
+/// Collects the blocks that the other members of the node [`post_to`] into a bundle, in memory of `data` bytes besides
+/// the lengths, or as much as they take.
+///
+/// # Safety
+/// `own` is live.
+unsafe fn collect_here(
+    here: &LocalGroup<'_>,
+    own: &Layout<'_>,
+    most: u64,
+) -> Result<(Vec<u8>, Bundle), EngineError> {
+    let size = here.size();
+    let round = Round::begin(here);
+    round.await_all();
+    let length = |place| match place == here.me() {
+        true => own.bytes(),
+        // SAFETY: everyone has posted.
+        false => unsafe { posted_bytes(&round, place) },
+    };
+    let inside = (0..size).map(length).filter(|&bytes| bytes <= most);
+    let made = Bundle::with_room(size, inside.sum(), most);
+    if let Ok((_, bundle)) = &made {
+        // SAFETY: everyone has posted; the bundle is fresh.
+        unsafe {
+            bundle.fill(length, |place, out, fitting| {
+                if place == here.me() {
+                    pack(*own, 0, out, fitting);
+                } else {
+                    pack_posted(&round, place, out, fitting);
+                }
+            });
+        }
+    }
+    round.finish(Finish::Nobody);
+    made
+}
+
+/// Gather: each leader sends a bundle to the root, and long blocks travel by themselves.
+///
+/// # Safety
+/// As [`gather`](crate::gather).
+pub(crate) unsafe fn gather(
+    group: &Group<'_>,
+    hierarchy: &Hierarchy,
+    send: Option<Layout<'_>>,
+    receive: Option<Blocks<'_>>,
+    root: usize,
+) -> Result<(), EngineError> {
+    let me = group.me();
+    let here = group.local(hierarchy);
+    // SAFETY: the caller's promise, in all of it.
+    unsafe {
+        if let Some(receive) = receive.filter(|_| me == root) {
+            let own = send.map_or(Ok(()), |send| copy_whole(receive.block(me), send));
+            let near = receive_here(&here, hierarchy, &receive);
+            return own
+                .and(near)
+                .and(receive_from_nodes(group, hierarchy, &receive));
+        }
+        let send = send.unwrap_or(nothing());
+        if hierarchy.node_of(root) == hierarchy.this_node() {
+            post_to(&here, hierarchy.local_rank(root) as usize, &send);
+            return Ok(());
+        }
+        let alone = hierarchy.local_size() == 1;
+        let mut script = builder(group, None);
+        if !alone && here.me != 0 {
+            post_to(&here, 0, &send);
+        } else if !alone {
+            let (memory, bundle) = collect_here(&here, &send, BUNDLED)?;
+            script.send(root, bundle.layout());
+            script.keep(memory);
+        }
+        if alone || send.bytes() > BUNDLED {
+            script.send(root, send);
+        }
+        run(script)
+    }
+}
+
+/// Takes what the other members of the root's node [`post_to`].
+///
+/// # Safety
+/// The blocks are live.
+unsafe fn receive_here(
+    here: &LocalGroup<'_>,
+    hierarchy: &Hierarchy,
+    receive: &Blocks<'_>,
+) -> Result<(), EngineError> {
+    let mut outcome = Ok(());
+    let round = Round::begin(here);
+    round.await_all();
+    for (place, &member) in hierarchy.local_members().iter().enumerate() {
+        if place != here.me() {
+            // SAFETY: everyone has posted; the caller's promise.
+            let taken = unsafe { round.receive_layout(place, receive.block(member as usize)) };
+            outcome = outcome.and(taken);
+        }
+    }
+    round.finish(Finish::Nobody);
+    outcome
+}
+
+/// Takes what the other nodes send to the root.
+///
+/// # Safety
+/// The blocks are live.
+unsafe fn receive_from_nodes(
+    group: &Group<'_>,
+    hierarchy: &Hierarchy,
+    receive: &Blocks<'_>,
+) -> Result<(), EngineError> {
+    let mut bundles = reserve(hierarchy.nodes())?;
+    let mut script = builder(group, None);
+    for members in hierarchy.other_nodes() {
+        let first = members[0] as usize;
+        if members.len() == 1 {
+            script.receive(first, receive.block(first));
+            continue;
+        }
+        let room = |&member: &u32| receive.block(member as usize).bytes().min(BUNDLED);
+        let data = members.iter().map(room).sum();
+        let (memory, bundle) = Bundle::with_room(members.len(), data, BUNDLED)?;
+        script.receive(first, bundle.layout());
+        bundles.push((memory, bundle, members));
+    }
+    // SAFETY: the caller's promise; the bundles are live, and were filled when it has returned.
+    unsafe {
+        let mut outcome = run(script);
+        let mut script = builder(group, None);
+        for (_, bundle, members) in &bundles {
+            for (&member, content) in members.iter().zip(bundle.contents()) {
+                let block = receive.block(member as usize);
+                match content {
+                    Content::Apart => script.receive(member as usize, block),
+                    Content::Inside { .. } => outcome = outcome.and(content.deliver(block)),
+                }
+            }
+        }
+        outcome.and(run(script))
+    }
+}
+
+/// Scatter: the root sends a bundle to each leader, and long blocks by themselves.
+///
+/// # Safety
+/// As [`scatter`](crate::scatter).
+pub(crate) unsafe fn scatter(
+    group: &Group<'_>,
+    hierarchy: &Hierarchy,
+    send: Option<Blocks<'_>>,
+    receive: Option<Layout<'_>>,
+    root: usize,
+) -> Result<(), EngineError> {
+    let me = group.me();
+    let here = group.local(hierarchy);
+    // SAFETY: the caller's promise, in all of it.
+    unsafe {
+        if let Some(send) = send.filter(|_| me == root) {
+            return scatter_root(group, hierarchy, &send, receive);
+        }
+        let receive = receive.unwrap_or(nothing());
+        if hierarchy.node_of(root) == hierarchy.this_node() {
+            let round = Round::begin(&here);
+            let place = hierarchy.local_rank(root) as usize;
+            round.await_member(place);
+            let outcome = copy_whole(receive, round.record::<Blocks<'_>>(place).block(me));
+            round.finish(Finish::Nobody);
+            return outcome;
+        }
+        let is_apart = match hierarchy.local_size() {
+            1 => true,
+            _ => receive_bundle(group, hierarchy, root, receive)?,
+        };
+        let mut script = builder(group, None);
+        if is_apart {
+            script.receive(root, receive);
+        }
+        run(script)
+    }
+}
+
+/// The root's part of a scatter.
+///
+/// # Safety
+/// The buffers are live.
+unsafe fn scatter_root(
+    group: &Group<'_>,
+    hierarchy: &Hierarchy,
+    send: &Blocks<'_>,
+    receive: Option<Layout<'_>>,
+) -> Result<(), EngineError> {
+    let here = group.local(hierarchy);
+    let round = Round::begin(&here);
+    round.post_address(send);
+    round.announce();
+    // SAFETY: the caller's promise, in all of it.
+    let outcome = unsafe {
+        let sent = send_to_nodes(group, hierarchy, send);
+        let own = receive.map_or(Ok(()), |into| copy_whole(into, send.block(group.me())));
+        sent.and(own)
+    };
+    round.finish(Finish::Everyone);
+    outcome
+}
+
+/// Sends the blocks of the other nodes' members.
+///
+/// # Safety
+/// The blocks are live.
+unsafe fn send_to_nodes(
+    group: &Group<'_>,
+    hierarchy: &Hierarchy,
+    send: &Blocks<'_>,
+) -> Result<(), EngineError> {
+    let mut script = builder(group, None);
+    let block = |member: u32| send.block(member as usize);
+    for members in hierarchy.other_nodes() {
+        if members.len() > 1 {
+            let lengths = members.iter().map(|&member| block(member).bytes());
+            let data = lengths.filter(|&bytes| bytes <= BUNDLED).sum();
+            let (memory, bundle) = Bundle::with_room(members.len(), data, BUNDLED)?;
+            // SAFETY: the caller's promise; the bundle is fresh.
+            unsafe {
+                bundle.fill(
+                    |number| block(members[number]).bytes(),
+                    |number, out, fitting| {
+                        pack(block(members[number]), 0, out, fitting);
+                    },
+                );
+            }
+            script.send(members[0] as usize, bundle.layout());
+            script.keep(memory);
+        }
+        for &member in members {
+            if members.len() == 1 || block(member).bytes() > BUNDLED {
+                script.send(member as usize, block(member));
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { run(script) }
+}
+
+/// A member's part of what comes from a root on another node: its block, if that is in the bundle. Says
+/// whether it travels by itself.
+///
+/// # Safety
+/// The buffer is live.
+unsafe fn receive_bundle(
+    group: &Group<'_>,
+    hierarchy: &Hierarchy,
+    root: usize,
+    receive: Layout<'_>,
+) -> Result<bool, EngineError> {
+    let here = group.local(hierarchy);
+    let size = here.size();
+    // SAFETY: the caller's promise; bundles have been filled when messages and posts are there.
+    unsafe {
+        let deliver = |bundle: &Bundle| match bundle.contents().nth(here.me()) {
+            Some(content @ Content::Inside { .. }) => content.deliver(receive).map(|()| false),
+            Some(Content::Apart) | None => Ok(true),
+        };
+        if here.me != 0 {
+            let round = Round::begin(&here);
+            round.await_member(0);
+            let is_apart = deliver(round.record::<Bundle>(0));
+            round.finish(Finish::Nobody);
+            return is_apart;
+        }
+        let (_memory, bundle) = Bundle::with_room(size, size as u64 * BUNDLED, BUNDLED)?;
+        let mut script = builder(group, None);
+        script.receive(root, bundle.layout());
+        let outcome = run(script);
+        let round = Round::begin(&here);
+        round.post_address(&bundle);
+        round.announce();
+        let is_apart = deliver(&bundle);
+        round.finish(Finish::Everyone);
+        outcome.and(is_apart)
+    }
+}
+
+/// The bundles of all nodes, one behind the other.
+struct Bundles {
+    _memory: Vec<u8>,
+    all: Vec<Bundle>,
+}
+
+impl Bundles {
+    /// Room for what an allgather brings.
+    fn for_blocks(hierarchy: &Hierarchy, receive: &Blocks<'_>) -> Result<Self, EngineError> {
+        let data = |node: usize| {
+            let lengths = hierarchy.members(node).iter();
+            lengths
+                .map(|&member| receive.block(member as usize).bytes())
+                .sum::<u64>()
+        };
+        let bytes = |node| Bundle::bytes(hierarchy.members(node).len(), data(node));
+        let mut memory: Vec<u8> = reserve((0..hierarchy.nodes()).map(bytes).sum::<u64>() as usize)?;
+        let mut all = reserve(hierarchy.nodes())?;
+        let mut at = memory.as_mut_ptr();
+        for node in 0..hierarchy.nodes() {
+            let blocks = hierarchy.members(node).len();
+            // SAFETY: the memory has room for all of them.
+            all.push(unsafe { Bundle::at(at, bytes(node), blocks, u64::MAX) });
+            at = at.wrapping_add(bytes(node) as usize);
+        }
+        Ok(Self {
+            _memory: memory,
+            all,
+        })
+    }
+}
+
+/// Allgather: each leader sends its node's bundle to the other leaders.
+///
+/// # Safety
+/// As [`allgather`](crate::allgather).
+pub(crate) unsafe fn allgather(
+    group: &Group<'_>,
+    hierarchy: &Hierarchy,
+    send: Option<Layout<'_>>,
+    receive: &Blocks<'_>,
+) -> Result<(), EngineError> {
+    let here = group.local(hierarchy);
+    let own = receive.block(group.me());
+    // SAFETY: the caller's promise; bundles have been filled when messages and posts are there.
+    unsafe {
+        let placed = send.map_or(Ok(()), |send| copy_whole(own, send));
+        let send = send.unwrap_or(own);
+        if here.me != 0 {
+            post_to(&here, 0, &send);
+            let round = Round::begin(&here);
+            round.await_member(0);
+            let outcome = deliver_all(group, hierarchy, round.record::<Bundles>(0), receive);
+            round.finish(Finish::Nobody);
+            return placed.and(outcome);
+        }
+        let (_memory, bundle) = collect_here(&here, &send, u64::MAX)?;
+        let bundles = Bundles::for_blocks(hierarchy, receive)?;
+        let (nodes, this_node) = (hierarchy.nodes(), hierarchy.this_node());
+        let mut script = builder(group, None);
+        script.copy(bundle.layout(), bundles.all[this_node].layout());
+        let leader = |node: usize| hierarchy.members(node)[0] as usize;
+        for distance in 1..nodes {
+            let from = (this_node + nodes - distance) % nodes;
+            script.receive(leader(from), bundles.all[from].layout());
+        }
+        for distance in 1..nodes {
+            script.send(leader((this_node + distance) % nodes), bundle.layout());
+        }
+        let mut outcome = run(script);
+        let round = Round::begin(&here);
+        round.post_address(&bundles);
+        round.announce();
+        outcome = outcome.and(deliver_all(group, hierarchy, &bundles, receive));
+        round.finish(Finish::Everyone);
+        placed.and(outcome)
+    }
+}
+
+/// Delivers the blocks of all other members.
+///
+/// # Safety
+/// The bundles are filled, the blocks live.
+unsafe fn deliver_all(
+    group: &Group<'_>,
+    hierarchy: &Hierarchy,
+    bundles: &Bundles,
+    receive: &Blocks<'_>,
+) -> Result<(), EngineError> {
+    let mut outcome = Ok(());
+    for (node, bundle) in bundles.all.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        let contents = unsafe { bundle.contents() };
+        for (&member, content) in hierarchy.members(node).iter().zip(contents) {
+            if member != group.me {
+                // SAFETY: the caller's promise.
+                let delivered = unsafe { content.deliver(receive.block(member as usize)) };
+                outcome = outcome.and(delivered);
+            }
+        }
+    }
+    outcome
+}

@@ -1,0 +1,69 @@
+//! Blocking collectives of communicators whose members live on several nodes.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `leaders`, `gather`, `alltoall` | one member of each node sends and receives for all of them |
+//! | `bundle` | what it sends for them in one message |
+
+mod alltoall;
+mod bundle;
+mod gather;
+mod leaders;
+
+use super::choice::finish;
+use super::script::run_alone;
+use crate::args::Call;
+use crate::members::{Group, Hierarchy};
+use crate::nonblocking::start;
+use cohort_core::EngineError;
+
+/// Runs an operation and waits for its end.
+///
+/// # Safety
+/// The buffers that `call` names are live.
+///
+/// # Errors
+/// Those of the operation.
+pub(crate) unsafe fn run(
+    group: &Group<'_>,
+    hierarchy: &Hierarchy,
+    call: &Call<'_>,
+) -> Result<(), EngineError> {
+    // A wrong operation is refused before anything is sent.
+    call.folder()?;
+    // SAFETY: the caller's conditions.
+    unsafe {
+        match call {
+            Call::Barrier => leaders::barrier(group, hierarchy),
+            Call::Bcast { buffer, root } => {
+                leaders::bcast(group, hierarchy, *buffer, *root as usize)
+            }
+            Call::Gather {
+                send,
+                receive,
+                root,
+            } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
+            Call::Scatter {
+                send,
+                receive,
+                root,
+            } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
+            Call::Allgather { send, receive } if hierarchy.shares_nodes() => {
+                gather::allgather(group, hierarchy, *send, receive)
+            }
+            Call::Alltoall { send, receive } => match receive.equal_bytes(1) {
+                Some(block) if hierarchy.shares_nodes() => {
+                    alltoall::alltoall(group, hierarchy, send.as_ref(), receive, block)
+                }
+                _ => run_alone(group, call),
+            },
+            Call::Reduce { reduction, root } => leaders::reduce(group, hierarchy, reduction, *root),
+            Call::Allreduce { reduction } => leaders::allreduce(group, hierarchy, reduction),
+            Call::ReduceScatter { reduction, counts } => {
+                leaders::reduce_scatter(group, hierarchy, reduction, counts)
+            }
+            Call::Allgather { .. } | Call::Scan { .. } => run_alone(group, call),
+            Call::Neighbours { .. } => finish(group.rank, start(group, call)?),
+        }
+    }
+}

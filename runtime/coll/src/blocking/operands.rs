@@ -1,0 +1,196 @@
+//! Operands that members post, small ones as data and large ones as addresses, and folds of them.
+
+use super::round::{Finish, Posted, Round};
+use crate::args::Reduction;
+use crate::fold::{Folder, Runner};
+use crate::members::{INLINE, LocalGroup};
+use crate::memory::{Scratch, reserve};
+use cohort_core::EngineError;
+use cohort_datatype::unpack;
+use core::ops::Range;
+
+/// The addresses that members exchange to reduce large data.
+#[derive(Clone, Copy)]
+pub(crate) struct Addresses {
+    pub(crate) operand: *const u8,
+    pub(crate) output: *mut u8,
+    /// Length of the operand.
+    pub(crate) bytes: u64,
+}
+
+impl Folder<'_> {
+    /// Whether `count` elements fit in an entry.
+    pub(crate) fn is_small(&self, count: u64) -> bool {
+        self.bytes_of(count) as usize <= INLINE
+    }
+
+    /// Folds elements `range` of `members` small posts of `round` into `output`.
+    ///
+    /// # Safety
+    /// All members have posted operands, the caller one of at least `range.end` elements; `output` is a live
+    /// buffer of the range's length.
+    ///
+    /// # Errors
+    /// Those of [`check_sizes`], no memory.
+    pub(crate) unsafe fn fold_entries(
+        &self,
+        round: &Round<'_>,
+        members: Range<usize>,
+        range: Range<u64>,
+        output: *mut u8,
+    ) -> Result<(), EngineError> {
+        // SAFETY: the caller's promise.
+        unsafe { check_sizes(round)? };
+        let count = range.end - range.start;
+        if count == 0 {
+            return Ok(());
+        }
+        let size = self.datatype().size() as u64;
+        let target = self.layout(output, count);
+        let scratch = match self.datatype().is_dense() {
+            true => None,
+            false => Some(Scratch::new(self, count)?),
+        };
+        let last = members.end - 1;
+        for member in members.rev() {
+            let Posted::Inline { data, .. } = round.posted(member) else {
+                unreachable!("a small reduction posts data")
+            };
+            // SAFETY: the entry holds the range; the scratch has room for `count` elements.
+            unsafe {
+                let data = data.add((range.start * size) as usize);
+                if member == last {
+                    unpack(target, 0, data, count * size);
+                } else if let Some(scratch) = &scratch {
+                    unpack(self.layout(scratch.base, count), 0, data, count * size);
+                    self.combine(scratch.base, output, count, Runner::Owner);
+                } else {
+                    self.combine(data, output, count, Runner::Owner);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Folds `count` elements of the first `members` small posts of `round` into `output`, from the
+    /// first one on.
+    ///
+    /// # Safety
+    /// All members have posted operands, the caller one of `count` elements; `output` is a live buffer of that
+    /// length.
+    ///
+    /// # Errors
+    /// Those of [`check_sizes`], no memory.
+    pub(crate) unsafe fn prefix_of_entries(
+        &self,
+        round: &Round<'_>,
+        members: usize,
+        count: u64,
+        output: *mut u8,
+    ) -> Result<(), EngineError> {
+        // SAFETY: the caller's promise.
+        unsafe { check_sizes(round)? };
+        let bytes = count * self.datatype().size() as u64;
+        let mut room = [[0_u64; INLINE / 8]; 2];
+        let scratch = match self.datatype().is_dense() {
+            true => None,
+            false => Some([Scratch::new(self, count)?, Scratch::new(self, count)?]),
+        };
+        let [mut prefix, mut next] = match &scratch {
+            None => room.each_mut().map(|room| room.as_mut_ptr().cast::<u8>()),
+            Some(scratch) => scratch.each_ref().map(|scratch| scratch.base),
+        };
+        for member in 0..members {
+            let Posted::Inline { data, .. } = round.posted(member) else {
+                unreachable!("a small reduction posts data")
+            };
+            // SAFETY: the entry holds the elements, and either room takes them.
+            unsafe {
+                unpack(self.layout(next, count), 0, data, bytes);
+                if member > 0 {
+                    self.combine(prefix, next, count, Runner::Owner);
+                }
+            }
+            core::mem::swap(&mut prefix, &mut next);
+        }
+        // SAFETY: the caller's output.
+        unsafe { self.copy(prefix, output, count) };
+        Ok(())
+    }
+
+    /// Folds elements `range` of all operands into `accumulator`, which becomes element
+    /// `range.start` of the result and the following ones.
+    ///
+    /// # Safety
+    /// The addresses are live buffers that hold the range; the accumulator has room for it.
+    pub(crate) unsafe fn fold_memory(
+        &self,
+        operands: &[Addresses],
+        range: &Range<u64>,
+        accumulator: *mut u8,
+    ) {
+        let count = range.end - range.start;
+        let operands = operands.iter();
+        let operands = operands.map(|it| self.at(it.operand, range.start).cast_const());
+        // SAFETY: the caller's conditions.
+        unsafe { self.fold(operands, accumulator, count, Runner::Owner) };
+    }
+}
+
+/// Looks whether the operands that all members have posted are equally long, as MPI demands. All members find the
+/// same.
+///
+/// # Safety
+/// All members have posted their operands in this round: data, or [`Addresses`].
+///
+/// # Errors
+/// [`EngineError::Truncated`], which names the longest and the shortest.
+unsafe fn check_sizes(round: &Round<'_>) -> Result<(), EngineError> {
+    let (mut buffer, mut message) = (u64::MAX, 0);
+    for member in 0..round.members() {
+        let bytes = match round.posted(member) {
+            Posted::Inline { bytes, .. } => bytes,
+            // SAFETY: the caller's promise; the record outlives our completion.
+            Posted::Address(record) => unsafe { (*record.cast::<Addresses>()).bytes },
+        };
+        (buffer, message) = (buffer.min(bytes), message.max(bytes));
+    }
+    if buffer < message {
+        return Err(EngineError::Truncated { message, buffer });
+    }
+    Ok(())
+}
+
+/// Exchanges addresses: posts the caller's, of its operand and of `output`, and has it work on blocks of the elements `range` of all
+/// members' memory, which stays until everybody has come to the end.
+///
+/// # Errors
+/// No memory, before anything is posted; those of [`check_sizes`], after taking part.
+pub(crate) fn in_blocks(
+    group: &LocalGroup<'_>,
+    folder: &Folder<'_>,
+    (call, output): (&Reduction<'_>, *mut u8),
+    range: Range<u64>,
+    mut work: impl FnMut(&[Addresses], Range<u64>),
+) -> Result<(), EngineError> {
+    let own = Addresses {
+        operand: call.operand(),
+        output,
+        bytes: folder.bytes_of(call.count),
+    };
+    let mut all = reserve(group.size())?;
+    let round = Round::begin(group);
+    round.post_address(&own);
+    round.exchange();
+    // SAFETY: all members of a reducing operation have posted.
+    let agreed = unsafe { check_sizes(&round) };
+    if agreed.is_ok() {
+        for member in 0..group.size() {
+            // SAFETY: every member posts `Addresses` in this round.
+            all.push(*unsafe { round.record::<Addresses>(member) });
+        }
+        folder.blocks(range).for_each(|block| work(&all, block));
+    }
+    round.finish(Finish::Everyone);
+    agreed
+}

@@ -1,0 +1,161 @@
+//! What members of a node post of their buffers, and how others receive it.
+
+use super::round::{Posted, Round};
+use crate::args::Blocks;
+use crate::data::{copy_whole, unpack_inline};
+use crate::members::{COPY_MAX, Entry, INLINE};
+use cohort_core::EngineError;
+use cohort_datatype::{Layout, pack};
+
+impl Round<'_> {
+    /// Posts the data of `layout` if it is small, else the layout's address. Returns whether
+    /// others will read the caller's memory.
+    ///
+    /// # Safety
+    /// `layout` is a live, readable buffer.
+    pub(crate) unsafe fn post_layout(&self, layout: &Layout<'_>) -> bool {
+        // SAFETY: the caller's promise.
+        let (entry, exposed) = unsafe { self.entry_with(layout) };
+        self.publish(entry);
+        exposed
+    }
+
+    /// [`Round::post_layout`] of a member that need not wait for others: up to [`COPY_MAX`] bytes are copied, so that it can leave.
+    ///
+    /// # Safety
+    /// As [`Round::post_layout`].
+    pub(crate) unsafe fn post_copied(&self, layout: &Layout<'_>) -> bool {
+        // SAFETY: the caller's promise.
+        let (entry, exposed) = unsafe { self.copied_entry(layout) };
+        self.publish(entry);
+        exposed
+    }
+
+    /// [`Round::post_copied`] of a root; `None`: another member has chosen a schedule instead.
+    ///
+    /// # Safety
+    /// As [`Round::post_layout`].
+    pub(crate) unsafe fn post_copied_unless_scheduled(&self, layout: &Layout<'_>) -> Option<bool> {
+        // SAFETY: the caller's promise.
+        let (entry, exposed) = unsafe { self.copied_entry(layout) };
+        self.publish_as_choice(entry).then_some(exposed)
+    }
+
+    /// Posts the data of `layout`, at most [`COPY_MAX`] bytes.
+    ///
+    /// # Safety
+    /// As [`Round::post_layout`].
+    ///
+    /// # Errors
+    /// No memory; nothing is posted.
+    pub(crate) unsafe fn post_data(&self, layout: &Layout<'_>) -> Result<(), EngineError> {
+        // SAFETY: the caller's promise.
+        let (entry, exposed) = unsafe { self.copied_entry(layout) };
+        if exposed {
+            return Err(EngineError::OutOfMemory);
+        }
+        self.publish(entry);
+        Ok(())
+    }
+
+    /// # Safety
+    /// As [`Round::post_layout`].
+    unsafe fn copied_entry(&self, layout: &Layout<'_>) -> (&Entry, bool) {
+        let bytes = layout.bytes();
+        let fill = |out| {
+            // SAFETY: the caller's promise; the side buffer has room.
+            unsafe { pack(*layout, 0, out, bytes) };
+        };
+        let beside = || self.side_buffer(bytes, fill);
+        let goes_beside = (INLINE + 1..=COPY_MAX).contains(&(bytes as usize));
+        match goes_beside.then(beside).flatten() {
+            Some(entry) => (entry, false),
+            // SAFETY: the caller's promise.
+            None => unsafe { self.entry_with(layout) },
+        }
+    }
+
+    /// # Safety
+    /// As [`Round::post_layout`].
+    unsafe fn entry_with(&self, layout: &Layout<'_>) -> (&Entry, bool) {
+        let bytes = layout.bytes();
+        if bytes as usize > INLINE {
+            return (self.address(layout), true);
+        }
+        // SAFETY: the entry has room for INLINE bytes.
+        let entry = self.inline(bytes, |out| unsafe {
+            pack(*layout, 0, out, bytes);
+        });
+        (entry, false)
+    }
+
+    /// Receives what `member` posted with [`Round::post_layout`].
+    ///
+    /// # Safety
+    /// `member` has posted so in this round; `destination` is a live, writable buffer.
+    pub(crate) unsafe fn receive_layout(
+        &self,
+        member: usize,
+        destination: Layout<'_>,
+    ) -> Result<(), EngineError> {
+        match self.posted(member) {
+            // SAFETY: the entry holds that many bytes.
+            Posted::Inline { data, bytes } => unsafe { unpack_inline(destination, data, 0, bytes) },
+            // SAFETY: the record is the layout that the member posted, alive until we complete.
+            Posted::Address(record) => unsafe {
+                copy_whole(destination, *record.cast::<Layout<'_>>())
+            },
+        }
+    }
+
+    /// Posts the blocks for all members: their data if equal and in total no more than an entry holds, or than `copied_most` (at
+    /// most what a side buffer holds), else their address. Returns whether others will read the caller's memory.
+    ///
+    /// # Safety
+    /// The blocks are live, readable buffers.
+    pub(crate) unsafe fn post_blocks(&self, blocks: &Blocks<'_>, copied_most: usize) -> bool {
+        let size = self.members();
+        let total = blocks.equal_bytes(size).unwrap_or(u64::MAX);
+        let fill = |out: *mut u8| {
+            let block = total / size as u64;
+            for member in 0..size {
+                let place = out.wrapping_add(member * block as usize);
+                // SAFETY: there is room for the total.
+                unsafe { pack(blocks.block(member), 0, place, block) };
+            }
+        };
+        let entry = match total as usize {
+            0..=INLINE => Some(self.inline(total, fill)),
+            total_bytes if total_bytes <= copied_most => self.side_buffer(total, fill),
+            _ => None,
+        };
+        self.publish(entry.unwrap_or_else(|| self.address(blocks)));
+        entry.is_none()
+    }
+
+    /// Receives the caller's block of what `member` posted with [`Round::post_blocks`].
+    ///
+    /// # Safety
+    /// `member` has posted so in this round; `destination` is a live, writable buffer.
+    ///
+    /// # Errors
+    /// [`EngineError::Truncated`].
+    pub(crate) unsafe fn receive_block(
+        &self,
+        member: usize,
+        destination: Layout<'_>,
+    ) -> Result<(), EngineError> {
+        let me = self.me();
+        match self.posted(member) {
+            Posted::Inline { data, bytes } => {
+                let block = bytes / self.members() as u64;
+                // SAFETY: the entry holds a block for each member.
+                unsafe { unpack_inline(destination, data, me as u64 * block, block) }
+            }
+            // SAFETY: the record is the member's `Blocks`, alive until we complete.
+            Posted::Address(record) => unsafe {
+                copy_whole(destination, (*record.cast::<Blocks<'_>>()).block(me))
+            },
+        }
+    }
+}

@@ -1,0 +1,491 @@
+//! One collective call at one member: post, wait for posts, read, complete.
+//!
+//! Who wakes whom, so that a parked member is woken once and by one:
+//! * After a post, members that wait for this round's posts are woken. When everybody waits
+//!   for everybody, only the last member to post wakes them ([`Round::exchange`]).
+//! * A member that completes a round wakes those that wait for it, again only the last.
+//!
+//! A waiter looks for a while without a word, since announcements cost those who post a cache line each. Then it
+//! announces itself in its slot, and [`wait::until`] looks again behind the heavy
+//! barrier of its park slot before it sleeps. Who posts or completes passes the light barrier before it looks for
+//! announcements, so it sees the announcement or the waiter sees the post: neither stalls for the other's cache line.
+//!
+//! "The last" is well defined because who sees an announcement passes a full fence before it looks at the others: of several
+//! that do so at least one sees all of them. A post of somebody who saw no announcement came before the waiter's heavy barrier, so
+//! whoever looks after that sees it; and whoever looked, in vain, before it had posted before it too, and the waiter sees them both.
+
+use crate::members::{
+    Awaits, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot,
+};
+use crate::memory::owner_of;
+use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
+use cohort_base::sync::{Barriers, pause};
+use cohort_core::wait::{self, WaitKind};
+
+/// Form of an entry that holds an address.
+const ADDRESS: u64 = u64::MAX;
+
+/// Looks at what a member waits for before it does anything else, when it has a CPU of its
+/// own (a few microseconds, in which members that arrive together meet).
+const POLLS: u32 = 200;
+
+/// The same when ranks outnumber CPUs.
+const CROWDED_POLLS: u32 = 4;
+
+/// Times that a member gives its CPU away before it waits in earnest, when ranks outnumber
+/// CPUs. Those it waits for are likely to be ready to run, and running them costs less
+/// than a sleep and a wake: with 16 ranks on 2 CPUs a barrier takes a sixth of the time.
+/// More than a few bring nothing.
+const YIELDS: u32 = 3;
+
+/// What a member posted.
+pub(crate) enum Posted {
+    /// Data in the entry itself, or in a side buffer of the member's.
+    Inline { data: *const u8, bytes: u64 },
+    /// The address of a record that lives until every member has completed the round.
+    Address(*const u8),
+}
+
+/// Whose completion a member awaits at the end of a round, because they read its memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// Nobody's: its entry carried the data itself.
+    Nobody,
+    /// One member's.
+    Member(usize),
+    /// All members'.
+    Everyone,
+}
+
+impl Finish {
+    /// What to await if the others read the caller's memory: `readers`; else nobody.
+    #[inline]
+    pub(crate) fn after(exposed: bool, readers: Self) -> Self {
+        if exposed { readers } else { Self::Nobody }
+    }
+}
+
+/// A collective call in progress. See the module page.
+pub(crate) struct Round<'a> {
+    group: LocalGroup<'a>,
+    slots: &'a [Slot],
+    round: u64,
+}
+
+impl<'a> Round<'a> {
+    /// The next round of the group.
+    #[inline]
+    pub(crate) fn begin(group: &LocalGroup<'a>) -> Self {
+        let slots = group.shared.slots();
+        let begun = &slots[group.me as usize].own.begun;
+        let round = begun.load(Ordering::Relaxed) + 1;
+        begun.store(round, Ordering::Relaxed);
+        Self {
+            group: *group,
+            slots,
+            round,
+        }
+    }
+
+    /// Number of members.
+    pub(crate) fn members(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The caller's place among them.
+    pub(crate) fn me(&self) -> usize {
+        self.group.me()
+    }
+
+    /// The other members, beginning with the caller's right neighbour, so that members that read do not all begin with the same one.
+    pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<'a> {
+        let (me, size) = (self.me(), self.slots.len());
+        (me + 1..size).chain(0..me)
+    }
+
+    fn mine(&self) -> &'a Slot {
+        &self.slots[self.group.me as usize]
+    }
+
+    /// This round's entry of a member, if anything has ever been posted there.
+    fn entry(&self, member: usize) -> Option<&'a Entry> {
+        self.slots[member].entry(self.round)
+    }
+
+    fn wake(&self, member: usize) {
+        wait::wake(
+            self.group
+                .rank
+                .node()
+                .rank(self.group.members[member].index()),
+        );
+    }
+
+    /// Posts nothing but the fact that this member is here.
+    pub(crate) fn post_presence(&self) {
+        self.publish(self.inline(0, |_| {}));
+    }
+
+    /// Posts the address of `record`, which stays valid until [`Round::finish`] with
+    /// [`Finish::Everyone`] or [`Finish::Member`] returns.
+    pub(crate) fn post_address<T>(&self, record: &T) {
+        self.publish(self.address(record));
+    }
+
+    /// The caller's entry with data in it, at most [`INLINE`] bytes that `fill` writes, to be published.
+    pub(crate) fn inline(&self, bytes: u64, fill: impl FnOnce(*mut u8)) -> &'a Entry {
+        debug_assert!(bytes as usize <= INLINE);
+        let entry = self.free_entry();
+        fill(entry.data.get().cast());
+        // SAFETY: `free_entry` made sure that nobody reads the entry.
+        unsafe { entry.form.get().write(bytes) };
+        entry
+    }
+
+    /// The caller's entry with data beside it, at most [`SIDE_BYTES`] bytes, to be published. `None` when memory is short.
+    pub(crate) fn side_buffer(&self, bytes: u64, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
+        debug_assert!(bytes as usize > INLINE && bytes as usize <= SIDE_BYTES);
+        let beside = &self.mine().own.side_buffers[self.round as usize % SIDE_BUFFERS];
+        let room = beside.room();
+        if room.is_null() {
+            return None;
+        }
+        self.await_readers(beside.round.load(Ordering::Relaxed));
+        beside.round.store(self.round, Ordering::Relaxed);
+        fill(room);
+        let entry = self.free_entry();
+        // SAFETY: `free_entry` made sure that nobody reads the entry.
+        unsafe {
+            entry.data.get().cast::<*const u8>().write(room);
+            entry.form.get().write(bytes);
+        }
+        Some(entry)
+    }
+
+    /// The caller's entry with an address in it, to be published.
+    pub(crate) fn address<T>(&self, record: &T) -> &'a Entry {
+        let entry = self.free_entry();
+        // SAFETY: `free_entry` made sure that nobody reads the entry.
+        unsafe {
+            entry.data.get().cast::<*const T>().write(record);
+            entry.form.get().write(ADDRESS);
+        }
+        entry
+    }
+
+    /// Posts what [`Round::inline`] or [`Round::address`] made.
+    pub(crate) fn publish(&self, entry: &Entry) {
+        entry.round.store(self.round, Ordering::Release);
+        self.barriers().light();
+    }
+
+    fn barriers(&self) -> Barriers {
+        self.group.rank.node().barriers()
+    }
+
+    /// [`Round::publish`], unless another member has chosen a schedule. Says whether it has been posted.
+    pub(crate) fn publish_as_choice(&self, entry: &Entry) -> bool {
+        !self.choose(&entry.round, self.round)
+    }
+
+    /// This round's entry of the caller, once nobody reads what it held before.
+    fn free_entry(&self) -> &'a Entry {
+        let entry = self.mine().made_entry(self.round);
+        self.await_readers(entry.round.load(Ordering::Relaxed) & !SCHEDULED);
+        entry
+    }
+
+    /// Waits until every member has completed `round`.
+    fn await_readers(&self, round: u64) {
+        if self.mine().own.floor.load(Ordering::Relaxed) < round {
+            self.wait_completion(round, None);
+        }
+    }
+
+    /// Chooses `wanted` (this round, or this round [`SCHEDULED`]) in one of the words that `shared.rs` describes, unless
+    /// another member has chosen. `true`: the round is to be a schedule.
+    fn choose(&self, word: &AtomicU64, wanted: u64) -> bool {
+        let mut chosen = word.load(Ordering::SeqCst);
+        if chosen & !SCHEDULED != self.round {
+            self.await_readers(self.round.saturating_sub(RING as u64));
+            let swap = word.compare_exchange(chosen, wanted, Ordering::SeqCst, Ordering::SeqCst);
+            chosen = swap.map_or_else(|chosen| chosen, |_| wanted);
+        }
+        debug_assert!(
+            chosen & !SCHEDULED == self.round,
+            "members are in different rounds"
+        );
+        chosen & SCHEDULED != 0
+    }
+
+    /// Whether the members go on with a schedule. Nothing is posted in such a round.
+    pub(crate) fn agree_on_schedule(self, wanted: bool) -> bool {
+        let mark = if wanted { SCHEDULED } else { 0 };
+        let word = &self.group.shared.choices.0[self.round as usize % RING];
+        let chosen = self.choose(word, self.round | mark);
+        self.finish(Finish::Nobody);
+        chosen
+    }
+
+    /// At a member that wants to go on with a schedule instead of reading what `root` posts: whether all do.
+    pub(crate) fn is_scheduled_instead_of(&self, root: usize) -> bool {
+        let word = &self.slots[root].made_entry(self.round).round;
+        let chosen = self.choose(word, self.round | SCHEDULED);
+        if chosen {
+            self.announce();
+        }
+        chosen
+    }
+
+    /// At a member that would read what `root` posts: waits for that, unless the members go on with a schedule.
+    /// `true`: they do.
+    pub(crate) fn awaits_schedule_instead_of(&self, root: usize) -> bool {
+        let mut chosen = 0;
+        self.await_posts(|| {
+            let entry = self.entry(root);
+            chosen = entry.map_or(0, |entry| entry.round.load(Ordering::SeqCst));
+            chosen & !SCHEDULED == self.round
+        });
+        chosen & SCHEDULED != 0
+    }
+
+    fn has_posted(&self, member: usize) -> bool {
+        self.entry(member)
+            .is_some_and(|entry| entry.round.load(Ordering::SeqCst) == self.round)
+    }
+
+    fn all_posted(&self) -> bool {
+        self.others().all(|member| self.has_posted(member))
+    }
+
+    /// After a post that everyone makes: waits until all have posted.
+    pub(crate) fn exchange(&self) {
+        if self.all_posted() {
+            self.others().for_each(|member| self.wake(member));
+        } else {
+            let mut missing = self.others().peekable();
+            let mut done = || {
+                while missing.next_if(|&member| self.has_posted(member)).is_some() {}
+                missing.peek().is_none()
+            };
+            // Members that disagree about the size may not wake each other at their posts, but as they finish.
+            if !self.spin(&mut done) {
+                self.sleep_as_watcher(&self.mine().awaits.posts, self.round, done);
+            }
+        }
+        // Whoever posted in this round has completed the one before.
+        self.raise_floor(self.round - 1);
+    }
+
+    /// Instead of a post: arrives at a counter and waits until all members have. Costs each
+    /// member one look at one line where [`Round::exchange`] costs one for each member.
+    pub(crate) fn meet(&self) {
+        let LocalShared {
+            arrivals, barriers, ..
+        } = self.group.shared;
+        let size = self.slots.len() as u64;
+        let before = arrivals.fetch_add(1, Ordering::SeqCst);
+        let this = before / size + 1;
+        if before + 1 == this * size {
+            barriers.store(this, Ordering::SeqCst);
+            self.others().for_each(|member| self.wake(member));
+        } else {
+            let mut done = || barriers.load(Ordering::Acquire) >= this;
+            if !self.spin(&mut done) {
+                wait::until(owner_of(self.group.rank), WaitKind::Collective, done);
+            }
+        }
+        // Whoever arrived has completed the round before.
+        self.raise_floor(self.round - 1);
+    }
+
+    /// After the only post of the round: wakes the members that wait for it.
+    pub(crate) fn announce(&self) {
+        for member in self.others() {
+            let awaits = &self.slots[member].awaits.posts;
+            if awaits.load(Ordering::SeqCst) == self.round {
+                self.wake(member);
+            }
+        }
+    }
+
+    /// After a post that only `root` reads: wakes it when everyone has posted.
+    pub(crate) fn announce_to(&self, root: usize) {
+        let awaits = &self.slots[root].awaits.posts;
+        if awaits.load(Ordering::SeqCst) != self.round {
+            return;
+        }
+        fence(Ordering::SeqCst);
+        if self.others().all(|it| it == root || self.has_posted(it)) {
+            self.wake(root);
+        }
+    }
+
+    /// Waits for the posts of all other members.
+    pub(crate) fn await_all(&self) {
+        let mut missing = self.others().peekable();
+        self.await_posts(move || {
+            while missing.next_if(|&member| self.has_posted(member)).is_some() {}
+            missing.peek().is_none()
+        });
+    }
+
+    /// Waits for the post of one member.
+    pub(crate) fn await_member(&self, member: usize) {
+        self.await_posts(|| self.has_posted(member));
+    }
+
+    /// Waits for other members briefly, on the spot. Returns whether that was enough.
+    fn spin(&self, done: &mut impl FnMut() -> bool) -> bool {
+        let polls = match self.group.rank.node().is_crowded() {
+            true => CROWDED_POLLS,
+            false => POLLS,
+        };
+        for _ in 0..polls {
+            if done() {
+                return true;
+            }
+            pause();
+        }
+        runs_others(&self.group, done)
+    }
+
+    fn await_posts(&self, mut done: impl FnMut() -> bool) {
+        if self.spin(&mut done) {
+            return;
+        }
+        let awaits = &self.mine().awaits.posts;
+        awaits.store(self.round, Ordering::SeqCst);
+        wait::until(owner_of(self.group.rank), WaitKind::Collective, done);
+        awaits.store(0, Ordering::Relaxed);
+    }
+
+    /// Waits as every blocking call does, while `awaits` tells members that finish a round what for.
+    #[cold]
+    fn sleep_as_watcher(&self, awaits: &AtomicU64, round: u64, done: impl FnMut() -> bool) {
+        let watchers = &self.group.shared.watchers;
+        awaits.store(round, Ordering::SeqCst);
+        watchers.fetch_add(1, Ordering::SeqCst);
+        wait::until(owner_of(self.group.rank), WaitKind::Collective, done);
+        watchers.fetch_sub(1, Ordering::Relaxed);
+        awaits.store(0, Ordering::Relaxed);
+    }
+
+    /// What `member`, which has posted, posted.
+    pub(crate) fn posted(&self, member: usize) -> Posted {
+        debug_assert!(self.has_posted(member));
+        let entry = self.slots[member].made_entry(self.round);
+        // SAFETY: the owner wrote both before `round`, and does not write them again before
+        // this member completes the round.
+        unsafe {
+            match *entry.form.get() {
+                ADDRESS => Posted::Address(*entry.data.get().cast::<*const u8>()),
+                bytes if bytes as usize > INLINE => Posted::Inline {
+                    data: *entry.data.get().cast::<*const u8>(),
+                    bytes,
+                },
+                bytes => Posted::Inline {
+                    data: entry.data.get().cast(),
+                    bytes,
+                },
+            }
+        }
+    }
+
+    /// The record whose address `member` posted.
+    ///
+    /// # Safety
+    /// `member` has posted the address of a `T` in this round.
+    pub(crate) unsafe fn record<T>(&self, member: usize) -> &T {
+        match self.posted(member) {
+            // SAFETY: the caller names the type; the record outlives our completion.
+            Posted::Address(record) => unsafe { &*record.cast::<T>() },
+            Posted::Inline { .. } => unreachable!("this round's posts are addresses"),
+        }
+    }
+
+    /// Ends the round: the caller reads no entry of it any more.
+    pub(crate) fn finish(self, wait_for: Finish) {
+        self.mine().completed.store(self.round, Ordering::Release);
+        self.barriers().light();
+        if self.group.shared.watchers.load(Ordering::SeqCst) != 0 {
+            self.wake_watchers();
+        }
+        match wait_for {
+            Finish::Nobody => {}
+            Finish::Everyone => self.wait_completion(self.round, None),
+            Finish::Member(member) => self.wait_completion(self.round, Some(member)),
+        }
+    }
+
+    /// Wakes every member whose wait for completions has just come to its end, and those that sleep until all have
+    /// posted in this round.
+    #[cold]
+    fn wake_watchers(&self) {
+        fence(Ordering::SeqCst);
+        for member in self.others() {
+            let Awaits { posts, completion } = &self.slots[member].awaits.0;
+            let awaited = completion.load(Ordering::SeqCst);
+            let has_come =
+                awaited != 0 && self.all_but(member, |slot| has_completed(slot, awaited));
+            if has_come || posts.load(Ordering::SeqCst) == self.round {
+                self.wake(member);
+            }
+        }
+    }
+
+    fn all_but(&self, member: usize, test: impl Fn(&Slot) -> bool) -> bool {
+        self.slots
+            .iter()
+            .enumerate()
+            .all(|(index, slot)| index == member || test(slot))
+    }
+
+    /// Waits until all other members, or one, have completed `round`.
+    fn wait_completion(&self, round: u64, member: Option<usize>) {
+        let mut missing = self
+            .others()
+            .filter(|&it| member.is_none_or(|m| m == it))
+            .peekable();
+        let mut done = move || {
+            while missing
+                .next_if(|&it| has_completed(&self.slots[it], round))
+                .is_some()
+            {}
+            missing.peek().is_none()
+        };
+        if !self.spin(&mut done) {
+            self.sleep_as_watcher(&self.mine().awaits.completion, round, done);
+        }
+        if member.is_none() {
+            // Mostly the others have gone on meanwhile: then the next look can wait.
+            let completed = |it: usize| self.slots[it].completed.load(Ordering::SeqCst);
+            self.raise_floor(self.others().map(completed).min().unwrap_or(round));
+        }
+    }
+
+    fn raise_floor(&self, round: u64) {
+        let floor: &AtomicU64 = &self.mine().own.floor;
+        if floor.load(Ordering::Relaxed) < round {
+            floor.store(round, Ordering::Relaxed);
+        }
+    }
+}
+
+/// When ranks outnumber CPUs: gives the CPU away a few times. Returns whether that was enough.
+pub(crate) fn runs_others(group: &LocalGroup<'_>, done: &mut impl FnMut() -> bool) -> bool {
+    let node = group.rank.node();
+    for _ in 0..if node.is_crowded() { YIELDS } else { 0 } {
+        if node.courtesy().give_way().is_none() {
+            return false;
+        }
+        if done() {
+            return true;
+        }
+    }
+    false
+}
+
+fn has_completed(slot: &Slot, round: u64) -> bool {
+    slot.completed.load(Ordering::SeqCst) >= round
+}

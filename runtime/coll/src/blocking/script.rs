@@ -1,0 +1,84 @@
+//! Scripts of calls that wait for their end.
+
+use crate::args::Call;
+use crate::data::copy_whole;
+use crate::exchange::wait_for;
+use crate::fold::{Folder, Runner};
+use crate::members::Group;
+use crate::script::{Endpoint, Step};
+use crate::write::{ScriptBuilder, write};
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+use cohort_core::EngineError;
+
+/// Tag of the messages of blocking collectives, which have one lane. Members call these in the same order and messages between two
+/// processes do not overtake each other, so one will do.
+const TAG: i32 = -2;
+
+/// A script to be written and then [`run`], of the group's member.
+pub(crate) fn builder<'a>(group: &Group<'a>, folder: Option<Folder<'a>>) -> ScriptBuilder<'a> {
+    let endpoint = Endpoint {
+        rank: group.rank,
+        context: group.context,
+        me: group.me,
+        tag: TAG,
+        members: Cow::Borrowed(group.world),
+    };
+    ScriptBuilder::new(endpoint, folder)
+}
+
+/// Runs all steps and waits for their end.
+///
+/// # Safety
+/// The buffers are live, and written by nobody else.
+///
+/// # Errors
+/// [`EngineError::Truncated`] when a message was longer than its room, after everything else was done;
+/// [`EngineError::OutOfMemory`], when some messages may be missing.
+pub(crate) unsafe fn run(script: ScriptBuilder<'_>) -> Result<(), EngineError> {
+    let script = script.done();
+    let rank = script.endpoint.rank;
+    let mut outcome = Ok(());
+    let mut messages = Vec::new();
+    for step in &script.steps {
+        // SAFETY: the caller's promise.
+        let done = unsafe {
+            match step {
+                Step::Send { .. } | Step::Receive { .. } => messages
+                    .try_reserve(1)
+                    .map_err(|_| EngineError::OutOfMemory)
+                    .and_then(|()| script.begin(&mut rank.enter(), step))
+                    .map(|message| messages.push(message)),
+                Step::Wait => wait_for(rank, messages.drain(..)),
+                Step::Copy { from, to, .. } => copy_whole(*to, *from),
+                Step::Fold { left, right, count } => {
+                    script.combine(*left, *right, *count, Runner::Owner);
+                    Ok(())
+                }
+            }
+        };
+        if done == Err(EngineError::OutOfMemory) {
+            let _ = wait_for(rank, messages.drain(..));
+            return done;
+        }
+        outcome = outcome.and(done);
+    }
+    outcome.and(wait_for(rank, messages.drain(..)))
+}
+
+/// Writes and runs an operation in which each member sends and receives for itself.
+///
+/// # Safety
+/// As [`run`], of the buffers that `call` names.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) unsafe fn run_alone(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    let folder = call.folder()?;
+    let mut script = builder(group, folder);
+    // SAFETY: the caller's promise.
+    unsafe {
+        write(&mut script, call, folder.as_ref())?;
+        run(script)
+    }
+}

@@ -1,0 +1,105 @@
+//! Copies of what the arguments of collectives describe. Any task may run these: they neither wait nor allocate.
+
+use cohort_core::EngineError;
+use cohort_datatype::{Layout, Type, TypeRef, copy, predefined, predefined_type, unpack};
+use core::ops::Range;
+
+/// MPI-5 ABI handle of `MPI_BYTE`.
+const MPI_BYTE: u32 = 0x247;
+
+/// `MPI_BYTE`.
+pub(crate) fn byte() -> &'static Type {
+    predefined_type(MPI_BYTE).expect("a predefined handle")
+}
+
+/// A reference to `MPI_BYTE`.
+pub(crate) fn byte_type() -> TypeRef {
+    predefined(MPI_BYTE).expect("a predefined handle")
+}
+
+/// No data.
+pub(crate) fn nothing() -> Layout<'static> {
+    Layout::new(core::ptr::null_mut(), 0, byte())
+}
+
+/// Copies all of `source` into `destination`.
+///
+/// # Safety
+/// Both describe live buffers of the caller's collective call.
+pub(crate) unsafe fn copy_whole(
+    destination: Layout<'_>,
+    source: Layout<'_>,
+) -> Result<(), EngineError> {
+    let bytes = source.bytes();
+    // SAFETY: the caller's conditions.
+    unsafe { copy_piece(destination, source, 0..bytes) };
+    fits(bytes, destination)
+}
+
+/// Copies these bytes of `source`, as far as there is room for them. Returns how many that were.
+///
+/// # Safety
+/// Of [`copy_whole`].
+pub(crate) unsafe fn copy_piece(
+    destination: Layout<'_>,
+    source: Layout<'_>,
+    range: Range<u64>,
+) -> u64 {
+    // Types may be relative to MPI_BOTTOM, so equal addresses alone say nothing.
+    let same =
+        source.base == destination.base && core::ptr::eq(source.datatype, destination.datatype);
+    if same {
+        return 0;
+    }
+    // SAFETY: the caller's conditions. MPI forbids buffers that overlap, except a block that
+    // is its own source, which needs no copy.
+    unsafe { copy(destination, source, range.start, range.end) }
+}
+
+/// Unpacks the inline entry that `from` posted, from byte `offset` on.
+///
+/// # Safety
+/// `data` holds `offset + bytes` bytes, and `destination` is a live buffer.
+pub(crate) unsafe fn unpack_inline(
+    destination: Layout<'_>,
+    data: *const u8,
+    offset: u64,
+    bytes: u64,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe { unpack(destination, 0, data.add(offset as usize), bytes) };
+    fits(bytes, destination)
+}
+
+/// Whether there is room for so many bytes.
+///
+/// # Errors
+/// [`EngineError::Truncated`].
+pub(crate) fn fits(bytes: u64, destination: Layout<'_>) -> Result<(), EngineError> {
+    let room = destination.bytes();
+    if bytes > room {
+        return Err(EngineError::Truncated {
+            message: bytes,
+            buffer: room,
+        });
+    }
+    Ok(())
+}
+
+/// The memory that elements of a type take.
+pub(crate) struct Span {
+    /// Where it begins, seen from the address of the first element, in bytes.
+    pub(crate) low: i64,
+    /// Its length.
+    pub(crate) bytes: u64,
+}
+
+/// The memory that `count` elements take, which may have gaps or reach below their address.
+pub(crate) fn span(datatype: &Type, count: u64) -> Span {
+    let last = count.saturating_sub(1) as i64;
+    let reach = datatype.extent().wrapping_mul(last);
+    Span {
+        low: datatype.true_lb() + reach.min(0),
+        bytes: datatype.true_extent() as u64 + reach.unsigned_abs(),
+    }
+}

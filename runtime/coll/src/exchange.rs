@@ -1,0 +1,155 @@
+//! Messages among members: what collectives use whose members do not all take part
+//! in each step (neighbourhoods, the two groups of an intercommunicator).
+//!
+//! The messages travel in the communicator's collective context. Members call collectives in the
+//! same order and messages between two processes do not overtake each other, so messages of
+//! different calls need no different tags. Tags are negative here; nonnegative ones in this
+//! context belong to the construction of communicators (`MPI_Comm_create_group`).
+
+use super::script::Message;
+use crate::memory::owner_of;
+use alloc::vec::Vec;
+use cohort_base::Peer;
+use cohort_core::EngineError;
+use cohort_core::message::{Envelope, SendMode, Source, Tag};
+use cohort_core::rank::Rank;
+use cohort_core::request::RequestRef;
+use cohort_core::wait::{WaitKind, until_claimed};
+use cohort_p2p::{irecv, isend};
+
+pub use cohort_datatype::Elements;
+
+/// What a member sends to another.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// The receiver.
+    pub to: Peer,
+    /// Tells messages of one call between the same processes apart; negative.
+    pub tag: i32,
+    /// The data.
+    pub data: Elements<'a>,
+}
+
+/// What a member receives from another.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    /// The sender.
+    pub from: Peer,
+    /// The sender's rank in its group of the communicator.
+    pub member: u32,
+    /// As the sender's.
+    pub tag: i32,
+    /// Room for the data.
+    pub data: Elements<'a>,
+}
+
+/// A member's access to the messages of one communicator's collectives.
+#[derive(Clone, Copy)]
+pub struct Channel<'a> {
+    /// The calling rank.
+    pub rank: &'a Rank,
+    /// The communicator's collective context.
+    pub context: u32,
+    /// The caller's rank in its group of the communicator.
+    pub me: u32,
+}
+
+impl Channel<'_> {
+    /// Sends and receives all of these, and waits until that is done.
+    ///
+    /// # Safety
+    /// The buffers are live and hold or take their elements.
+    ///
+    /// # Errors
+    /// [`EngineError::Truncated`] when a message is longer than its room, after everything else
+    /// was done; [`EngineError::OutOfMemory`], when some messages may be missing.
+    pub unsafe fn exchange<'d>(
+        &self,
+        outgoing: impl IntoIterator<Item = Outgoing<'d>>,
+        incoming: impl IntoIterator<Item = Incoming<'d>>,
+    ) -> Result<(), EngineError> {
+        let mut requests = Vec::new();
+        // SAFETY: the caller's promise.
+        let started = unsafe { self.start(outgoing, incoming, &mut requests) };
+        started.and(finish(self.rank, requests))
+    }
+
+    /// Starts all of these, receives first, and adds their requests to `requests`.
+    ///
+    /// # Safety
+    /// As [`Channel::exchange`], until the requests are complete.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`]; what was started before goes on.
+    pub unsafe fn start<'d>(
+        &self,
+        outgoing: impl IntoIterator<Item = Outgoing<'d>>,
+        incoming: impl IntoIterator<Item = Incoming<'d>>,
+        requests: &mut Vec<RequestRef>,
+    ) -> Result<(), EngineError> {
+        let mut keep = |request| {
+            requests
+                .try_reserve(1)
+                .map_err(|_| EngineError::OutOfMemory)?;
+            requests.push(request);
+            Ok(())
+        };
+        for message in incoming {
+            let claim = &mut self.rank.enter();
+            let from = Source::Rank {
+                peer: message.from,
+                comm_rank: message.member as i32,
+            };
+            let Elements {
+                base,
+                count,
+                datatype,
+            } = message.data;
+            let tag = Tag::Is(message.tag);
+            // SAFETY: the caller's promise.
+            keep(unsafe { irecv(claim, base, count, datatype, from, self.context, tag)? })?;
+        }
+        for message in outgoing {
+            let claim = &mut self.rank.enter();
+            let envelope = Envelope {
+                context: self.context,
+                source: self.me as i32,
+                tag: message.tag,
+            };
+            let Elements {
+                base,
+                count,
+                datatype,
+            } = message.data;
+            let (to, mode) = (message.to, SendMode::Standard);
+            // SAFETY: the caller's promise.
+            keep(unsafe { isend(claim, base, count, datatype, to, envelope, mode)? })?;
+        }
+        Ok(())
+    }
+}
+
+/// The end of every exchange.
+fn finish(rank: &Rank, requests: Vec<RequestRef>) -> Result<(), EngineError> {
+    let messages = requests.into_iter();
+    wait_for(rank, messages.map(|request| Message::new(request, 0)))
+}
+
+/// Waits for messages under way, and releases them.
+///
+/// # Errors
+/// As [`Message::end`].
+pub(crate) fn wait_for(
+    rank: &Rank,
+    messages: impl IntoIterator<Item = Message>,
+) -> Result<(), EngineError> {
+    let mut outcome = Ok(());
+    let mut claim = rank.enter();
+    for message in messages {
+        claim = until_claimed(owner_of(rank), claim, WaitKind::Collective, |_| {
+            message.is_complete()
+        });
+        outcome = outcome.and(message.end(&mut claim));
+    }
+    outcome
+}

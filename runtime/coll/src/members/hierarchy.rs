@@ -1,0 +1,104 @@
+//! What the members on one node share of a communicator that spans nodes.
+
+use super::local::{LocalGroup, LocalShared};
+use super::node_map::NodeMap;
+use crate::meeting::{Link, release_cursor};
+use crate::script::node_meeting::{self, NodeMeeting};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use cohort_base::Peer;
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use cohort_core::node::Node;
+use cohort_core::rank::Rank;
+use core::ops::Deref;
+use core::ptr::null_mut;
+
+/// Where the members live, and what those on this node share.
+pub(crate) struct Hierarchy {
+    map: Arc<NodeMap>,
+    /// This node's members.
+    members: Vec<Peer>,
+    shared: LocalShared,
+    /// Where their nonblocking collectives meet of which one of them has the script.
+    meetings: Link<node_meeting::Part, node_meeting::Plan>,
+    /// What each of them has begun.
+    begun: Vec<Begun>,
+}
+
+/// Nonblocking collectives that a member has begun.
+struct Begun {
+    number: AtomicU32,
+    /// Its cursor in the chain of meetings.
+    cursor: AtomicPtr<NodeMeeting>,
+}
+
+impl Hierarchy {
+    /// Of the communicator of `members`; `None` if all live on `node`. Owner-only: it allocates.
+    pub(crate) fn of(node: &'static Node, members: &[Peer]) -> Option<Self> {
+        let map = NodeMap::of(node, members)?;
+        let local = map.local_members().iter();
+        let local: Vec<Peer> = local.map(|&member| members[member as usize]).collect();
+        let begun = local.iter().map(|_| Begun {
+            number: AtomicU32::new(0),
+            cursor: AtomicPtr::new(null_mut()),
+        });
+        Some(Self {
+            begun: begun.collect(),
+            map: Arc::new(map),
+            shared: LocalShared::new(local.len() as u32),
+            members: local,
+            meetings: Link::new(),
+        })
+    }
+
+    /// The number of a member's next nonblocking collective, the same at all members.
+    pub(crate) fn next_number(&self, me: u32) -> u32 {
+        // Relaxed: one thread of the member at a time is here, as MPI demands.
+        self.begun(me).number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn begun(&self, me: u32) -> &Begun {
+        &self.begun[self.local_rank(me as usize) as usize]
+    }
+
+    /// A member's place in the chain of meetings.
+    pub(crate) fn place(&self, me: u32) -> node_meeting::Place<'_> {
+        node_meeting::Place {
+            first: &self.meetings,
+            cursor: &self.begun(me).cursor,
+            me: self.local_rank(me as usize),
+            size: self.members.len() as u32,
+        }
+    }
+
+    /// Where the members live, for longer than the communicator may last.
+    pub(crate) fn map(&self) -> Arc<NodeMap> {
+        self.map.clone()
+    }
+
+    /// The group of this node's members, as member `me`, whose rank is `rank`, sees it.
+    pub(crate) fn local<'a>(&'a self, rank: &'a Rank, me: u32) -> LocalGroup<'a> {
+        LocalGroup {
+            rank,
+            me: self.local_rank(me as usize),
+            members: &self.members,
+            shared: &self.shared,
+        }
+    }
+}
+
+impl Deref for Hierarchy {
+    type Target = NodeMap;
+
+    fn deref(&self) -> &NodeMap {
+        &self.map
+    }
+}
+
+impl Drop for Hierarchy {
+    fn drop(&mut self) {
+        for begun in &self.begun {
+            release_cursor(&begun.cursor);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Which members of a communicator live where.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use cohort_base::Peer;
+use cohort_core::node::Node;
+
+/// Where the members of a communicator live that spans nodes, as one of these nodes sees it. Nodes
+/// are numbered in the order of their first members, so all nodes number them alike.
+#[derive(Debug)]
+pub(crate) struct NodeMap {
+    /// The members of each node, in ascending order.
+    nodes: Vec<Vec<u32>>,
+    /// The node of each member.
+    node_of: Vec<u32>,
+    /// This node.
+    this_node: u32,
+}
+
+impl NodeMap {
+    /// Where `members` live; `None` if all live on `node`.
+    pub(crate) fn of(node: &'static Node, members: &[Peer]) -> Option<Self> {
+        if members.iter().all(|&member| node.local(member).is_some()) {
+            return None;
+        }
+        let mut numbers: Vec<(u32, u32)> = Vec::new();
+        let mut nodes: Vec<Vec<u32>> = Vec::new();
+        let mut node_of = vec![0; members.len()];
+        for (member, &peer) in members.iter().enumerate() {
+            let id_of_node = node.home_node(peer);
+            // Consecutive members tend to share a node: look at the newest first.
+            let known = numbers.iter().rev().find(|&&(id, _)| id == id_of_node);
+            let number = known.map_or(nodes.len() as u32, |&(_, number)| number);
+            if number as usize == nodes.len() {
+                numbers.push((id_of_node, number));
+                nodes.push(Vec::new());
+            }
+            nodes[number as usize].push(member as u32);
+            node_of[member] = number;
+        }
+        let is_here = |place: &&(u32, u32)| place.0 == node.boot().node;
+        let this_node = numbers
+            .iter()
+            .find(is_here)
+            .map_or(0, |&(_, number)| number);
+        Some(Self {
+            nodes,
+            node_of,
+            this_node,
+        })
+    }
+
+    /// Members on this node.
+    pub(crate) fn local_size(&self) -> usize {
+        self.local_members().len()
+    }
+
+    /// The members on this node, in ascending order.
+    pub(crate) fn local_members(&self) -> &[u32] {
+        &self.nodes[self.this_node()]
+    }
+
+    /// The member that sends and receives for each node: the first, but `root` for its own.
+    pub(crate) fn leaders(&self, root: usize) -> Vec<usize> {
+        let first = |members: &Vec<u32>| members[0] as usize;
+        let mut leaders: Vec<usize> = self.nodes.iter().map(first).collect();
+        leaders[self.node_of[root] as usize] = root;
+        leaders
+    }
+
+    /// Number of nodes.
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The members of a node, in ascending order.
+    pub(crate) fn members(&self, node: usize) -> &[u32] {
+        &self.nodes[node]
+    }
+
+    /// The members of each other node.
+    pub(crate) fn other_nodes(&self) -> impl Iterator<Item = &[u32]> {
+        let others = self.nodes.iter().enumerate();
+        let others = others.filter(|&(node, _)| node != self.this_node());
+        others.map(|(_, members)| &members[..])
+    }
+
+    /// Whether some node has several members.
+    pub(crate) fn shares_nodes(&self) -> bool {
+        self.nodes.len() < self.node_of.len()
+    }
+
+    /// The number of a member's node, which is its place among the leaders.
+    pub(crate) fn node_of(&self, member: usize) -> usize {
+        self.node_of[member] as usize
+    }
+
+    /// This node's number.
+    pub(crate) fn this_node(&self) -> usize {
+        self.this_node as usize
+    }
+
+    /// The place of a member of this node in the group of its members.
+    pub(crate) fn local_rank(&self, member: usize) -> u32 {
+        let place = self.local_members().binary_search(&(member as u32));
+        place.expect("the member lives here") as u32
+    }
+
+    /// Whether every node has consecutive members.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.nodes.concat().is_sorted()
+    }
+}

@@ -1,0 +1,153 @@
+//! What the members of a communicator share on a node, whether it spans nodes or not.
+
+use super::hierarchy::Hierarchy;
+use super::local::{LocalGroup, LocalShared};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use cohort_base::Peer;
+use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_core::guarded::Guarded;
+use cohort_core::node::Node;
+use cohort_core::rank::Rank;
+use core::ptr::NonNull;
+
+/// What the members of a communicator share.
+pub struct CommShared {
+    node: &'static Node,
+    context: u32,
+    left: AtomicU32,
+    members: Members,
+}
+
+/// Where the members are, and what those on this node share.
+enum Members {
+    OneNode(LocalShared),
+    Nodes(Hierarchy),
+}
+
+/// One member's view of the communicator it calls a collective on.
+#[derive(Clone, Copy)]
+pub struct Group<'a> {
+    /// The calling rank.
+    pub rank: &'a Rank,
+    /// The communicator's collective context.
+    pub context: u32,
+    /// The caller's rank in the communicator.
+    pub me: u32,
+    /// The members, by rank in the communicator.
+    pub world: &'a [Peer],
+    /// What the members share.
+    pub shared: &'a CommShared,
+}
+
+/// Where the members of a group are.
+pub(crate) enum Extent<'a> {
+    /// All on the caller's node.
+    OneNode(LocalGroup<'a>),
+    /// On several.
+    Nodes(&'a Hierarchy),
+}
+
+impl<'a> Group<'a> {
+    /// Number of members.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        self.world.len()
+    }
+
+    /// The caller's rank, as an index.
+    #[inline]
+    pub(crate) fn me(&self) -> usize {
+        self.me as usize
+    }
+
+    /// Where the members are.
+    #[inline]
+    pub(crate) fn extent(&self) -> Extent<'a> {
+        match &self.shared.members {
+            Members::OneNode(shared) => Extent::OneNode(LocalGroup {
+                rank: self.rank,
+                me: self.me,
+                members: self.world,
+                shared,
+            }),
+            Members::Nodes(hierarchy) => Extent::Nodes(hierarchy),
+        }
+    }
+
+    /// The group of the caller's node's members.
+    pub(crate) fn local(&self, hierarchy: &'a Hierarchy) -> LocalGroup<'a> {
+        hierarchy.local(self.rank, self.me)
+    }
+}
+
+impl CommShared {
+    fn new(node: &'static Node, context: u32, members: &[Peer]) -> Self {
+        let members = match Hierarchy::of(node, members) {
+            Some(hierarchy) => Members::Nodes(hierarchy),
+            None => Members::OneNode(LocalShared::new(members.len() as u32)),
+        };
+        Self {
+            node,
+            context,
+            left: AtomicU32::new(0),
+            members,
+        }
+    }
+
+    /// Ends one member's use, which must not touch it any more; the last of all members frees
+    /// it. Owner-only.
+    pub fn leave(&'static self) {
+        TABLE.with(|list| {
+            if self.left.fetch_add(1, Ordering::Relaxed) + 1 < self.size() {
+                return;
+            }
+            let is_this = |entry: &Entrant| entry.0 == NonNull::from(self);
+            if let Some(index) = list.iter().position(is_this) {
+                let Entrant(last) = list.swap_remove(index);
+                // SAFETY: leaked in `enter`; every member has left, and the list forgot it.
+                drop(unsafe { Box::from_raw(last.as_ptr()) });
+            }
+        });
+    }
+
+    /// Number of members on this node.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        match &self.members {
+            Members::OneNode(shared) => shared.size(),
+            Members::Nodes(hierarchy) => hierarchy.local_size() as u32,
+        }
+    }
+
+    /// The shared part of the communicator with this (collective) context number; the first
+    /// member that asks makes it. Each of the `members` on this node asks once and later calls
+    /// [`CommShared::leave`] once. Owner-only.
+    #[must_use]
+    pub fn of(node: &'static Node, context: u32, members: &[Peer]) -> &'static Self {
+        TABLE.with(|list| {
+            let found = list.iter().map(|entry| entry.0).find(|shared| {
+                // SAFETY: members of the list live until their last `leave` removes them.
+                let shared = unsafe { shared.as_ref() };
+                shared.context == context && core::ptr::eq(shared.node, node)
+            });
+            let shared = found.unwrap_or_else(|| {
+                let shared = Box::new(Self::new(node, context, members));
+                let shared = NonNull::from(Box::leak(shared));
+                list.push(Entrant(shared));
+                shared
+            });
+            // SAFETY: it outlives this member's `leave`.
+            unsafe { shared.as_ref() }
+        })
+    }
+}
+
+/// The shared parts in use, of all nodes. Owner-only: it allocates.
+static TABLE: Guarded<Vec<Entrant>> = Guarded::new(Vec::new());
+
+/// A shared part that the table keeps.
+struct Entrant(NonNull<CommShared>);
+
+// SAFETY: shared parts are `Sync`.
+unsafe impl Send for Entrant {}

@@ -1,0 +1,155 @@
+//! Memory of the node for the time of a call, or of a script. The allocator's lock is one that only tasks of a rank's owner wait for,
+//! so thieves and handlers of signals allocate nothing here; what they use was reserved before.
+
+use super::args::Blocks;
+use super::data::{Span, byte, span};
+use super::fold::Folder;
+use super::script::{Running, ScriptRef, scripts};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use cohort_core::EngineError;
+use cohort_core::Owner;
+use cohort_core::claim::Claim;
+use cohort_core::rank::Rank;
+use cohort_datatype::pack;
+
+/// The owner of a rank whose own task this is.
+pub(crate) fn owner_of(rank: &Rank) -> Owner<'_> {
+    // SAFETY: blocking collectives run in calls of the program only.
+    unsafe { Owner::new(rank) }
+}
+
+/// An empty vector with room for `count` items.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(crate) fn reserve<T>(count: usize) -> Result<Vec<T>, EngineError> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(count)
+        .map_err(|_| EngineError::OutOfMemory)?;
+    Ok(list)
+}
+
+/// A buffer for elements of some type, which may have gaps or reach below their address.
+pub(crate) struct Scratch {
+    /// Address of element 0.
+    pub(crate) base: *mut u8,
+    memory: Vec<u128>,
+}
+
+impl Scratch {
+    /// Room for `count` elements.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`].
+    pub(crate) fn new(folder: &Folder<'_>, count: u64) -> Result<Self, EngineError> {
+        let datatype = folder.datatype();
+        let Span { low, bytes } = span(datatype, count);
+        let words = bytes.div_ceil(16) as usize;
+        let mut memory = reserve::<u128>(words)?;
+        if datatype.is_dense() {
+            // A fold fills dense elements before it reads them.
+            let base = memory.as_mut_ptr().cast();
+            return Ok(Self { base, memory });
+        }
+        // Operations may read the gaps between elements.
+        memory.resize(words, 0);
+        let base = memory
+            .as_mut_ptr()
+            .cast::<u8>()
+            .wrapping_offset(-low as isize);
+        Ok(Self { base, memory })
+    }
+}
+
+impl Scratch {
+    /// Its memory, to be kept elsewhere.
+    pub(crate) fn into_memory(self) -> Vec<u128> {
+        self.memory
+    }
+}
+
+/// Copies of the blocks of a buffer, packed one after the other.
+pub(crate) struct Packed {
+    data: Vec<u8>,
+    counts: Vec<i64>,
+    displacements: Vec<i64>,
+}
+
+impl Packed {
+    /// The blocks for all members but `me`, whose block is empty here.
+    ///
+    /// # Safety
+    /// The blocks are live, readable buffers.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`].
+    pub(crate) unsafe fn of_others(
+        blocks: &Blocks<'_>,
+        me: usize,
+        size: usize,
+    ) -> Result<Self, EngineError> {
+        let (mut counts, mut displacements) = (reserve(size)?, reserve(size)?);
+        let mut total = 0_i64;
+        for member in 0..size {
+            let bytes = match member == me {
+                true => 0,
+                false => blocks.block(member).bytes() as i64,
+            };
+            counts.push(bytes);
+            displacements.push(total);
+            total += bytes;
+        }
+        let mut data: Vec<u8> = reserve(total as usize)?;
+        for (member, (&at, &bytes)) in displacements.iter().zip(&counts).enumerate() {
+            let block = blocks.block(member);
+            // SAFETY: the blocks are the caller's, and their sum is reserved.
+            unsafe { pack(block, 0, data.as_mut_ptr().add(at as usize), bytes as u64) };
+        }
+        // SAFETY: the blocks filled all of it.
+        unsafe { data.set_len(total as usize) };
+        Ok(Self {
+            data,
+            counts,
+            displacements,
+        })
+    }
+
+    /// The copies.
+    pub(crate) fn blocks(&self) -> Blocks<'_> {
+        Blocks::Varying {
+            base: self.data.as_ptr().cast_mut(),
+            counts: &self.counts,
+            displacements: &self.displacements,
+            datatype: byte(),
+        }
+    }
+
+    /// Their memory.
+    pub(crate) fn into_memory(self) -> Vec<u8> {
+        self.data
+    }
+}
+
+/// Begins a script in a call of its owner, which has taken it.
+pub(crate) fn begin_script(
+    _owner: Owner<'_>,
+    claim: &mut Claim<'_>,
+    running: Running,
+) -> ScriptRef {
+    let running = Box::into_raw(Box::new(running));
+    // SAFETY: fresh; `free_ended_scripts` frees it.
+    unsafe { ScriptRef::begin(claim, running) }
+}
+
+/// Frees the claimed rank's scripts that are over. By the owner.
+pub(crate) fn free_ended_scripts(_owner: Owner<'_>, claim: &mut Claim<'_>) {
+    loop {
+        let ended = scripts(claim).take_ended();
+        if ended.is_null() {
+            return;
+        }
+        // SAFETY: `begin_script` made it, and nobody uses a script that is over.
+        drop(unsafe { Box::from_raw(ended) });
+    }
+}

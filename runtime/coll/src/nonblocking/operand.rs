@@ -1,0 +1,110 @@
+//! What a member posts as its operand: the operand, or a copy that no result overwrites too early.
+//!
+//! In place, a member's operand lies where its result goes. Mostly the step that
+//! writes an element of the result is the last to read it. Where it is not, the member copies its
+//! operand when it posts:
+//!
+//! | operation in place | what is copied |
+//! |---|---|
+//! | alltoall | all blocks, packed |
+//! | reduce at the root, unless it is the last member | the operand |
+//! | reduce-scatter | the operand |
+//! | exscan | the operand |
+
+use crate::args::{Call, Reduction, Scan};
+use crate::data::{Span, span};
+use crate::schedule::Operand;
+use cohort_core::claim::Claim;
+use cohort_datatype::{Layout, copy, pack};
+use core::ptr::null_mut;
+
+/// The operand of member `me` of `size`; copies it where that is needed. `None` when memory is
+/// short.
+///
+/// # Safety
+/// The buffers of `call` are live.
+pub(super) unsafe fn posted(
+    claim: &mut Claim<'_>,
+    call: &Call<'_>,
+    me: u32,
+    size: u32,
+) -> Option<Operand> {
+    // SAFETY: the caller's buffers.
+    unsafe {
+        match call {
+            Call::Alltoall {
+                send: None,
+                receive,
+            } => packed_blocks(claim, size, |member| receive.block(member)),
+            Call::Reduce { reduction, root } if *root == me && me + 1 < size => {
+                operand(claim, reduction)
+            }
+            Call::ReduceScatter { reduction, .. }
+            | Call::Scan {
+                reduction,
+                kind: Scan::Exclusive,
+            } => operand(claim, reduction),
+            _ => Some(call.reduction().map_or(Operand::NONE, |reduction| Operand {
+                data: reduction.operand(),
+                block: null_mut(),
+            })),
+        }
+    }
+}
+
+/// The operand of a reducing operation, or a copy of it if it is in place.
+///
+/// # Safety
+/// The operand is a live buffer.
+unsafe fn operand(claim: &mut Claim<'_>, reduction: &Reduction<'_>) -> Option<Operand> {
+    if let Some(data) = reduction.input {
+        return Some(Operand {
+            data,
+            block: null_mut(),
+        });
+    }
+    let (datatype, count) = (reduction.datatype, reduction.count);
+    let Span { low, bytes } = span(datatype, count);
+    let bytes = bytes as usize;
+    let block = claim.alloc(bytes.max(1))?;
+    let data = block.as_ptr().wrapping_offset(-low as isize);
+    let from = Layout::new(reduction.output, count, datatype);
+    // SAFETY: the caller's buffer; the block spans all elements.
+    unsafe {
+        if !datatype.is_dense() {
+            // Operations may read the gaps between elements.
+            block.write_bytes(0, bytes);
+        }
+        copy(Layout::new(data, count, datatype), from, 0, u64::MAX);
+    }
+    Some(Operand {
+        data,
+        block: block.as_ptr(),
+    })
+}
+
+/// Packs a block for each member one behind the other.
+///
+/// # Safety
+/// The blocks are live buffers.
+unsafe fn packed_blocks<'a>(
+    claim: &mut Claim<'_>,
+    size: u32,
+    layout: impl Fn(usize) -> Layout<'a>,
+) -> Option<Operand> {
+    let members = size as usize;
+    let total: u64 = (0..members).map(|member| layout(member).bytes()).sum();
+    let table = members * size_of::<u64>();
+    let block = claim.alloc(table + total as usize)?.as_ptr();
+    let mut offset = 0;
+    // SAFETY: the block has room for the table and all data.
+    unsafe {
+        let data = block.add(table);
+        for member in 0..members {
+            block.cast::<u64>().add(member).write(offset);
+            let source = layout(member);
+            offset += pack(source, 0, data.add(offset as usize), source.bytes());
+        }
+        Some(Operand { data, block })
+    }
+}

@@ -1,0 +1,199 @@
+//! How an operation is cut into steps.
+//!
+//! An operation is a table of cells: *lanes* (pairs of buffers, or ranges of elements to reduce) by
+//! *pieces* of a lane. Cells are numbered piece by piece, so that those that read the same part of a
+//! buffer follow each other. A step is a run of cells; what lies beyond the end of its lane is empty.
+
+use crate::args::{Blocks, Call};
+use crate::schedule::{Plan, Schedule, Weight};
+use cohort_base::sync::atomic::Ordering;
+use cohort_datatype::op::Op;
+
+/// Bytes of the smallest and largest piece that is copied at a time.
+const PIECE_MIN: u64 = 32 << 10;
+const PIECE_MAX: u64 = 128 << 10;
+
+/// Pieces that a buffer of medium length is cut into.
+const PIECES: u64 = 8;
+
+/// Pieces are multiples of this many bytes.
+const GRAIN: u64 = 4096;
+
+/// Bytes that one step of a reduction reads and writes, about.
+const FOLD_BYTES: u64 = 256 << 10;
+
+/// Bounds of the bytes of one operand that a step of a reduction takes.
+const FOLD_MIN: u64 = 4 << 10;
+const FOLD_MAX: u64 = 32 << 10;
+
+/// The weight of the arguments of member `me` of `size`.
+pub(super) fn weight_of(call: &Call<'_>, me: u32, size: u32) -> Weight {
+    let members = u64::from(size);
+    match call {
+        Call::Barrier => Weight::default(),
+        Call::Bcast { buffer, root } if *root == me => equal(members - 1, buffer.bytes()),
+        Call::Bcast { .. } => Weight::default(),
+        Call::Gather { send, .. } => equal(1, send.map_or(0, |send| send.bytes())),
+        Call::Scatter { send, .. } => {
+            send.map_or(Weight::default(), |send| blocks_weight(&send, size))
+        }
+        Call::Allgather { send, receive } => {
+            let block = send.unwrap_or_else(|| receive.block(me as usize));
+            equal(members, block.bytes())
+        }
+        Call::Alltoall { send, receive } => blocks_weight(send.as_ref().unwrap_or(receive), size),
+        Call::Neighbours {
+            destinations,
+            send,
+            to_all: true,
+            ..
+        } => equal(destinations.len() as u64, send.block(0).bytes()),
+        Call::Neighbours {
+            destinations, send, ..
+        } => blocks_weight(send, destinations.len() as u32),
+        Call::Reduce { reduction, .. }
+        | Call::Allreduce { reduction }
+        | Call::Scan { reduction, .. } => {
+            let bytes = reduction.datatype.size() as u64 * reduction.count;
+            Weight {
+                total: 2 * bytes,
+                longest: reduction.count,
+            }
+        }
+        Call::ReduceScatter { reduction, counts } => Weight {
+            total: 2 * reduction.datatype.size() as u64 * reduction.count,
+            longest: counts.iter().copied().max().unwrap_or(0) as u64,
+        },
+    }
+}
+
+fn equal(lanes: u64, bytes: u64) -> Weight {
+    Weight {
+        total: lanes.saturating_mul(bytes),
+        longest: if lanes == 0 { 0 } else { bytes },
+    }
+}
+
+fn blocks_weight(blocks: &Blocks<'_>, size: u32) -> Weight {
+    if let Blocks::Equal { .. } = blocks {
+        return equal(u64::from(size), blocks.block(0).bytes());
+    }
+    (0..size as usize).fold(Weight::default(), |sum, member| {
+        let bytes = blocks.block(member).bytes();
+        Weight {
+            total: sum.total.saturating_add(bytes),
+            longest: sum.longest.max(bytes),
+        }
+    })
+}
+
+/// The plan, and its number of steps.
+///
+/// # Safety
+/// The caller was told that it is the last to post.
+pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
+    let mut sum = Weight::default();
+    for member in 0..size {
+        // SAFETY: the caller's promise.
+        let weight = unsafe { schedule.part_of(member) }.weight;
+        sum.total = sum.total.saturating_add(weight.total);
+        sum.longest = sum.longest.max(weight.longest);
+    }
+    // SAFETY: as above.
+    let call = &unsafe { schedule.part_of(0) }.call;
+    let members = u64::from(size);
+    let lanes = match call {
+        Call::Barrier | Call::Reduce { .. } | Call::Allreduce { .. } | Call::Scan { .. } => 1,
+        Call::Bcast { .. } => members - 1,
+        Call::Gather { .. } | Call::Scatter { .. } | Call::ReduceScatter { .. } => members,
+        Call::Allgather { .. } | Call::Alltoall { .. } => members * members,
+        // SAFETY: as above.
+        Call::Neighbours { .. } => members * unsafe { most_sources(schedule, size) },
+    };
+    let mut plan = Plan {
+        size,
+        lanes,
+        cells: 0,
+        batch: 1,
+        piece: 1,
+        elements: 0,
+        bytes: sum.total,
+        calls_user: false,
+    };
+    let step_bytes = match call.reduction() {
+        None => {
+            plan.piece = (sum.longest / PIECES)
+                .next_multiple_of(GRAIN)
+                .clamp(PIECE_MIN, PIECE_MAX);
+            PIECE_MIN
+        }
+        Some(reduction) => {
+            let element = reduction.datatype.extent().unsigned_abs().max(1);
+            let bytes = (FOLD_BYTES / (2 * members)).clamp(FOLD_MIN, FOLD_MAX);
+            plan.piece = (bytes / element).max(1);
+            plan.calls_user = matches!(reduction.op, Op::User(_));
+            // SAFETY: as above.
+            plan.elements = unsafe { least_count(schedule, size) };
+            2 * members * bytes
+        }
+    };
+    // SAFETY: as above.
+    if call.reduction().is_some() && unsafe { !sizes_agree(schedule, size) } {
+        return (plan, 0);
+    }
+    plan.cells = lanes * sum.longest.div_ceil(plan.piece);
+    if plan.cells == 0 || sum.total == 0 {
+        return (plan, 0);
+    }
+    plan.batch = (plan.cells as u128 * u128::from(step_bytes) / u128::from(sum.total))
+        .clamp(1, u128::from(plan.cells)) as u64;
+    (plan, plan.cells.div_ceil(plan.batch))
+}
+
+/// The largest number of sources of a member.
+///
+/// # Safety
+/// As for [`make`].
+unsafe fn most_sources(schedule: &Schedule, size: u32) -> u64 {
+    let counts = (0..size).map(|member| {
+        // SAFETY: the caller's promise.
+        match unsafe { schedule.part_of(member) }.call {
+            Call::Neighbours { sources, .. } => sources.len() as u64,
+            _ => 0,
+        }
+    });
+    counts.max().unwrap_or(0)
+}
+
+/// Whether the operands of a reducing operation are equally long, as MPI demands. If not, all members are to report
+/// truncation.
+///
+/// # Safety
+/// As for [`make`].
+unsafe fn sizes_agree(schedule: &Schedule, size: u32) -> bool {
+    // SAFETY: the caller's promise.
+    let part = |member| unsafe { schedule.part_of(member) };
+    let bytes = |member: u32| {
+        let reduction = part(member).call.reduction();
+        reduction.map_or(0, |it| it.datatype.size() as u64 * it.count)
+    };
+    let agree = (1..size).all(|member| bytes(member) == bytes(0));
+    if !agree {
+        // Relaxed: published by the end of the operation.
+        (0..size).for_each(|it| part(it).truncated.store(true, Ordering::Relaxed));
+    }
+    agree
+}
+
+/// The elements that every member of a reducing operation has: equally long operands may still be of different types.
+///
+/// # Safety
+/// As for [`make`].
+unsafe fn least_count(schedule: &Schedule, size: u32) -> u64 {
+    let counts = (0..size).map(|member| {
+        // SAFETY: the caller's promise.
+        let part = unsafe { schedule.part_of(member) };
+        part.call.reduction().map_or(0, |reduction| reduction.count)
+    });
+    counts.min().unwrap_or(0)
+}

@@ -1,0 +1,182 @@
+//! The beginning of scripts that go on after the call that starts them.
+
+use super::operation::Operation;
+use crate::args::Call;
+use crate::members::{Group, Hierarchy, NodeMap};
+use crate::memory::{begin_script, free_ended_scripts, owner_of, reserve};
+use crate::script::node_meeting::{NodeMeetingRef, Part, Place, Plan, Posted};
+use crate::script::{Running, Script};
+use crate::write::{ScriptBuilder, folds_by_node, write, write_between, write_for_node};
+use alloc::vec::Vec;
+use cohort_base::Peer;
+use cohort_core::EngineError;
+use cohort_core::claim::Claim;
+use cohort_core::message::Status;
+use cohort_core::rank::Rank;
+use cohort_core::request::{Request, RequestRef};
+use cohort_datatype::op::Op;
+use cohort_net as net;
+
+/// Starts the caller's next operation among nodes, which is not persistent.
+///
+/// # Safety
+/// As [`Operation::start`].
+///
+/// # Errors
+/// As [`Operation::start`].
+pub(crate) unsafe fn start_once(
+    group: &Group<'_>,
+    hierarchy: &Hierarchy,
+    call: &Call<'_>,
+) -> Result<RequestRef, EngineError> {
+    let operation = Operation::next(group, hierarchy);
+    // SAFETY: the caller's promise.
+    unsafe {
+        match root_of(operation.rank, call, hierarchy) {
+            Some(root) => {
+                let (place, call) = (hierarchy.place(group.me), call.outliving());
+                start_at_node(&operation, &place, hierarchy, call, root)
+            }
+            None => operation.start(call),
+        }
+    }
+}
+
+/// The operation's root, or member 0 if it has none, if leaders have scripts for their nodes in it. Kind, operation and places decide,
+/// which all members know alike. A user's operation is called by each member for itself.
+fn root_of(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> Option<u32> {
+    let is_led = match call {
+        Call::Barrier | Call::Allgather { .. } | Call::Bcast { .. } => true,
+        Call::Allreduce { reduction }
+        | Call::ReduceScatter { reduction, .. }
+        | Call::Reduce { reduction, .. } => {
+            matches!(reduction.op, Op::Predefined(_)) && folds_by_node(rank, reduction.op, map)
+        }
+        _ => false,
+    };
+    (is_led && map.shares_nodes()).then_some(call.root() as u32)
+}
+
+impl Operation {
+    /// Starts an operation; the one before at this place is complete.
+    ///
+    /// # Safety
+    /// All that `call` refers to, and the buffers, live until the request is complete.
+    ///
+    /// # Errors
+    /// No memory, or a predefined operation that does not take the type; then the member has not taken part.
+    pub(crate) unsafe fn start(&self, call: &Call<'_>) -> Result<RequestRef, EngineError> {
+        // SAFETY: the caller's promise; the script uses them until then.
+        let call = unsafe { call.outliving() };
+        if let Some((map, chain)) = &self.meetings
+            && let Some(root) = root_of(self.rank, &call, map)
+        {
+            // SAFETY: the caller's promise.
+            return unsafe { start_at_node(self, &chain.place(), map, call, root) };
+        }
+        let folder = call.folder()?;
+        let mut script = ScriptBuilder::new(self.endpoint(self.rank, self.me), folder);
+        match &self.sides {
+            Some(sides) => write_between(&mut script, &call, sides, folder)?,
+            // SAFETY: the caller's promise.
+            None => unsafe { write(&mut script, &call, folder.as_ref())? },
+        }
+        start(script.done())
+    }
+}
+
+/// Starts a script in a call of its owner, and takes its first stage.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]: nothing was started.
+fn start(script: Script<'static>) -> Result<RequestRef, EngineError> {
+    let rank = script.endpoint.rank;
+    let owner = owner_of(rank);
+    let messages = reserve(script.most_messages())?;
+    let mut claim = rank.enter();
+    free_ended_scripts(owner, &mut claim);
+    let request = Request::bare(&mut claim).ok_or(EngineError::OutOfMemory)?;
+    connect(&mut claim, script.receivers());
+    let is_private = script.calls_user();
+    let script = (Some(script), messages);
+    let running = Running::new(script, None, request.as_ptr(), is_private);
+    let script = begin_script(owner, &mut claim, running);
+    drop(claim);
+    script.work(u32::MAX);
+    // SAFETY: fresh; it lives until it is released.
+    Ok(unsafe { RequestRef::new(request) })
+}
+
+/// Has connections made to the peers of a script.
+fn connect(claim: &mut Claim<'_>, peers: impl Iterator<Item = Peer>) {
+    for peer in peers {
+        net::greet(claim, peer);
+    }
+    net::kick(claim);
+}
+
+/// Starts an operation of which the leaders have scripts for all members: for `root`, or member 0 if there is none.
+///
+/// # Safety
+/// As [`Operation::start`].
+///
+/// # Errors
+/// As [`Operation::start`].
+unsafe fn start_at_node(
+    operation: &Operation,
+    place: &Place<'_>,
+    map: &NodeMap,
+    call: Call<'static>,
+    root: u32,
+) -> Result<RequestRef, EngineError> {
+    call.folder()?;
+    let (rank, leaders) = (operation.rank, map.leaders(0));
+    let owner = owner_of(rank);
+    let mut claim = rank.enter();
+    free_ended_scripts(owner, &mut claim);
+    let request = Request::bare(&mut claim).ok_or(EngineError::OutOfMemory)?;
+    let Some(joined) = place.advance(&mut claim) else {
+        // SAFETY: the fresh request is ours.
+        let unused = unsafe {
+            Request::complete_quietly(request.as_ptr(), Status::EMPTY);
+            RequestRef::new(request)
+        };
+        unused.release(&mut claim);
+        return Err(EngineError::OutOfMemory);
+    };
+    let script = (place.me == 0).then(|| {
+        // SAFETY: our cursor keeps the meeting while we are in this call.
+        let meeting = unsafe { NodeMeetingRef::new(joined, place.size) };
+        connect(
+            &mut claim,
+            leaders.iter().map(|&leader| operation.members[leader]),
+        );
+        let nothing_yet = (None, Vec::new());
+        let running = Running::new(nothing_yet, Some(meeting), request.as_ptr(), false);
+        begin_script(owner, &mut claim, running)
+    });
+    drop(claim);
+    let part = Part::new(Posted {
+        call,
+        request: request.as_ptr(),
+        rank,
+    });
+    // SAFETY: our cursor keeps the meeting. Each member comes to it once; the last one opens it.
+    unsafe {
+        let meeting = joined.as_ref();
+        if meeting.post(place.me, part) {
+            let leader = meeting.part_of(0).posted.rank;
+            let endpoint = operation.endpoint(leader, map.local_members()[0]);
+            let prepared = write_for_node(meeting, map, root, endpoint);
+            meeting.open(Plan::new(prepared), 1);
+            if script.is_none() {
+                leader.ring();
+            }
+        }
+    }
+    if let Some(script) = script {
+        script.work(u32::MAX);
+    }
+    // SAFETY: fresh; it lives until it is released.
+    Ok(unsafe { RequestRef::new(request) })
+}

@@ -1,0 +1,102 @@
+//! What the members of a schedule post, and what the last one of them adds.
+
+use super::operand::Operand;
+use crate::args::Call;
+use crate::meeting::{self, Meeting};
+use cohort_base::sync::atomic::AtomicBool;
+use cohort_core::list::{Linked, Links, List};
+use cohort_core::rank::Rank;
+use cohort_core::request::Request;
+use core::fmt;
+use core::ptr::NonNull;
+
+/// What one member posts.
+pub(crate) struct Part {
+    /// The arguments; what they refer to lives until the request is complete.
+    pub(crate) call: Call<'static>,
+    pub(crate) operand: Operand,
+    pub(crate) weight: Weight,
+    pub(crate) request: *mut Listed,
+    pub(crate) rank: &'static Rank,
+    pub(crate) truncated: AtomicBool,
+}
+
+// SAFETY: the addresses in a part lead to buffers that their owners leave to the runtime
+// until the operation is complete; user operations are called by their owner only.
+unsafe impl Send for Part {}
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Part({:?})", self.rank)
+    }
+}
+
+/// What a member knows of the operation's size.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Weight {
+    /// Bytes that its part of the operation moves.
+    pub(crate) total: u64,
+    /// Bytes of its longest lane.
+    pub(crate) longest: u64,
+}
+
+/// How the operation is cut into steps (`nonblocking/plan.rs`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// Members.
+    pub(crate) size: u32,
+    /// Lanes of the table.
+    pub(crate) lanes: u64,
+    /// All cells.
+    pub(crate) cells: u64,
+    /// Cells of a step.
+    pub(crate) batch: u64,
+    /// Bytes, or elements of a reduction, of a piece.
+    pub(crate) piece: u64,
+    /// Elements of a reduction that all members have.
+    pub(crate) elements: u64,
+    /// Bytes that the operation moves, about.
+    pub(crate) bytes: u64,
+    /// Whether steps call a user's operation, which only owners may.
+    pub(crate) calls_user: bool,
+}
+
+/// A nonblocking collective of one communicator.
+pub(crate) type Schedule = Meeting<Part, Plan>;
+
+/// One member's place in a chain.
+pub(crate) type Place<'a> = meeting::Place<'a, Part, Plan>;
+
+/// The starts of a persistent one.
+pub(crate) type Chain = meeting::Chain<Part, Plan>;
+
+/// A request's part in a schedule, with a reference to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Membership {
+    pub(crate) schedule: NonNull<Schedule>,
+    pub(crate) member: u32,
+}
+
+/// [`Links`] of the owner's list of nonblocking collectives with steps left.
+const IN_SCHEDULES: u8 = 0;
+
+/// The pending schedules of a rank.
+pub(crate) type Pending = List<Listed, IN_SCHEDULES>;
+
+/// The request of a nonblocking collective. Its request is the first field, so that the address of one is that of the other.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) request: Request,
+    pub(crate) is_listed: bool,
+    /// The request's reference to its schedule.
+    pub(crate) membership: Option<Membership>,
+    pub(crate) links: Links<Self>,
+}
+
+impl Linked<IN_SCHEDULES> for Listed {
+    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { &raw mut (*this).links }
+    }
+}

@@ -1,0 +1,389 @@
+//! One step of a schedule: copies between members' buffers, or folds of ranges of elements.
+
+use super::part::{Part, Plan, Schedule};
+use crate::args::{Call, Reduction, Scan, elements_of};
+use crate::data;
+use crate::fold::{Folder, Runner};
+use cohort_base::sync::atomic::Ordering;
+use cohort_datatype::{Layout, unpack};
+use core::ops::Range;
+
+/// The parts of an open schedule.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    schedule: &'a Schedule,
+    size: usize,
+}
+
+impl<'a> Parts<'a> {
+    fn get(&self, member: usize) -> &'a Part {
+        // SAFETY: only a taker of a step, in `run`, makes this.
+        unsafe { self.schedule.part_of(member as u32) }
+    }
+}
+
+/// Data that a step copies.
+enum Source<'a> {
+    Buffer(Layout<'a>),
+    /// Packed bytes.
+    Packed(*const u8, u64),
+}
+
+/// A lane that is copied.
+struct Move<'a> {
+    from: Source<'a>,
+    to: Layout<'a>,
+    receiver: &'a Part,
+}
+
+/// Runs step `step` on a task of, or for, `member`. Returns the bytes moved.
+///
+/// # Safety
+/// The caller has taken the step and not finished it; the runner tells the truth.
+pub(crate) unsafe fn run(
+    schedule: &Schedule,
+    plan: &Plan,
+    step: u64,
+    member: u32,
+    runner: Runner,
+) -> u64 {
+    let parts = Parts {
+        schedule,
+        size: plan.size as usize,
+    };
+    let first = step * plan.batch;
+    let call = &parts.get(member as usize).call;
+    let mut bytes = 0;
+    for cell in first..plan.cells.min(first + plan.batch) {
+        let (piece, lane) = (cell / plan.lanes, (cell % plan.lanes) as usize);
+        let range = piece * plan.piece..(piece + 1) * plan.piece;
+        // SAFETY: the caller's promise: all buffers are live, and this cell is ours.
+        unsafe {
+            bytes += match call.reduction() {
+                Some(reduction) => fold(&parts, (plan, runner), call, reduction, lane, range),
+                None => lane_of(&parts, call, lane).map_or(0, |it| copy_piece(&it, range)),
+            };
+        }
+    }
+    bytes
+}
+
+/// The two ends of a lane; `None` when nothing is to be done.
+///
+/// # Safety
+/// Of [`run`].
+unsafe fn lane_of<'a>(parts: &Parts<'a>, call: &Call<'_>, lane: usize) -> Option<Move<'a>> {
+    let size = parts.size;
+    let (from, to, receiver) = match *call {
+        Call::Bcast { root, .. } => {
+            let receiver = (root as usize + 1 + lane) % size;
+            let from = bcast_buffer(parts.get(root as usize))?;
+            (from, bcast_buffer(parts.get(receiver))?, receiver)
+        }
+        Call::Gather { root, .. } => {
+            let Call::Gather {
+                receive: Some(receive),
+                ..
+            } = parts.get(root as usize).call
+            else {
+                return None;
+            };
+            let Call::Gather {
+                send: Some(send), ..
+            } = parts.get(lane).call
+            else {
+                return None;
+            };
+            (send, receive.block(lane), root as usize)
+        }
+        Call::Scatter { root, .. } => {
+            let Call::Scatter {
+                send: Some(send), ..
+            } = parts.get(root as usize).call
+            else {
+                return None;
+            };
+            let Call::Scatter {
+                receive: Some(receive),
+                ..
+            } = parts.get(lane).call
+            else {
+                return None;
+            };
+            (send.block(lane), receive, lane)
+        }
+        Call::Allgather { .. } => {
+            let (sender, receiver) = (lane / size, lane % size);
+            (
+                allgather_block(parts.get(sender), sender)?,
+                allgather_room(parts.get(receiver), sender, receiver)?,
+                receiver,
+            )
+        }
+        Call::Alltoall { .. } => {
+            // SAFETY: the caller's promise.
+            return unsafe { alltoall_lane(parts, lane / size, lane % size) };
+        }
+        Call::Neighbours { .. } => return neighbour_lane(parts, lane / size, lane % size),
+        _ => return None,
+    };
+    Some(Move {
+        from: Source::Buffer(from),
+        to,
+        receiver: parts.get(receiver),
+    })
+}
+
+fn bcast_buffer(part: &Part) -> Option<Layout<'_>> {
+    match part.call {
+        Call::Bcast { buffer, .. } => Some(buffer),
+        _ => None,
+    }
+}
+
+/// The block that `sender` gives to everyone.
+fn allgather_block(part: &Part, sender: usize) -> Option<Layout<'_>> {
+    match part.call {
+        Call::Allgather { send, receive } => Some(send.unwrap_or_else(|| receive.block(sender))),
+        _ => None,
+    }
+}
+
+/// Where `receiver` puts the block of `sender`; in place its own is there already.
+fn allgather_room(part: &Part, sender: usize, receiver: usize) -> Option<Layout<'_>> {
+    match part.call {
+        Call::Allgather { send, receive } if send.is_some() || sender != receiver => {
+            Some(receive.block(sender))
+        }
+        _ => None,
+    }
+}
+
+/// # Safety
+/// Of [`run`].
+unsafe fn alltoall_lane<'a>(parts: &Parts<'a>, sender: usize, receiver: usize) -> Option<Move<'a>> {
+    let (from, to) = (parts.get(sender), parts.get(receiver));
+    let Call::Alltoall { send, receive } = from.call else {
+        return None;
+    };
+    let source = match send {
+        Some(send) => Source::Buffer(send.block(receiver)),
+        None if sender == receiver => return None,
+        None => {
+            let bytes = receive.block(receiver).bytes();
+            // SAFETY: the member posted its blocks packed.
+            Source::Packed(unsafe { from.operand.packed_block(receiver) }, bytes)
+        }
+    };
+    let Call::Alltoall { receive, .. } = to.call else {
+        return None;
+    };
+    Some(Move {
+        from: source,
+        to: receive.block(sender),
+        receiver: to,
+    })
+}
+
+/// What `receiver` gets from its source number `number`.
+fn neighbour_lane<'a>(parts: &Parts<'a>, number: usize, receiver: usize) -> Option<Move<'a>> {
+    let part = parts.get(receiver);
+    let Call::Neighbours {
+        sources, receive, ..
+    } = part.call
+    else {
+        return None;
+    };
+    let source = sources.get(number)?;
+    let Call::Neighbours {
+        destinations,
+        send,
+        to_all,
+        ..
+    } = parts.get(source.rank? as usize).call
+    else {
+        return None;
+    };
+    let alike = sources[..number].iter().filter(|it| *it == source).count();
+    let mut towards = destinations
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| it.rank == Some(receiver as u32) && it.lane == source.lane);
+    let (block, _) = towards.nth(alike)?;
+    Some(Move {
+        from: Source::Buffer(send.block(if to_all { 0 } else { block })),
+        to: receive.block(number),
+        receiver: part,
+    })
+}
+
+/// Copies bytes `range` of a lane. Returns how many there were.
+///
+/// # Safety
+/// Of [`run`].
+unsafe fn copy_piece(lane: &Move<'_>, range: Range<u64>) -> u64 {
+    let bytes = match lane.from {
+        Source::Buffer(layout) => layout.bytes(),
+        Source::Packed(_, bytes) => bytes,
+    };
+    let end = range.end.min(bytes);
+    if range.start >= end {
+        return 0;
+    }
+    if range.start == 0 && bytes > lane.to.bytes() {
+        // Relaxed: published by the end of the step.
+        lane.receiver.truncated.store(true, Ordering::Relaxed);
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match lane.from {
+            Source::Buffer(from) => data::copy_piece(lane.to, from, range.start..end),
+            Source::Packed(data, _) => unpack(
+                lane.to,
+                range.start,
+                data.add(range.start as usize),
+                end - range.start,
+            ),
+        }
+    }
+}
+
+/// Folds elements `range` of a lane. Returns the bytes of the operands.
+///
+/// # Safety
+/// Of [`run`]; `reduction` is the runner's, whose operation is called.
+unsafe fn fold(
+    parts: &Parts<'_>,
+    (plan, runner): (&Plan, Runner),
+    call: &Call<'_>,
+    reduction: &Reduction<'_>,
+    lane: usize,
+    range: Range<u64>,
+) -> u64 {
+    let Ok(folder) = Folder::new(reduction.op, reduction.datatype) else {
+        return 0;
+    };
+    // Where the lane's elements begin in the operands, and how many there are.
+    let elements = match *call {
+        Call::ReduceScatter { counts, .. } => elements_of(counts, lane..lane + 1),
+        _ => 0..plan.elements,
+    };
+    let fold = Fold {
+        parts,
+        folder: &folder,
+        runner,
+        start: elements.start,
+    };
+    let range = range.start..range.end.min(elements.end - elements.start);
+    let mut bytes = 0;
+    for block in folder.blocks(range) {
+        bytes += (block.end - block.start) * reduction.datatype.size() as u64;
+        // SAFETY: the caller's promise.
+        unsafe {
+            match *call {
+                Call::Allreduce { .. } => fold.to_all(&block),
+                Call::Reduce { root, .. } => fold.to_one(root as usize, &block),
+                Call::ReduceScatter { .. } => fold.to_one(lane, &block),
+                Call::Scan { kind, .. } => fold.prefixes(kind, &block),
+                _ => {}
+            }
+        }
+    }
+    bytes * parts.size as u64
+}
+
+/// Folds of blocks of elements.
+struct Fold<'a> {
+    parts: &'a Parts<'a>,
+    folder: &'a Folder<'a>,
+    runner: Runner,
+    /// The operands' element that belongs to element 0 of the result.
+    start: u64,
+}
+
+impl Fold<'_> {
+    fn operand(&self, member: usize, block: &Range<u64>) -> *const u8 {
+        let data = self.parts.get(member).operand.data;
+        self.folder.at(data, self.start + block.start)
+    }
+
+    fn output(&self, member: usize, block: &Range<u64>) -> *mut u8 {
+        let call = &self.parts.get(member).call;
+        let output = call
+            .reduction()
+            .map_or(core::ptr::null_mut(), |it| it.output);
+        self.folder.at(output, block.start)
+    }
+
+    /// Folds all operands into the result of one member, and returns where that is. The result is no
+    /// operand, unless it is the last one's.
+    ///
+    /// # Safety
+    /// Of [`run`].
+    unsafe fn into(&self, member: usize, block: &Range<u64>) -> *mut u8 {
+        let result = self.output(member, block);
+        let operands = (0..self.parts.size).map(|member| self.operand(member, block));
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.folder
+                .fold(operands, result, block.end - block.start, self.runner)
+        };
+        result
+    }
+
+    /// # Safety
+    /// Of [`run`].
+    unsafe fn to_one(&self, member: usize, block: &Range<u64>) {
+        // SAFETY: the caller's promise; members whose result is an operand of others, but
+        // the last, have posted copies.
+        unsafe { self.into(member, block) };
+    }
+
+    /// # Safety
+    /// Of [`run`].
+    unsafe fn to_all(&self, block: &Range<u64>) {
+        let (last, count) = (self.parts.size - 1, block.end - block.start);
+        // SAFETY: the caller's promise; the operands of this block are not read again, so that
+        // results may overwrite them.
+        unsafe {
+            let result = self.into(last, block);
+            for member in 0..last {
+                self.folder.copy(result, self.output(member, block), count);
+            }
+        }
+    }
+
+    /// Writes to each member the fold of the operands up to its own.
+    ///
+    /// # Safety
+    /// Of [`run`].
+    unsafe fn prefixes(&self, kind: Scan, block: &Range<u64>) {
+        let count = block.end - block.start;
+        for member in 0..self.parts.size {
+            let output = self.output(member, block);
+            // SAFETY: the caller's promise. In place, an inclusive scan finds its operand in the
+            // output; for an exclusive one the members have posted copies.
+            unsafe {
+                match kind {
+                    Scan::Inclusive => {
+                        self.folder
+                            .copy_elsewhere(self.operand(member, block), output, count);
+                        if member > 0 {
+                            let prefix = self.output(member - 1, block);
+                            self.folder.combine(prefix, output, count, self.runner);
+                        }
+                    }
+                    Scan::Exclusive if member > 0 => {
+                        self.folder
+                            .copy_elsewhere(self.operand(member - 1, block), output, count);
+                        if member > 1 {
+                            let prefix = self.output(member - 1, block);
+                            self.folder.combine(prefix, output, count, self.runner);
+                        }
+                    }
+                    Scan::Exclusive => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Work on pending schedules, for whoever looks at a rank of theirs.
+
+use super::part::{Listed, Membership, Pending, Schedule};
+use super::step;
+use crate::Coll;
+use crate::fold::Runner;
+use crate::meeting::{End, release};
+use cohort_base::sync::atomic::Ordering;
+use cohort_core::claim::Claim;
+use cohort_core::list::Links;
+use cohort_core::message::Status;
+use cohort_core::request::{Request, RequestKind, RequestRef};
+use cohort_core::subsystem::Subsystem;
+use cohort_core::{Owner, Piece};
+use cohort_steal::TaskKind;
+use core::ptr::NonNull;
+
+/// The claimed rank's pending schedules.
+#[inline]
+fn pending<'a>(claim: &'a mut Claim<'_>) -> &'a mut Pending {
+    &mut claim.of::<Coll>().schedules
+}
+
+/// Whether the claimed rank has pending schedules.
+#[inline]
+pub(crate) fn is_pending(claim: &mut Claim<'_>) -> bool {
+    !pending(claim).first().is_null()
+}
+
+/// Adds a request to the claimed rank's pending schedules.
+///
+/// # Safety
+/// It is the claimed rank's, has a membership, and is in no list.
+pub(crate) unsafe fn enlist(claim: &mut Claim<'_>, request: *mut Listed) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*request).is_listed = true;
+        pending(claim).push(request);
+    }
+    claim.expect_more(TaskKind::Shm);
+}
+
+/// Takes a request out of the claimed rank's pending schedules.
+///
+/// # Safety
+/// It is in there.
+pub(crate) unsafe fn delist(claim: &mut Claim<'_>, request: *mut Listed) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*request).is_listed = false;
+        pending(claim).remove(request);
+    }
+    claim.expect_less(TaskKind::Shm);
+}
+
+/// Completes the requests of all members.
+///
+/// # Safety
+/// All steps are finished, and only the caller knows it; it has a reference.
+pub(crate) unsafe fn complete(schedule: &Schedule, size: u32) {
+    for member in 0..size {
+        // SAFETY: the caller's promise; a request and what the part refers to are not touched
+        // after the request is complete.
+        unsafe {
+            let part = schedule.part_of(member);
+            part.operand.free();
+            let error = match part.truncated.load(Ordering::Relaxed) {
+                true => Status::TRUNCATE,
+                false => Status::SUCCESS,
+            };
+            let status = Status {
+                error,
+                ..Status::EMPTY
+            };
+            Request::complete(part.request.cast(), status);
+        }
+    }
+}
+
+/// A reference to a schedule, for work on it.
+#[derive(Debug)]
+pub(crate) struct ScheduleRef {
+    membership: Membership,
+    runner: Runner,
+}
+
+impl ScheduleRef {
+    /// # Safety
+    /// The caller has a reference already.
+    pub(crate) unsafe fn new(membership: Membership, runner: Runner) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { membership.schedule.as_ref() }.retain();
+        Self { membership, runner }
+    }
+
+    /// Takes up to `limit` steps, and completes the operation after the last. Returns the bytes
+    /// moved. Outside of any claim; for any task, unless the operation is a user's.
+    pub(crate) fn work(&self, limit: u32) -> u64 {
+        let Membership { schedule, member } = self.membership;
+        // SAFETY: our reference.
+        let schedule = unsafe { schedule.as_ref() };
+        let end = match u64::from(member) * 2 < schedule.members() {
+            true => End::Front,
+            false => End::Back,
+        };
+        let mut bytes = 0;
+        for _ in 0..limit {
+            let Some((step, plan)) = schedule.take(end) else {
+                break;
+            };
+            // SAFETY: we have the step.
+            bytes += unsafe { step::run(schedule, plan, step, member, self.runner) };
+            if schedule.finish() {
+                // SAFETY: we were told so.
+                unsafe { complete(schedule, plan.size) };
+            }
+        }
+        bytes
+    }
+}
+
+impl Drop for ScheduleRef {
+    fn drop(&mut self) {
+        // SAFETY: our reference.
+        unsafe { release(self.membership.schedule) };
+    }
+}
+
+impl Membership {
+    /// Gives the request's reference back.
+    ///
+    /// # Safety
+    /// The request is about to be freed.
+    pub(crate) unsafe fn end(self) {
+        // SAFETY: the caller's promise.
+        unsafe { release(self.schedule) };
+    }
+}
+
+/// A pending schedule of the claimed rank that anybody may work on. Forgets exhausted ones on the way.
+pub(crate) fn next(claim: &mut Claim<'_>) -> Option<ScheduleRef> {
+    find(claim, Runner::Anybody)
+}
+
+/// A pending schedule of the claimed rank, for its owner, who may also call a user's operation.
+pub(crate) fn next_for_owner(_owner: Owner<'_>, claim: &mut Claim<'_>) -> Option<ScheduleRef> {
+    find(claim, Runner::Owner)
+}
+
+fn find(claim: &mut Claim<'_>, runner: Runner) -> Option<ScheduleRef> {
+    let mut request = pending(claim).first();
+    while !request.is_null() {
+        // SAFETY: requests in the list are valid and have a reference to their schedule; the next
+        // one is taken before this one leaves.
+        unsafe {
+            let following = pending(claim).next(request);
+            if let Some(membership) = (*request).membership {
+                let schedule = membership.schedule.as_ref();
+                if schedule.is_exhausted() {
+                    delist(claim, request);
+                } else if let Some(plan) = schedule.pending()
+                    && (runner == Runner::Owner || !plan.calls_user)
+                {
+                    return Some(ScheduleRef::new(membership, runner));
+                }
+            }
+            request = following;
+        }
+    }
+    None
+}
+
+impl Piece for ScheduleRef {
+    fn run(&self, pieces: u32) -> u64 {
+        self.work(pieces)
+    }
+}
+
+/// What the requests of nonblocking collectives are.
+#[derive(Debug)]
+struct Scheduled;
+
+impl RequestKind for Scheduled {
+    fn subsystem(&self) -> Option<usize> {
+        Some(Coll::SLOT)
+    }
+
+    unsafe fn leave(&self, request: NonNull<Request>, claim: &mut Claim<'_>) {
+        let this = request.as_ptr().cast::<Listed>();
+        // SAFETY: requests of this kind begin such a record.
+        unsafe {
+            if (*this).is_listed {
+                delist(claim, this);
+            }
+        }
+    }
+
+    unsafe fn end(&self, request: NonNull<Request>, _claim: &mut Claim<'_>) -> bool {
+        // SAFETY: as above.
+        if let Some(membership) = unsafe { (*request.as_ptr().cast::<Listed>()).membership } {
+            // SAFETY: the request is about to be freed.
+            unsafe { membership.end() };
+        }
+        true
+    }
+}
+
+impl Listed {
+    /// A pending one; `None` when memory is short.
+    pub(crate) fn make(claim: &mut Claim<'_>) -> Option<NonNull<Self>> {
+        let block = claim.alloc(size_of::<Self>())?.cast::<Self>();
+        let fresh = Self {
+            request: Request::new(claim.rank(), &Scheduled),
+            is_listed: false,
+            membership: None,
+            links: Links::NONE,
+        };
+        // SAFETY: a fresh block of the right size and alignment.
+        unsafe { block.write(fresh) };
+        Some(block)
+    }
+
+    /// What the layers above hold of it.
+    pub(crate) fn handle(this: NonNull<Self>) -> RequestRef {
+        // SAFETY: it lives until its request is released.
+        unsafe { RequestRef::new(this.cast()) }
+    }
+}

@@ -1,0 +1,187 @@
+//! Nonblocking collectives in which one member of each node, the first one, its *leader*, has a script for all of them.
+//!
+//! All members of a node live in one address space. So the leader's script reads their operands and writes their results itself, and
+//! only leaders send messages. Other members have no script: their requests are completed at the end of it.
+//!
+//! # How the members of a node meet
+//! ```text
+//! each member                                  the leader besides
+//! J1 joins the next meeting, under its claim   L1 under the same claim: puts a script without steps among its own, and
+//!                                                 hangs the bell; it has taken that script
+//! J2 posts its arguments
+//! J3 the last one writes the steps, and opens  L2 looks: if the meeting is open it goes on with the steps,
+//!    the meeting                                  else it puts the script down, under its claim
+//! J4 and rings the leader's bell
+//! ```
+//! The steps are written in a call of a member, which may allocate. Whoever goes on with the script, a thief or the handler of a signal
+//! too, only takes them over ([`NodeMeetingRef::take`]). A member needs no claim but its own for all of that.
+//!
+//! # Nobody forgets it
+//! Opening the meeting is a publication in the sense of [`cohort_core::bell`] that makes work ready: J3 is P1, J4 the rest. The bell hangs then,
+//! since L1 comes before the leader's J2, which by the meeting's Acquire and Release comes before J3 of the last one. If the leader is the
+//! last itself, it goes on in the same call.
+//!
+//! # Which ones
+//! Kind, operation and places decide (`root_of` in `nonblocking/start.rs`), which all members of a communicator know alike; no length does.
+//! A user's operation is called by each member for itself, and so is what `COHORT_REDUCE_ORDER=ranks` asks for: then each member has a
+//! script of its own.
+
+use super::message::Message;
+use super::steps::Script;
+use crate::args::Call;
+use crate::meeting::{self, End, Meeting, release};
+use alloc::vec::Vec;
+use cohort_base::sync::atomic::{AtomicBool, Ordering};
+use cohort_core::EngineError;
+use cohort_core::message::Status;
+use cohort_core::rank::Rank;
+use cohort_core::request::Request;
+use core::cell::UnsafeCell;
+use core::ptr::NonNull;
+
+/// What one member posts.
+pub(crate) struct Part {
+    pub(crate) posted: Posted,
+    is_truncated: AtomicBool,
+}
+
+impl Part {
+    /// Of this member.
+    pub(crate) fn new(posted: Posted) -> Self {
+        Self {
+            posted,
+            is_truncated: AtomicBool::new(false),
+        }
+    }
+}
+
+/// The arguments of one member.
+#[derive(Clone, Copy)]
+pub(crate) struct Posted {
+    /// What it refers to lives until the request is complete.
+    pub(crate) call: Call<'static>,
+    pub(crate) request: *mut Request,
+    pub(crate) rank: &'static Rank,
+}
+
+// SAFETY: the addresses in a part lead to buffers that their owners leave to the runtime until the operation is complete.
+unsafe impl Send for Part {}
+
+/// What the last one adds: taken out once, by whoever goes on with the script first.
+pub(crate) struct Plan(UnsafeCell<Option<Prepared>>);
+
+impl Plan {
+    /// With what the last member has written.
+    pub(crate) fn new(prepared: Prepared) -> Self {
+        Self(UnsafeCell::new(Some(prepared)))
+    }
+}
+
+// SAFETY: the meeting gives its only step, with which the cell may be touched, to one task.
+unsafe impl Send for Plan {}
+
+/// The leader's script, with room for the messages of any stage.
+pub(crate) struct Prepared {
+    pub(crate) script: Script<'static>,
+    pub(crate) messages: Vec<Message>,
+    /// Failures of all members.
+    pub(crate) outcome: Result<(), EngineError>,
+}
+
+/// An operation of which the members of a node meet.
+pub(crate) type NodeMeeting = Meeting<Part, Plan>;
+
+/// A member's place in a chain of them.
+pub(crate) type Place<'a> = meeting::Place<'a, Part, Plan>;
+
+/// The starts of a persistent one.
+pub(crate) type Chain = meeting::Chain<Part, Plan>;
+
+/// A leader's reference.
+pub(crate) struct NodeMeetingRef {
+    meeting: NonNull<NodeMeeting>,
+    size: u32,
+}
+
+impl NodeMeetingRef {
+    /// Another reference.
+    ///
+    /// # Safety
+    /// The caller has one.
+    pub(crate) unsafe fn new(meeting: NonNull<NodeMeeting>, size: u32) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { meeting.as_ref() }.retain();
+        Self { meeting, size }
+    }
+
+    fn get(&self) -> &NodeMeeting {
+        // SAFETY: our reference.
+        unsafe { self.meeting.as_ref() }
+    }
+
+    /// Whether the steps are written, and nobody has taken them.
+    pub(crate) fn is_written(&self) -> bool {
+        self.get().pending().is_some()
+    }
+
+    /// What was written, for the one that has the leader's script.
+    pub(crate) fn take(&self) -> Option<Prepared> {
+        let (_, plan) = self.get().take(End::Front)?;
+        // SAFETY: there is one step, and it is ours.
+        unsafe { (*plan.0.get()).take() }
+    }
+
+    /// What became of the data of the member at this place.
+    pub(crate) fn report(&self, place: u32, outcome: Result<(), EngineError>) {
+        if outcome.is_err() {
+            // SAFETY: the meeting is open, or its data would not have come.
+            let part = unsafe { self.get().part_of(place) };
+            // Relaxed: the task at the script writes and reads it, one after the other.
+            part.is_truncated.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Completes the requests of all members.
+    ///
+    /// # Safety
+    /// The script is over, and only the caller knows it.
+    pub(crate) unsafe fn complete(self, status: Status) {
+        for place in 0..self.size {
+            // SAFETY: the meeting is open; a request and what the part refers to are not touched after the request is complete.
+            unsafe {
+                let part = self.get().part_of(place);
+                let mut status = status;
+                if part.is_truncated.load(Ordering::Relaxed) {
+                    note(&mut status, truncated());
+                }
+                Request::complete(part.posted.request, status);
+            }
+        }
+    }
+}
+
+impl Drop for NodeMeetingRef {
+    fn drop(&mut self) {
+        // SAFETY: our reference.
+        unsafe { release(self.meeting) };
+    }
+}
+
+/// Remembers the first failure.
+pub(crate) fn note(status: &mut Status, outcome: Result<(), EngineError>) {
+    if status.error == Status::SUCCESS {
+        status.error = match outcome {
+            Ok(()) => Status::SUCCESS,
+            Err(EngineError::Truncated { .. }) => Status::TRUNCATE,
+            Err(_) => Status::NO_MEMORY,
+        };
+    }
+}
+
+/// Somebody's data did not fit; its length is not known here.
+pub(crate) fn truncated() -> Result<(), EngineError> {
+    Err(EngineError::Truncated {
+        message: 1,
+        buffer: 0,
+    })
+}

@@ -1,0 +1,470 @@
+//! Scripts that go on while their member does something else.
+//!
+//! # Who goes on
+//! A started script is in its rank's list until it is over. Its owner takes the first stage in the call that starts it. After that
+//! whoever looks at the rank and finds that the messages of a stage are complete takes the next one: the owner in any call that makes
+//! progress, a thief, a progress thread, a dedicated worker, the handler of a signal. Only a script that calls a user's operation waits
+//! for its owner.
+//!
+//! # One at a time
+//! A task that finds a script ready *takes* it, under the rank's claim. While it is taken nobody else looks into it. The task copies and
+//! folds without the claim, in pieces, of which each visit takes a bounded number. It takes the claim again to start messages, to see
+//! whether they are complete, and at the end. Owners wait for the claim then. Others try: one that finds it held gives the script back as
+//! it is. Giving back is a Release that pairs with the Acquire of whoever takes it next, so neither needs the claim for that.
+//!
+//! # Nobody forgets one
+//! A script that can go on and is not taken is found under the claim. So whoever gives the claim back looks for one ([`leave`]). Whoever
+//! completes a message or gives a script back without the claim rings the rank's [bell](cohort_core::bell), which has the proof. As long as the
+//! script lasts, the rank also expects progress, so thieves visit it.
+//!
+//! # Messages
+//! They are started in the name of whoever holds the claim ([`Claim::caller`]): a thief calls the network as itself. What it may not send
+//! waits in line for a turn of somebody who may.
+//!
+//! # Memory
+//! All that a script needs is reserved when it starts; messages and requests come from the rank's heap, under its claim. The owner's next
+//! call frees a script that is over (`coll/memory.rs`): it is memory of the node, whose lock the code below a handler may hold.
+
+use super::message::Message;
+use super::node_meeting::{NodeMeetingRef, note};
+use super::steps::{PIECE, Script, Step};
+use crate::Coll;
+use crate::data::{copy_piece, fits};
+use crate::fold::Runner;
+use alloc::vec::Vec;
+use cohort_base::LocalRank;
+use cohort_base::sync::atomic::{AtomicBool, Ordering};
+use cohort_core::claim::{Claim, Releasing};
+use cohort_core::list::{Linked, Links, List};
+use cohort_core::message::Status;
+use cohort_core::rank::Rank;
+use cohort_core::request::Request;
+use cohort_core::subsystem::{Mark, hooks};
+use cohort_core::{Owner, Piece};
+use cohort_steal::TaskKind;
+use core::cell::Cell;
+use core::fmt;
+use core::ptr::null_mut;
+
+/// Messages that are started in the time of one piece.
+const MESSAGES_PER_PIECE: u32 = 16;
+
+/// [`Links`] of a rank's lists of scripts.
+const IN_SCRIPTS: u8 = 0;
+
+/// The scripts of a rank.
+#[derive(Debug)]
+pub(crate) struct Scripts {
+    under_way: List<Running, IN_SCRIPTS>,
+    /// Those that are over, which the owner frees.
+    ended: List<Running, IN_SCRIPTS>,
+}
+
+impl Scripts {
+    /// None.
+    pub(crate) const EMPTY: Self = Self {
+        under_way: List::EMPTY,
+        ended: List::EMPTY,
+    };
+
+    /// Takes one that is over, or null.
+    pub(crate) fn take_ended(&mut self) -> *mut Running {
+        let ended = self.ended.first();
+        if !ended.is_null() {
+            // SAFETY: it is in the list.
+            unsafe { self.ended.remove(ended) };
+        }
+        ended
+    }
+}
+
+/// The claimed rank's scripts.
+#[inline]
+pub(crate) fn scripts<'a>(claim: &'a mut Claim<'_>) -> &'a mut Scripts {
+    &mut claim.of::<Coll>().scripts
+}
+
+/// Whether the claimed rank has scripts under way.
+#[inline]
+pub(crate) fn is_under_way(claim: &mut Claim<'_>) -> bool {
+    !scripts(claim).under_way.first().is_null()
+}
+
+/// A script under way.
+pub(crate) struct Running {
+    /// Of whoever has taken it, and, while nobody has, of the claim's holder.
+    progress: Progress,
+    /// Whether a task is at it. Set under the claim.
+    is_taken: AtomicBool,
+    /// Whether only the owner may go on with it.
+    is_private: bool,
+    mark: Mark,
+    links: Links<Self>,
+}
+
+/// How far a script has come.
+struct Progress {
+    /// Nothing as long as the members of the node that it is for have not all come.
+    script: Option<Script<'static>>,
+    /// Where these meet, if it is for more than the rank.
+    meeting: Option<NodeMeetingRef>,
+    /// Steps that are done or, of messages, started.
+    at: usize,
+    /// Bytes, or elements, of the step there that are done.
+    done: u64,
+    /// The messages of this stage. There is room for those of any.
+    messages: Vec<Message>,
+    request: *mut Request,
+    status: Status,
+}
+
+/// What a look at a script under the claim came to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Data is to be copied or folded.
+    Data,
+    /// Messages are under way.
+    Waits,
+    /// More messages are to be started than this visit may.
+    Cut,
+    Over,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").finish_non_exhaustive()
+    }
+}
+
+impl Linked<IN_SCRIPTS> for Running {
+    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { &raw mut (*this).links }
+    }
+}
+
+/// A script that was taken. It is given back with this value, unless it is over or waits before.
+#[derive(Debug)]
+pub(crate) struct ScriptRef {
+    rank: &'static Rank,
+    /// Null when it is not ours any more.
+    running: Cell<*mut Running>,
+    /// Whose task this is, and whether it waits for the claim.
+    caller: LocalRank,
+    runner: Runner,
+}
+
+/// Takes a script of the claimed rank that can go on and that anybody may go on with.
+pub(crate) fn next(claim: &mut Claim<'_>) -> Option<ScriptRef> {
+    take(claim, false)
+}
+
+/// The same of those that call a user's operation, in a call of the rank's owner.
+pub(crate) fn next_private(_owner: Owner<'_>, claim: &mut Claim<'_>) -> Option<ScriptRef> {
+    take(claim, true)
+}
+
+fn take(claim: &mut Claim<'_>, private: bool) -> Option<ScriptRef> {
+    let running = ready(claim, private);
+    if running.is_null() {
+        return None;
+    }
+    // SAFETY: it is in the list. Relaxed: under the claim.
+    unsafe { (*running).is_taken.store(true, Ordering::Relaxed) };
+    Some(ScriptRef {
+        rank: claim.rank().forever(),
+        running: Cell::new(running),
+        caller: claim.caller(),
+        runner: match private || claim.is_by_owner() {
+            true => Runner::Owner,
+            false => Runner::Anybody,
+        },
+    })
+}
+
+/// A script of the claimed rank that can go on and is not taken, or null.
+fn ready(claim: &mut Claim<'_>, private: bool) -> *mut Running {
+    // SAFETY: elements of the list are valid.
+    scripts(claim)
+        .under_way
+        .find(|it| unsafe { (*it).is_private == private && Running::can_go_on(it) })
+}
+
+/// Gives back the claim of a rank with scripts. If one of them can go on, somebody is called for it.
+#[cold]
+fn leave(mut releasing: Releasing<'_, '_>) {
+    let claim = releasing.claim();
+    let rank = claim.rank();
+    let heard = rank.bell().listen();
+    let is_hung = rank.bell().is_hung();
+    let is_ready = is_hung && !ready(claim, false).is_null();
+    releasing.release();
+    if is_hung && (rank.bell().rang_since(heard) || is_ready) && !rank.is_claimed() {
+        rank.call(rank);
+    }
+}
+
+impl ScriptRef {
+    /// Puts a script that has just begun among those of the claimed rank, in a call of its owner.
+    ///
+    /// # Safety
+    /// It is in no list, and stays until it is over.
+    pub(crate) unsafe fn begin(claim: &mut Claim<'_>, running: *mut Running) -> Self {
+        let rank = claim.rank().forever();
+        // SAFETY: the caller's promise.
+        unsafe {
+            scripts(claim).under_way.push(running);
+            claim.set_at_release(Some(leave));
+            if !(*running).is_private {
+                rank.bell().hang();
+                claim.expect_more(TaskKind::Shm);
+                (*running).mark = hooks::left_behind(claim);
+            }
+        }
+        Self {
+            rank,
+            running: Cell::new(running),
+            caller: claim.caller(),
+            runner: Runner::Owner,
+        }
+    }
+
+    /// Goes on until messages are under way that are not complete, to the end, or as far as `pieces` pieces of data go. Returns the
+    /// bytes that were copied and folded. Outside of the claim.
+    pub(crate) fn work(&self, pieces: u32) -> u64 {
+        let mut pieces = pieces;
+        let mut bytes = 0;
+        while !self.running.get().is_null() {
+            // SAFETY: what is taken is valid, and the progress is ours.
+            let progress = unsafe { &mut (*self.running.get()).progress };
+            // SAFETY: the buffers are live until the request is complete; private ones are taken by owners only.
+            bytes += unsafe { progress.move_data(&mut pieces, self.runner) };
+            if progress.has_data() {
+                break;
+            }
+            let Some(mut claim) = self.claim() else {
+                break;
+            };
+            match progress.look(&mut claim, &mut pieces) {
+                Look::Data => {}
+                Look::Cut => break,
+                Look::Waits => self.put_down(),
+                Look::Over => self.finish(&mut claim),
+            }
+        }
+        bytes
+    }
+
+    fn claim(&self) -> Option<Claim<'static>> {
+        match self.runner {
+            Runner::Owner => Some(self.rank.enter()),
+            Runner::Anybody => self.rank.try_steal(self.caller),
+        }
+    }
+
+    /// Lets others take it.
+    fn put_down(&self) {
+        let running = self.running.replace(null_mut());
+        if !running.is_null() {
+            // SAFETY: it is ours until this store. Release pairs with the Acquire in `can_go_on`.
+            unsafe { (*running).is_taken.store(false, Ordering::Release) };
+        }
+    }
+
+    /// Completes the request of a script that is over.
+    fn finish(&self, claim: &mut Claim<'_>) {
+        let running = self.running.replace(null_mut());
+        // SAFETY: it is ours, and in the list; its owner frees it after it was put among those that are over.
+        unsafe {
+            scripts(claim).under_way.remove(running);
+            if !is_under_way(claim) {
+                claim.set_at_release(None);
+            }
+            if !(*running).is_private {
+                self.rank.bell().take_down();
+                claim.expect_less(TaskKind::Shm);
+                hooks::over(claim, (*running).mark);
+            }
+            let Progress {
+                request, status, ..
+            } = (*running).progress;
+            let meeting = (*running).progress.meeting.take();
+            scripts(claim).ended.push(running);
+            match meeting {
+                Some(meeting) => meeting.complete(status),
+                None => Request::complete(request, status),
+            }
+        }
+    }
+}
+
+impl Piece for ScriptRef {
+    fn run(&self, pieces: u32) -> u64 {
+        self.work(pieces)
+    }
+}
+
+impl Drop for ScriptRef {
+    fn drop(&mut self) {
+        if !self.running.get().is_null() {
+            self.put_down();
+            self.rank.ring();
+        }
+    }
+}
+
+impl Running {
+    /// One that has just begun, taken by the caller: `script`, or what the members of a node write at `meeting`, for this request.
+    /// There is room for the messages of any stage. A private one is its owner's alone.
+    pub(crate) fn new(
+        (script, messages): (Option<Script<'static>>, Vec<Message>),
+        meeting: Option<NodeMeetingRef>,
+        request: *mut Request,
+        is_private: bool,
+    ) -> Self {
+        Self {
+            progress: Progress {
+                script,
+                meeting,
+                at: 0,
+                done: 0,
+                messages,
+                request,
+                status: Status::EMPTY,
+            },
+            is_taken: AtomicBool::new(true),
+            is_private,
+            mark: Mark::NONE,
+            links: Links::NONE,
+        }
+    }
+
+    /// Whether nobody is at it and its next step can be taken.
+    ///
+    /// # Safety
+    /// It is in the list of a rank whose claim the caller holds.
+    unsafe fn can_go_on(this: *const Self) -> bool {
+        // SAFETY: the caller's promise: only under the claim could somebody take it.
+        unsafe { !(*this).is_taken.load(Ordering::Acquire) && (*this).progress.can_go_on() }
+    }
+}
+
+impl Progress {
+    fn can_go_on(&self) -> bool {
+        match (&self.script, &self.meeting) {
+            (None, Some(meeting)) => meeting.is_written(),
+            _ => !matches!(self.step(), Some(Step::Wait) | None) || self.is_stage_complete(),
+        }
+    }
+
+    /// The step it is at.
+    fn step(&self) -> Option<&Step<'static>> {
+        self.script.as_ref()?.step(self.at)
+    }
+
+    /// Whether the next step copies or folds.
+    fn has_data(&self) -> bool {
+        matches!(self.step(), Some(Step::Copy { .. } | Step::Fold { .. }))
+    }
+
+    fn is_stage_complete(&self) -> bool {
+        self.messages.iter().all(|message| message.is_complete())
+    }
+
+    /// Copies and folds up to the next step that takes the claim, at most so many pieces. Returns the bytes.
+    ///
+    /// # Safety
+    /// The buffers are live, and written by nobody else; a user's operation is called on a task of its owner.
+    unsafe fn move_data(&mut self, pieces: &mut u32, runner: Runner) -> u64 {
+        let mut bytes = 0;
+        let Some(script) = &self.script else {
+            return 0;
+        };
+        while *pieces > 0 {
+            // SAFETY: the caller's promise.
+            let is_done = unsafe {
+                match script.step(self.at) {
+                    Some(&Step::Copy {
+                        from,
+                        to,
+                        reports_to,
+                    }) => {
+                        let end = from.bytes().min(self.done.saturating_add(PIECE));
+                        copy_piece(to, from, self.done..end);
+                        bytes += end - self.done;
+                        self.done = end;
+                        (end == from.bytes()).then(|| (fits(end, to), reports_to))
+                    }
+                    Some(&Step::Fold { left, right, count }) => {
+                        let before = self.done;
+                        self.done = script.combine_piece(left, right, count, before, runner);
+                        bytes += script.bytes_of(self.done - before);
+                        (self.done == count).then_some((Ok(()), None))
+                    }
+                    _ => return bytes,
+                }
+            };
+            *pieces -= 1;
+            if let Some((outcome, reports_to)) = is_done {
+                match (&self.meeting, reports_to) {
+                    (Some(meeting), Some(place)) => meeting.report(place, outcome),
+                    _ => note(&mut self.status, outcome),
+                }
+                self.done = 0;
+                self.at += 1;
+            }
+        }
+        bytes
+    }
+
+    /// Takes the steps that need the claim.
+    fn look(&mut self, claim: &mut Claim<'_>, pieces: &mut u32) -> Look {
+        if self.script.is_none() {
+            let Some(written) = self.meeting.as_ref().and_then(NodeMeetingRef::take) else {
+                return Look::Waits;
+            };
+            note(&mut self.status, written.outcome);
+            self.messages = written.messages;
+            self.script = Some(written.script);
+        }
+        let Some(script) = &self.script else {
+            return Look::Waits;
+        };
+        let mut started = 0;
+        loop {
+            match script.step(self.at) {
+                Some(Step::Copy { .. } | Step::Fold { .. }) => return Look::Data,
+                Some(step @ (Step::Send { .. } | Step::Receive { .. })) => {
+                    if *pieces == 0 {
+                        return Look::Cut;
+                    }
+                    // SAFETY: the buffers are live until the request is complete.
+                    let message = unsafe { script.begin(claim, step) };
+                    match message {
+                        // There is room for all messages of a stage.
+                        Ok(message) => self.messages.push(message),
+                        Err(error) => note(&mut self.status, Err(error)),
+                    }
+                    started += 1;
+                    if started % MESSAGES_PER_PIECE == 0 {
+                        *pieces -= 1;
+                    }
+                }
+                last @ (Some(Step::Wait) | None) => {
+                    let is_last = last.is_none();
+                    if !self.is_stage_complete() {
+                        return Look::Waits;
+                    }
+                    while let Some(message) = self.messages.pop() {
+                        let outcome = message.end(claim);
+                        note(&mut self.status, outcome);
+                    }
+                    if is_last {
+                        return Look::Over;
+                    }
+                }
+            }
+            self.at += 1;
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A collective as a list of steps, for those who take them. Nothing here allocates, waits or calls the network but through a claim.
+
+use super::message::Message;
+use crate::fold::{Folder, Runner};
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+use cohort_base::Peer;
+use cohort_core::EngineError;
+use cohort_core::claim::Claim;
+use cohort_core::message::{Envelope, SendMode, Source, Tag};
+use cohort_core::rank::Rank;
+use cohort_datatype::{Layout, TypeRef};
+use cohort_p2p::{irecv, isend};
+
+/// Bytes that a fold or a copy takes at a time, where others wait for its end.
+pub(crate) const PIECE: u64 = 128 << 10;
+
+/// Tags that one script may use: its own and those below. Twice the dimensions of the largest grid.
+pub(crate) const LANES: u32 = 64;
+
+/// One step. Messages start when their step is reached and go on behind it.
+pub(crate) enum Step<'a> {
+    /// A message to a member.
+    Send {
+        to: usize,
+        lane: u32,
+        data: Layout<'a>,
+    },
+    /// A message from a member.
+    Receive {
+        from: usize,
+        lane: u32,
+        into: Layout<'a>,
+        /// Fewer bytes are an error.
+        least: u64,
+    },
+    /// Waits for all messages so far.
+    Wait,
+    /// Copies data.
+    Copy {
+        from: Layout<'a>,
+        to: Layout<'a>,
+        /// The member of the node that is told when it does not fit; without one the script's own is.
+        reports_to: Option<u32>,
+    },
+    /// `right = left op right`, this many elements.
+    Fold {
+        left: *const u8,
+        right: *mut u8,
+        count: u64,
+    },
+}
+
+/// Who sends and receives the messages of a script, and how others tell them from those of other scripts.
+#[derive(Clone)]
+pub(crate) struct Endpoint<'a> {
+    pub(crate) rank: &'a Rank,
+    pub(crate) context: u32,
+    /// The member that the rank is.
+    pub(crate) me: u32,
+    /// The first of the tags, of which there are [`LANES`].
+    pub(crate) tag: i32,
+    pub(crate) members: Cow<'a, [Peer]>,
+}
+
+/// See the module page. Buffers that steps name are live until the script has ended.
+pub(crate) struct Script<'a> {
+    pub(crate) endpoint: Endpoint<'a>,
+    pub(crate) folder: Option<Folder<'a>>,
+    pub(crate) steps: Vec<Step<'a>>,
+    /// Memory that steps use.
+    pub(crate) scratch: Vec<Vec<u128>>,
+    pub(crate) packed: Vec<Vec<u8>>,
+}
+
+impl<'a> Script<'a> {
+    /// The step at a place.
+    pub(crate) fn step(&self, at: usize) -> Option<&Step<'a>> {
+        self.steps.get(at)
+    }
+
+    /// Starts the message of a step.
+    ///
+    /// # Safety
+    /// As [`Script::run`]; the step is a message, and the claim is that of the script's rank.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`]; nothing was started then.
+    pub(crate) unsafe fn begin(
+        &self,
+        claim: &mut Claim<'_>,
+        step: &Step<'_>,
+    ) -> Result<Message, EngineError> {
+        let Endpoint {
+            context,
+            me,
+            tag,
+            ref members,
+            ..
+        } = self.endpoint;
+        let mut least = 0;
+        // SAFETY: the caller's promise; the types outlive the script, and so the requests.
+        let request = unsafe {
+            match *step {
+                Step::Send { to, lane, data } => {
+                    let datatype = TypeRef::borrowed(data.datatype);
+                    let envelope = Envelope {
+                        context,
+                        source: me as i32,
+                        tag: tag - (lane % LANES) as i32,
+                    };
+                    let (base, to, mode) = (data.base, members[to], SendMode::Standard);
+                    isend(claim, base, data.count, &datatype, to, envelope, mode)
+                }
+                Step::Receive {
+                    from,
+                    lane,
+                    into,
+                    least: bytes,
+                } => {
+                    least = bytes;
+                    let datatype = TypeRef::borrowed(into.datatype);
+                    let source = Source::Rank {
+                        peer: members[from],
+                        comm_rank: from as i32,
+                    };
+                    let tag = Tag::Is(tag - (lane % LANES) as i32);
+                    let (base, count) = (into.base, into.count);
+                    irecv(claim, base, count, &datatype, source, context, tag)
+                }
+                Step::Wait | Step::Copy { .. } | Step::Fold { .. } => {
+                    unreachable!("a step that is no message")
+                }
+            }
+        };
+        request.map(|request| Message::new(request, least))
+    }
+
+    /// `right = left op right`.
+    ///
+    /// # Safety
+    /// As [`Folder::combine`].
+    pub(crate) unsafe fn combine(
+        &self,
+        left: *const u8,
+        right: *mut u8,
+        count: u64,
+        runner: Runner,
+    ) {
+        if let Some(folder) = &self.folder {
+            // SAFETY: the caller's promise.
+            unsafe { folder.combine(left, right, count, runner) };
+        }
+    }
+
+    /// Folds, as far as they go, elements from `done` on, at most so many that a fold takes a bounded time, where the
+    /// operation may be called piece by piece. Returns how many elements are done then.
+    ///
+    /// # Safety
+    /// As [`Script::combine`].
+    pub(crate) unsafe fn combine_piece(
+        &self,
+        left: *const u8,
+        right: *mut u8,
+        count: u64,
+        done: u64,
+        runner: Runner,
+    ) -> u64 {
+        let Some(folder) = &self.folder else {
+            return count;
+        };
+        let end = folder.piece(PIECE).saturating_add(done).min(count);
+        let (left, right) = (folder.at(left, done), folder.at(right, done));
+        // SAFETY: the caller's promise.
+        unsafe { folder.combine(left, right, end - done, runner) };
+        end
+    }
+
+    /// The bytes of so many elements that are folded.
+    pub(crate) fn bytes_of(&self, count: u64) -> u64 {
+        self.folder.map_or(0, |folder| folder.bytes_of(count))
+    }
+
+    /// Whether steps call a user's operation, which only the owner may.
+    pub(crate) fn calls_user(&self) -> bool {
+        self.folder.is_some_and(|folder| folder.calls_user())
+    }
+
+    /// The members that this one sends to.
+    pub(crate) fn receivers(&self) -> impl Iterator<Item = Peer> {
+        self.steps.iter().filter_map(|step| match *step {
+            Step::Send { to, .. } => Some(self.endpoint.members[to]),
+            _ => None,
+        })
+    }
+
+    /// The most messages that are under way at a time.
+    pub(crate) fn most_messages(&self) -> usize {
+        let stages = self.steps.split(|step| matches!(step, Step::Wait));
+        let is_message =
+            |step: &&Step<'_>| matches!(step, Step::Send { .. } | Step::Receive { .. });
+        let counts = stages.map(|stage| stage.iter().filter(is_message).count());
+        counts.max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,73 @@
+//! Collectives as a part of the engine: what they keep for a rank, and their part of a turn.
+
+use super::Coll;
+use super::memory::free_ended_scripts;
+use super::schedule::{self, Pending};
+use super::script::{self, Scripts};
+use cohort_base::LocalRank;
+use cohort_core::claim::Claim;
+use cohort_core::memory::{Cursor, Plan};
+use cohort_core::node::Node;
+use cohort_core::subsystem::Subsystem;
+use cohort_core::{Look, Owner, Turn, Work};
+
+/// What the subsystem keeps for a rank, under its claim.
+#[derive(Debug)]
+pub struct State {
+    /// Nonblocking collectives with steps left.
+    pub(crate) schedules: Pending,
+    /// Those that send messages.
+    pub(crate) scripts: Scripts,
+}
+
+// SAFETY: no other subsystem has this place.
+unsafe impl Subsystem for Coll {
+    const SLOT: usize = 2;
+    type Node = ();
+    type Shared = ();
+    type State = State;
+    type Tables = ();
+
+    fn tables(_cursor: &mut Cursor, _plan: &Plan) {}
+
+    fn node(_node: &'static Node, _tables: &mut ()) {}
+
+    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
+        let state = State {
+            schedules: Pending::EMPTY,
+            scripts: Scripts::EMPTY,
+        };
+        ((), state)
+    }
+
+    fn end(owner: Owner<'static>) {
+        free_ended_scripts(owner, &mut owner.rank().enter());
+    }
+
+    #[inline]
+    fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
+        let is_within = look.is_within_node();
+        if is_within && turn.work.is_none() && schedule::is_pending(claim) {
+            turn.work = schedule::next(claim).map(Work::new);
+        }
+        if turn.work.is_none() && script::is_under_way(claim) {
+            turn.work = script::next(claim).map(Work::new);
+            turn.moved |= turn.work.is_some();
+        }
+    }
+
+    #[inline]
+    fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work> {
+        let owner = owner?;
+        free_ended_scripts(owner, claim);
+        if script::is_under_way(claim)
+            && let Some(script) = script::next_private(owner, claim)
+        {
+            return Some(Work::new(script));
+        }
+        match schedule::is_pending(claim) {
+            true => schedule::next_for_owner(owner, claim).map(Work::new),
+            false => None,
+        }
+    }
+}

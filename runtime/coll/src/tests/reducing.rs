@@ -1,0 +1,245 @@
+//! Collectives that compute: reduce, allreduce, reduce_scatter, scan.
+
+use super::data::{Buffer, Random, double, int, int_layouts};
+use super::on_ranks;
+use crate::{Group, Reduction, Scan, allreduce, reduce, reduce_scatter, scan};
+use cohort_core::EngineError;
+use cohort_datatype::op::{Op, PredefinedOp, UserOp};
+use cohort_datatype::{Layout, TypeRef, pack, unpack};
+use std::vec;
+use std::vec::Vec;
+
+const ROUNDS: usize = 40;
+
+/// Counts of doubles on both sides of what an entry holds, and beyond one block of a fold.
+fn some_count(random: &mut Random) -> u64 {
+    [0, 1, 7, 30, 31, 100, 5000][random.below(7) as usize]
+}
+
+fn operand(member: usize, count: u64, round: usize) -> Vec<f64> {
+    (0..count)
+        .map(|at| ((member * 37 + at as usize * 11 + round) % 101) as f64 - 50.0)
+        .collect()
+}
+
+/// The fold of the operands of `members`, element by element.
+fn fold(members: core::ops::Range<usize>, count: u64, round: usize) -> Vec<f64> {
+    let mut sum = vec![0.0; count as usize];
+    for member in members {
+        sum.iter_mut()
+            .zip(operand(member, count, round))
+            .for_each(|(sum, x)| *sum += x);
+    }
+    sum
+}
+
+fn doubles<'a>(input: Option<&[f64]>, output: &mut [f64], datatype: &'a TypeRef) -> Reduction<'a> {
+    Reduction {
+        input: input.map(|input| input.as_ptr().cast()),
+        output: output.as_mut_ptr().cast(),
+        count: output.len() as u64,
+        datatype,
+        op: Op::Predefined(PredefinedOp::Sum),
+    }
+}
+
+fn all_kinds(group: &Group<'_>, round: usize, count: u64, root: u32) {
+    let (me, size) = (group.me as usize, group.world.len());
+    let datatype = &double();
+    let input = operand(me, count, round);
+    let total = fold(0..size, count, round);
+    for in_place in [false, true] {
+        let prepare = || {
+            if in_place {
+                input.clone()
+            } else {
+                vec![f64::NAN; count as usize]
+            }
+        };
+        let input = (!in_place).then_some(&input[..]);
+
+        let mut output = prepare();
+        // SAFETY: live buffers, here and below.
+        unsafe { allreduce(group, &doubles(input, &mut output, datatype)) }.expect("allreduce");
+        assert_eq!(output, total, "allreduce {in_place} {count}");
+
+        let mut output = prepare();
+        let at_root = group.me == root;
+        let own = operand(me, count, round);
+        let operand = if at_root { input } else { Some(&own[..]) };
+        // SAFETY: as above.
+        unsafe { reduce(group, &doubles(operand, &mut output, datatype), root) }.expect("reduce");
+        if at_root {
+            assert_eq!(output, total, "reduce {in_place} {count}");
+        }
+
+        let mut output = prepare();
+        let call = doubles(input, &mut output, datatype);
+        // SAFETY: as above.
+        unsafe { scan(group, &call, Scan::Inclusive) }.expect("scan");
+        assert_eq!(
+            output,
+            fold(0..me + 1, count, round),
+            "scan {in_place} {count}"
+        );
+
+        let mut output = prepare();
+        let call = doubles(input, &mut output, datatype);
+        // SAFETY: as above.
+        unsafe { scan(group, &call, Scan::Exclusive) }.expect("exscan");
+        if me > 0 {
+            assert_eq!(
+                output,
+                fold(0..me, count, round),
+                "exscan {in_place} {count}"
+            );
+        }
+    }
+}
+
+#[test]
+fn sums_of_all_kinds() {
+    for size in 1..=8 {
+        on_ranks(size, |group| {
+            let mut random = Random::new(17);
+            for round in 0..ROUNDS {
+                let root = random.below(size.into()) as u32;
+                all_kinds(group, round, some_count(&mut random), root);
+            }
+        });
+    }
+}
+
+#[test]
+fn reduce_scatters() {
+    for size in 1..=6 {
+        on_ranks(size, |group| {
+            let mut random = Random::new(23);
+            let me = group.me as usize;
+            for round in 0..ROUNDS {
+                let counts: Vec<_> = (0..size).map(|_| some_count(&mut random) as i64).collect();
+                let total = counts.iter().sum::<i64>() as u64;
+                let start = counts[..me].iter().sum::<i64>() as usize;
+                let mine = counts[me] as usize;
+                let expected = &fold(0..size as usize, total, round)[start..start + mine];
+                let datatype = &double();
+                let mut input = operand(me, total, round);
+                let mut output = vec![f64::NAN; mine];
+                let call = doubles(Some(&input), &mut output, datatype);
+                // SAFETY: live buffers, here and below.
+                unsafe { reduce_scatter(group, &call, &counts) }.expect("reduce_scatter");
+                assert_eq!(output, expected);
+                let call = doubles(None, &mut input, datatype);
+                // SAFETY: as above.
+                unsafe { reduce_scatter(group, &call, &counts) }.expect("in place");
+                assert_eq!(&input[..mine], expected);
+            }
+        });
+    }
+}
+
+/// Composition of affine maps `x -> a x + b` modulo a prime: associative, not commutative.
+/// An element is the pair (a, b) of ints, in any layout.
+struct Compose;
+
+const PRIME: i64 = 10007;
+
+fn compose(first: [i32; 2], second: [i32; 2]) -> [i32; 2] {
+    let [a, b, c, d] = [first[0], first[1], second[0], second[1]].map(i64::from);
+    [(a * c % PRIME) as i32, ((a * d + b) % PRIME) as i32]
+}
+
+impl UserOp for Compose {
+    fn commutative(&self) -> bool {
+        false
+    }
+
+    unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &TypeRef) {
+        let (mut left, mut right) = ([0_i32; 2], [0_i32; 2]);
+        for index in 0..count {
+            let from = Layout::new(input.cast_mut(), count, datatype);
+            let to = Layout::new(inout, count, datatype);
+            // SAFETY: the caller's buffers hold `count` elements of 8 bytes.
+            unsafe {
+                pack(from, index * 8, left.as_mut_ptr().cast(), 8);
+                pack(to, index * 8, right.as_mut_ptr().cast(), 8);
+                let result = compose(left, right);
+                unpack(to, index * 8, result.as_ptr().cast(), 8);
+            }
+        }
+    }
+}
+
+fn map(member: usize, at: usize) -> [i32; 2] {
+    [
+        (member * 31 + at * 7 + 2) as i32 % 1000,
+        (member * 17 + at + 1) as i32 % 1000,
+    ]
+}
+
+fn composed(members: core::ops::Range<usize>, count: u64) -> Vec<i32> {
+    let fold = |at| {
+        members
+            .clone()
+            .map(|member| map(member, at))
+            .reduce(compose)
+    };
+    (0..count as usize)
+        .flat_map(|at| fold(at).expect("a member"))
+        .collect()
+}
+
+#[test]
+fn user_operations_in_rank_order_on_any_layout() {
+    for size in 1..=5 {
+        on_ranks(size, |group| {
+            let (me, size) = (group.me as usize, size as usize);
+            for (count, kind) in [1, 20, 5000]
+                .into_iter()
+                .flat_map(|n| (0..3).map(move |k| (n, k)))
+            {
+                let datatype = &int_layouts(2)[kind];
+                let ints: Vec<_> = (0..count as usize).flat_map(|at| map(me, at)).collect();
+                let mut input = Buffer::filled(datatype, count, &ints);
+                let mut output = Buffer::empty(datatype, count);
+                let (from, to) = (input.base(), output.base());
+                let call = |input: Option<*const u8>, output| Reduction {
+                    input,
+                    output,
+                    count,
+                    datatype,
+                    op: Op::User(&Compose),
+                };
+                // SAFETY: live buffers, here and below.
+                unsafe { allreduce(group, &call(Some(from), to)) }.expect("allreduce");
+                assert_eq!(output.ints(), composed(0..size, count));
+                // SAFETY: as above.
+                unsafe { scan(group, &call(Some(from), to), Scan::Inclusive) }.expect("scan");
+                assert_eq!(output.ints(), composed(0..me + 1, count));
+                let root = count as u32 % size as u32;
+                let (operand, result) = if group.me == root {
+                    (None, from)
+                } else {
+                    (Some(from.cast_const()), to)
+                };
+                // SAFETY: as above.
+                unsafe { reduce(group, &call(operand, result), root) }.expect("reduce");
+                if group.me == root {
+                    assert_eq!(input.ints(), composed(0..size, count));
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn an_unsuitable_operation_is_refused() {
+    on_ranks(1, |group| {
+        let (mut value, datatype) = ([1.0], int());
+        let mut call = doubles(None, &mut value, &datatype);
+        call.op = Op::Predefined(PredefinedOp::MaxLoc);
+        // SAFETY: a live buffer.
+        let result = unsafe { allreduce(group, &call) };
+        assert_eq!(result, Err(EngineError::Unsupported));
+    });
+}

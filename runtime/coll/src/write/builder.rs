@@ -1,0 +1,160 @@
+//! How a script is made. By the owner of its rank: it allocates.
+
+use crate::fold::Folder;
+use crate::memory::Scratch;
+use crate::script::{Endpoint, Script, Step};
+use alloc::vec::Vec;
+use cohort_core::EngineError;
+use cohort_core::rank::Rank;
+use cohort_datatype::Layout;
+
+/// A script that is being written.
+pub(crate) struct ScriptBuilder<'a>(Script<'a>);
+
+/// Members in some order, of whom the caller is one: those that a part of a script is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Subgroup<'a> {
+    /// All members of the communicator if there is no list.
+    members: Option<&'a [usize]>,
+    /// The caller's place.
+    pub(crate) me: usize,
+    pub(crate) size: usize,
+}
+
+impl<'a> Subgroup<'a> {
+    /// These members; the caller is number `me`.
+    pub(crate) fn of(members: &'a [usize], me: usize) -> Self {
+        Self {
+            members: Some(members),
+            me,
+            size: members.len(),
+        }
+    }
+
+    /// The member at a place.
+    pub(crate) fn at(&self, place: usize) -> usize {
+        self.members.map_or(place, |members| members[place])
+    }
+}
+
+impl<'a> ScriptBuilder<'a> {
+    /// A script without steps; with a folder if it folds.
+    pub(crate) fn new(endpoint: Endpoint<'a>, folder: Option<Folder<'a>>) -> Self {
+        Self(Script {
+            endpoint,
+            folder,
+            steps: Vec::new(),
+            scratch: Vec::new(),
+            packed: Vec::new(),
+        })
+    }
+
+    /// What was written.
+    pub(crate) fn done(self) -> Script<'a> {
+        self.0
+    }
+
+    /// The rank whose script it is.
+    pub(crate) fn rank(&self) -> &'a Rank {
+        self.0.endpoint.rank
+    }
+
+    /// The caller's rank, and the number of members.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        (self.0.endpoint.me as usize, self.0.endpoint.members.len())
+    }
+
+    /// All members.
+    pub(crate) fn everyone(&self) -> Subgroup<'static> {
+        let (me, size) = self.place();
+        Subgroup {
+            members: None,
+            me,
+            size,
+        }
+    }
+
+    /// Keeps data that steps use to the script's end.
+    pub(crate) fn keep(&mut self, packed: Vec<u8>) {
+        self.0.packed.push(packed);
+    }
+
+    /// A message to member `to`.
+    pub(crate) fn send(&mut self, to: usize, data: Layout<'a>) {
+        self.send_along(to, 0, data);
+    }
+
+    /// The same, reports_to apart from other messages of the script between the two members by a number below
+    /// [`LANES`].
+    pub(crate) fn send_along(&mut self, to: usize, lane: u32, data: Layout<'a>) {
+        self.0.steps.push(Step::Send { to, lane, data });
+    }
+
+    /// A message from member `from`.
+    pub(crate) fn receive(&mut self, from: usize, into: Layout<'a>) {
+        self.receive_along(from, 0, into);
+    }
+
+    /// The other end of [`Script::send_along`].
+    pub(crate) fn receive_along(&mut self, from: usize, lane: u32, into: Layout<'a>) {
+        let least = 0;
+        self.0.steps.push(Step::Receive {
+            from,
+            lane,
+            into,
+            least,
+        });
+    }
+
+    /// A message from member `from`, which is an operand, or a part of one: all are equally long.
+    pub(crate) fn receive_operand(&mut self, from: usize, into: Layout<'a>) {
+        let least = into.bytes();
+        self.0.steps.push(Step::Receive {
+            from,
+            lane: 0,
+            into,
+            least,
+        });
+    }
+
+    /// The following steps need what the messages so far bring, or change what they send.
+    pub(crate) fn wait(&mut self) {
+        self.0.steps.push(Step::Wait);
+    }
+
+    /// Copies data.
+    pub(crate) fn copy(&mut self, from: Layout<'a>, to: Layout<'a>) {
+        let reports_to = None;
+        self.0.steps.push(Step::Copy {
+            from,
+            to,
+            reports_to,
+        });
+    }
+
+    /// Copies data to the member at this place of the node.
+    pub(crate) fn copy_for(&mut self, place: usize, from: Layout<'a>, to: Layout<'a>) {
+        let reports_to = Some(place as u32);
+        self.0.steps.push(Step::Copy {
+            from,
+            to,
+            reports_to,
+        });
+    }
+
+    /// `right = left op right`, `count` elements.
+    pub(crate) fn fold(&mut self, left: *const u8, right: *mut u8, count: u64) {
+        self.0.steps.push(Step::Fold { left, right, count });
+    }
+
+    /// A buffer for `count` elements of the folder's type, kept to the script's end.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`].
+    pub(crate) fn room(&mut self, folder: &Folder<'a>, count: u64) -> Result<*mut u8, EngineError> {
+        let scratch = Scratch::new(folder, count)?;
+        let base = scratch.base;
+        self.0.scratch.push(scratch.into_memory());
+        Ok(base)
+    }
+}

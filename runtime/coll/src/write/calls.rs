@@ -1,0 +1,121 @@
+//! Which writer an operation has.
+
+use super::builder::{ScriptBuilder, Subgroup};
+use super::moving::{
+    allgather, alltoall, alltoall_in_place, barrier, broadcast, gather, neighbours, scatter,
+};
+use super::reducing::{allreduce, reduce, reduce_scatter, scan};
+use crate::args::Call;
+use crate::fold::Folder;
+use cohort_core::EngineError;
+
+/// Writes the steps of an operation in which each member sends and receives for itself; of a reducing one with its folder.
+///
+/// # Safety
+/// The buffers that `call` names are live.
+pub(crate) unsafe fn write<'a>(
+    script: &mut ScriptBuilder<'a>,
+    call: &Call<'a>,
+    folder: Option<&Folder<'a>>,
+) -> Result<(), EngineError> {
+    match folder {
+        Some(folder) => write_fold(script, call, folder),
+        // SAFETY: the caller's promise.
+        None => unsafe { write_moves(script, call) },
+    }
+}
+
+/// Steps of an operation that any group of members can do by itself, whose root, if it has one, is at place `root` of the group.
+///
+/// # Errors
+/// No memory; [`EngineError::Unsupported`] for the other operations.
+pub(crate) fn write_among<'a>(
+    script: &mut ScriptBuilder<'a>,
+    group: Subgroup<'_>,
+    call: &Call<'a>,
+    folder: Option<&Folder<'a>>,
+    root: usize,
+) -> Result<(), EngineError> {
+    match (call, folder) {
+        (Call::Barrier, _) => {
+            barrier(script, group);
+            Ok(())
+        }
+        (Call::Bcast { buffer, .. }, _) => broadcast(script, group, *buffer, root),
+        (Call::Reduce { reduction, .. }, Some(folder)) => {
+            reduce(script, group, folder, reduction, root)
+        }
+        (Call::Allreduce { reduction }, Some(folder)) => {
+            allreduce(script, group, folder, reduction)
+        }
+        _ => Err(EngineError::Unsupported),
+    }
+}
+
+/// [`write`] for operations that fold.
+fn write_fold<'a>(
+    script: &mut ScriptBuilder<'a>,
+    call: &Call<'a>,
+    folder: &Folder<'a>,
+) -> Result<(), EngineError> {
+    match call {
+        Call::ReduceScatter { reduction, counts } => {
+            reduce_scatter(script, folder, reduction, counts)
+        }
+        Call::Scan { reduction, kind } => scan(script, folder, reduction, *kind),
+        _ => {
+            let everyone = script.everyone();
+            write_among(script, everyone, call, Some(folder), call.root())
+        }
+    }
+}
+
+/// [`write`] for operations that only move data.
+///
+/// # Safety
+/// As [`write`].
+unsafe fn write_moves<'a>(
+    script: &mut ScriptBuilder<'a>,
+    call: &Call<'a>,
+) -> Result<(), EngineError> {
+    let (me, _) = script.place();
+    match *call {
+        Call::Gather {
+            send,
+            receive,
+            root,
+        } => gather(script, send, receive, root as usize),
+        Call::Scatter {
+            send,
+            receive,
+            root,
+        } => scatter(script, send, receive, root as usize),
+        Call::Allgather { send, receive } => {
+            let own = receive.block(me);
+            if let Some(send) = send {
+                script.copy(send, own);
+            }
+            allgather(script, send.unwrap_or(own), receive);
+        }
+        Call::Alltoall { send, receive } => match send {
+            Some(send) => {
+                script.copy(send.block(me), receive.block(me));
+                alltoall(script, send, receive);
+            }
+            // SAFETY: the receive blocks hold what this member sends.
+            None => unsafe { alltoall_in_place(script, &receive)? },
+        },
+        Call::Neighbours {
+            sources,
+            destinations,
+            send,
+            to_all,
+            receive,
+        } => neighbours(script, (sources, receive), (destinations, send), to_all),
+        _ => {
+            let everyone = script.everyone();
+            write_among(script, everyone, call, None, call.root())?;
+        }
+    }
+    Ok(())
+}

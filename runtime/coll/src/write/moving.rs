@@ -1,0 +1,237 @@
+//! Scripts that move data.
+
+use super::builder::{ScriptBuilder, Subgroup};
+use crate::args::{Blocks, Neighbour};
+use crate::data::{byte, nothing};
+use crate::memory::{Packed, reserve};
+use alloc::vec::Vec;
+use cohort_core::EngineError;
+use cohort_datatype::Layout;
+
+/// Steps of a barrier by dissemination: after step *k* a member of the group knows of 2^*k* others.
+pub(crate) fn barrier(script: &mut ScriptBuilder<'_>, group: Subgroup<'_>) {
+    let nothing = nothing();
+    let Subgroup { me, size, .. } = group;
+    let mut distance = 1;
+    while distance < size {
+        script.receive(group.at((me + size - distance) % size), nothing);
+        script.send(group.at((me + distance) % size), nothing);
+        script.wait();
+        distance *= 2;
+    }
+}
+
+/// Bytes of the pieces in which a long buffer goes from member to member.
+const PIECE: u64 = 128 << 10;
+
+/// The longest group along which a buffer of any length is passed on whole: members that disagree about the length then still do the
+/// same.
+const WHOLE_MOST: usize = 4;
+
+/// Steps that bring the buffer of the member at place `root` to all of a group.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(crate) fn broadcast<'a>(
+    script: &mut ScriptBuilder<'a>,
+    group: Subgroup<'_>,
+    buffer: Layout<'a>,
+    root: usize,
+) -> Result<(), EngineError> {
+    let (members, pieces) = (group.size as u64, buffer.bytes().div_ceil(PIECE));
+    // When the last member has it all: at the end of a chain, or of a tree that passes on whole buffers.
+    let depth = u64::from(group.size.next_power_of_two().ilog2());
+    if group.size > WHOLE_MOST && pieces + members < pieces * depth + 2 {
+        return broadcast_by_chain(script, group, buffer, root);
+    }
+    broadcast_by_tree(script, group, buffer, root);
+    Ok(())
+}
+
+/// [`broadcast`] along a chain, piece by piece: each member sends one on while it receives the next.
+fn broadcast_by_chain<'a>(
+    script: &mut ScriptBuilder<'a>,
+    group: Subgroup<'_>,
+    buffer: Layout<'a>,
+    root: usize,
+) -> Result<(), EngineError> {
+    let Subgroup { me, size, .. } = group;
+    let (place, bytes) = ((me + size - root) % size, buffer.bytes());
+    let base = match buffer.contiguous() {
+        Some(base) => base,
+        None => {
+            let mut packed: Vec<u8> = reserve(bytes as usize)?;
+            let base = packed.as_mut_ptr();
+            script.keep(packed);
+            base
+        }
+    };
+    let whole = Layout::new(base, bytes, byte());
+    let is_packed = buffer.contiguous().is_none();
+    if is_packed && place == 0 {
+        script.copy(buffer, whole);
+    }
+    let neighbour = |place: usize| group.at((place + root) % size);
+    let mut ready: Option<Layout<'a>> = None;
+    for start in (0..bytes).step_by(PIECE as usize) {
+        let at = base.wrapping_add(start as usize);
+        let piece = Layout::new(at, PIECE.min(bytes - start), byte());
+        if place > 0 {
+            script.receive(neighbour(place - 1), piece);
+        }
+        if let Some(last) = ready.replace(piece).filter(|_| place + 1 < size) {
+            script.send(neighbour(place + 1), last);
+        }
+        script.wait();
+    }
+    if let Some(last) = ready.filter(|_| place + 1 < size) {
+        script.send(neighbour(place + 1), last);
+        script.wait();
+    }
+    if is_packed && place > 0 {
+        script.copy(whole, buffer);
+    }
+    Ok(())
+}
+
+/// [`broadcast`] along a binomial tree.
+fn broadcast_by_tree<'a>(
+    script: &mut ScriptBuilder<'a>,
+    group: Subgroup<'_>,
+    buffer: Layout<'a>,
+    root: usize,
+) {
+    let Subgroup { me, size, .. } = group;
+    // Seen from the root, a member gets the data from the one without its lowest bit.
+    let place = (me + size - root) % size;
+    let mut bit = if place == 0 {
+        size.next_power_of_two()
+    } else {
+        let lowest = place & place.wrapping_neg();
+        script.receive(group.at((place - lowest + root) % size), buffer);
+        script.wait();
+        lowest
+    };
+    while bit > 1 {
+        bit /= 2;
+        if place + bit < size {
+            script.send(group.at((place + bit + root) % size), buffer);
+        }
+    }
+    script.wait();
+}
+
+/// Steps that bring each member's block to the root.
+pub(crate) fn gather<'a>(
+    script: &mut ScriptBuilder<'a>,
+    send: Option<Layout<'a>>,
+    receive: Option<Blocks<'a>>,
+    root: usize,
+) {
+    let (me, size) = script.place();
+    match (receive.filter(|_| me == root), send) {
+        (Some(receive), send) => {
+            for member in (0..size).filter(|&member| member != me) {
+                script.receive(member, receive.block(member));
+            }
+            if let Some(send) = send {
+                script.copy(send, receive.block(me));
+            }
+        }
+        (None, Some(send)) => script.send(root, send),
+        (None, None) => {}
+    }
+}
+
+/// Steps that bring each member its block of the root's.
+pub(crate) fn scatter<'a>(
+    script: &mut ScriptBuilder<'a>,
+    send: Option<Blocks<'a>>,
+    receive: Option<Layout<'a>>,
+    root: usize,
+) {
+    let (me, size) = script.place();
+    match (send.filter(|_| me == root), receive) {
+        (Some(send), receive) => {
+            for member in (0..size).filter(|&member| member != me) {
+                script.send(member, send.block(member));
+            }
+            if let Some(receive) = receive {
+                script.copy(send.block(me), receive);
+            }
+        }
+        (None, Some(receive)) => script.receive(root, receive),
+        (None, None) => {}
+    }
+}
+
+/// Steps that bring each member's block to all others.
+pub(crate) fn allgather<'a>(script: &mut ScriptBuilder<'a>, send: Layout<'a>, receive: Blocks<'a>) {
+    let (me, size) = script.place();
+    for distance in 1..size {
+        let from = (me + size - distance) % size;
+        script.receive(from, receive.block(from));
+    }
+    for distance in 1..size {
+        script.send((me + distance) % size, send);
+    }
+}
+
+/// Steps that bring each member a block of its own from all others.
+pub(crate) fn alltoall<'a>(script: &mut ScriptBuilder<'a>, send: Blocks<'a>, receive: Blocks<'a>) {
+    let (me, size) = script.place();
+    for distance in 1..size {
+        let from = (me + size - distance) % size;
+        script.receive(from, receive.block(from));
+    }
+    for distance in 1..size {
+        let to = (me + distance) % size;
+        script.send(to, send.block(to));
+    }
+}
+
+/// Steps of an all-to-all in place: what is sent is packed first.
+///
+/// # Safety
+/// The blocks are live.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(crate) unsafe fn alltoall_in_place<'a>(
+    script: &mut ScriptBuilder<'a>,
+    blocks: &Blocks<'a>,
+) -> Result<(), EngineError> {
+    let (me, size) = script.place();
+    let others = || (1..size).map(|distance| (me + distance) % size);
+    // SAFETY: the caller's promise; the copy is kept with the script.
+    let packed = unsafe { Packed::of_others(blocks, me, size)? };
+    for member in others() {
+        script.receive(member, blocks.block(member));
+    }
+    for member in others() {
+        let Layout { base, count, .. } = packed.blocks().block(member);
+        script.send(member, Layout::new(base, count, byte()));
+    }
+    script.keep(packed.into_memory());
+    Ok(())
+}
+
+/// Steps that exchange blocks along the edges of a topology; with `to_all` block 0 goes along all of them.
+pub(crate) fn neighbours<'a>(
+    script: &mut ScriptBuilder<'a>,
+    (sources, receive): (&[Neighbour], Blocks<'a>),
+    (destinations, send): (&[Neighbour], Blocks<'a>),
+    to_all: bool,
+) {
+    for (number, source) in sources.iter().enumerate() {
+        if let Some(rank) = source.rank {
+            script.receive_along(rank as usize, source.lane, receive.block(number));
+        }
+    }
+    for (number, destination) in destinations.iter().enumerate() {
+        if let Some(rank) = destination.rank {
+            let block = send.block(if to_all { 0 } else { number });
+            script.send_along(rank as usize, destination.lane, block);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The leader's script, written from what the members of its node have posted.
+
+use super::builder::{ScriptBuilder, Subgroup};
+use super::calls::write_among;
+use super::reducing::reduce_scatter_of_nodes;
+use crate::args::{Blocks, Call, Reduction, elements_of};
+use crate::fold::Folder;
+use crate::members::NodeMap;
+use crate::memory::reserve;
+use crate::script::Endpoint;
+use crate::script::node_meeting::{NodeMeeting, Posted, Prepared, truncated};
+use alloc::vec::Vec;
+use cohort_core::EngineError;
+use cohort_datatype::Layout;
+use core::ops::Range;
+
+/// Writes the script of an operation in which leaders send and receive for their nodes: for `root`, or member 0 if there is none.
+/// The endpoint is the leader's, the first member's of this node.
+///
+/// # Safety
+/// All members of this node have posted.
+pub(crate) unsafe fn write_for_node(
+    meeting: &NodeMeeting,
+    map: &NodeMap,
+    root: u32,
+    endpoint: Endpoint<'static>,
+) -> Prepared {
+    let posts = Posts {
+        meeting,
+        map,
+        root: root as usize,
+    };
+    posts.write(endpoint)
+}
+
+/// What the members of a node have posted, for the last one. The first of them is the leader.
+struct Posts<'a> {
+    meeting: &'a NodeMeeting,
+    map: &'a NodeMap,
+    /// The member of the communicator whose data goes to all, or who gets it.
+    root: usize,
+}
+
+impl Posts<'_> {
+    /// What the member at a place has posted.
+    fn at(&self, place: usize) -> Posted {
+        // SAFETY: all members have posted.
+        unsafe { self.meeting.part_of(place as u32) }.posted
+    }
+
+    /// Whose buffers leaders' messages take and bring: the root's, or on other nodes the leader's.
+    fn representative(&self) -> usize {
+        match self.map.node_of(self.root) == self.map.this_node() {
+            true => self.map.local_rank(self.root) as usize,
+            false => 0,
+        }
+    }
+
+    fn places(&self) -> Range<usize> {
+        0..self.map.local_size()
+    }
+
+    /// The members whose buffers messages leave alone.
+    fn others(&self) -> impl Iterator<Item = usize> {
+        let representative = self.representative();
+        self.places().filter(move |&place| place != representative)
+    }
+
+    /// The number in the communicator of the member at a place.
+    fn member(&self, place: usize) -> usize {
+        self.map.members(self.map.this_node())[place] as usize
+    }
+
+    /// Writes the leader's script.
+    fn write(&self, endpoint: Endpoint<'static>) -> Prepared {
+        let call = self.at(self.representative()).call;
+        let (folder, mut outcome) = match call.folder() {
+            Ok(folder) => (folder, Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        let mut script = ScriptBuilder::new(endpoint, folder);
+        let written = match outcome {
+            Ok(()) => self.write_steps(&mut script, call, folder.as_ref(), &mut outcome),
+            Err(_) => Ok(()),
+        };
+        let mut script = script.done();
+        let messages = written.and_then(|()| reserve(script.most_messages()));
+        let messages = messages.unwrap_or_else(|error| {
+            outcome = Err(error);
+            script.steps.clear();
+            Vec::new()
+        });
+        Prepared {
+            script,
+            messages,
+            outcome,
+        }
+    }
+
+    /// Writes the steps. If members disagree about lengths, `outcome` says so.
+    fn write_steps(
+        &self,
+        script: &mut ScriptBuilder<'static>,
+        mut call: Call<'static>,
+        folder: Option<&Folder<'static>>,
+        outcome: &mut Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let leaders = self.map.leaders(0);
+        let group = Subgroup::of(&leaders, self.map.this_node());
+        if let (Some(folder), Some(own)) = (folder, call.reduction_mut()) {
+            // For the other nodes the leader's operand is that of all members here.
+            let operand = self.fold(script, folder, own, outcome)?;
+            own.input = Some(operand);
+        }
+        match (call, folder) {
+            (Call::Allgather { receive, .. }, _) => self.gather(script, group, &receive),
+            (Call::ReduceScatter { reduction, counts }, Some(folder)) => {
+                self.reduce_scatter(script, group, folder, reduction, counts)?;
+            }
+            _ => write_among(script, group, &call, folder, self.map.node_of(self.root))?,
+        }
+        self.copy_results(script, &call);
+        Ok(())
+    }
+
+    /// Steps that bring results that all members share to those that messages do not bring them to.
+    fn copy_results(&self, script: &mut ScriptBuilder<'static>, call: &Call<'static>) {
+        let result = match *call {
+            Call::Bcast { buffer, .. } => buffer,
+            Call::Allreduce { reduction } => {
+                script.wait();
+                elements(&reduction, reduction.output)
+            }
+            _ => return,
+        };
+        for place in self.others() {
+            match self.at(place).call {
+                Call::Bcast { buffer, .. } => script.copy_for(place, result, buffer),
+                Call::Allreduce { reduction } => {
+                    script.copy_for(place, result, elements(&reduction, reduction.output));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Steps of a reduce-scatter.
+    fn reduce_scatter(
+        &self,
+        script: &mut ScriptBuilder<'static>,
+        group: Subgroup<'_>,
+        folder: &Folder<'static>,
+        mut call: Reduction<'static>,
+        counts: &[i64],
+    ) -> Result<(), EngineError> {
+        call.output = script.room(folder, call.count)?;
+        reduce_scatter_of_nodes(script, (self.map, group), folder, &call, counts)?;
+        for place in self.places() {
+            let member = self.member(place);
+            let Range { start, end } = elements_of(counts, member..member + 1);
+            let result = folder.layout(folder.at(call.output, start), end - start);
+            if let Call::ReduceScatter { reduction, counts } = self.at(place).call {
+                let count = counts[member] as u64;
+                let into = Layout::new(reduction.output, count, reduction.datatype);
+                script.copy_for(place, result, into);
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps that fold the operands of all members, in rank order. Returns where the result is. Where they disagree about the
+    /// length, as `outcome` says then, it is one of the operands.
+    fn fold(
+        &self,
+        script: &mut ScriptBuilder<'static>,
+        folder: &Folder<'static>,
+        own: &Reduction<'static>,
+        outcome: &mut Result<(), EngineError>,
+    ) -> Result<*const u8, EngineError> {
+        let count = own.count;
+        let mut operands = reserve(self.places().len())?;
+        for place in self.places() {
+            if let Some(reduction) = self.at(place).call.reduction() {
+                operands.push(elements(reduction, reduction.operand()));
+            }
+        }
+        let bytes = folder.bytes_of(count);
+        if operands.iter().any(|operand| operand.bytes() != bytes) {
+            *outcome = truncated();
+            return Ok(own.operand());
+        }
+        let Some((last, rest)) = operands.split_last().filter(|(_, rest)| !rest.is_empty()) else {
+            return Ok(own.operand());
+        };
+        let sum = script.room(folder, count)?;
+        script.copy(*last, folder.layout(sum, count));
+        for operand in rest.iter().rev() {
+            script.fold(operand.base, sum, count);
+        }
+        Ok(sum)
+    }
+
+    /// Steps of an allgather: leaders exchange the blocks of all members, which lie where these have them.
+    fn gather(
+        &self,
+        script: &mut ScriptBuilder<'static>,
+        group: Subgroup<'_>,
+        receive: &Blocks<'static>,
+    ) {
+        let Subgroup { me, size, .. } = group;
+        for distance in 1..size {
+            let from = (me + size - distance) % size;
+            for &member in self.map.members(from) {
+                script.receive(group.at(from), receive.block(member as usize));
+            }
+        }
+        for distance in 1..size {
+            for place in self.places() {
+                if let Some((block, _)) = self.block(place) {
+                    script.send(group.at((me + distance) % size), block);
+                }
+            }
+        }
+        for place in self.places() {
+            let Call::Allgather { send, receive } = self.at(place).call else {
+                continue;
+            };
+            for from in self.places() {
+                let into = receive.block(self.member(from));
+                if let Some((block, _)) =
+                    self.block(from).filter(|_| from != place || send.is_some())
+                {
+                    script.copy_for(place, block, into);
+                }
+            }
+        }
+        script.wait();
+        for place in self.others() {
+            if let Some((_, into)) = self.block(place) {
+                for member in self.map.other_nodes().flatten() {
+                    let member = *member as usize;
+                    script.copy_for(place, receive.block(member), into.block(member));
+                }
+            }
+        }
+    }
+
+    /// What a member contributes to an allgather, and where it wants all blocks.
+    fn block(&self, place: usize) -> Option<(Layout<'static>, Blocks<'static>)> {
+        match self.at(place).call {
+            Call::Allgather { send, receive } => {
+                let own = || receive.block(self.member(place));
+                Some((send.unwrap_or_else(own), receive))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Elements of a member's, as many as it says.
+fn elements(reduction: &Reduction<'static>, base: *const u8) -> Layout<'static> {
+    Layout::new(base.cast_mut(), reduction.count, reduction.datatype)
+}

@@ -1,0 +1,493 @@
+//! Collectives that fold operands, always in rank order.
+//!
+//! Unless the setting `COHORT_REDUCE_ORDER` says `ranks`, neighbours are folded first along trees: the same
+//! operands in the same order, but in a grouping that depends on placement. With `ranks` the grouping is that of a node, as
+//! it is where each member folds a share.
+//!
+//! In a group of up to [`ANY_BYTES_MOST`] members their number alone tells how many messages travel between any two of them, not
+//! the length of operands: members that disagree about it, in a wrong program, get through, and find operands of another length than
+//! their own. Larger groups have so many messages to save that their operands' length decides.
+
+use super::builder::{ScriptBuilder, Subgroup};
+use super::moving::broadcast;
+use crate::args::{Reduction, Scan, elements_of};
+use crate::fold::{Folder, share};
+use crate::members::NodeMap;
+use crate::memory::reserve;
+use alloc::vec::Vec;
+use cohort_base::settings::ReduceOrder;
+use cohort_core::EngineError;
+use cohort_core::rank::Rank;
+use cohort_datatype::op::Op;
+use core::ops::Range;
+use core::ptr::null;
+
+/// The least bytes of a part of an operand that is worth messages of its own.
+const SHARE_LEAST: u64 = 8 << 10;
+
+/// The longest group whose members do the same whatever the length of their operands.
+const ANY_BYTES_MOST: usize = 64;
+
+/// The longest group in which a reduce folds along a tree whatever the operands' length.
+const TREE_MOST: usize = 8;
+
+/// Bytes of all operands of a group whose members each fold all of them.
+const EVERYWHERE_MOST: u64 = 32 << 10;
+
+/// Bytes of operands that a member which folds them one after the other receives at a time; at least one.
+const WINDOW: u64 = 1 << 20;
+
+/// Whether each node may fold its operands first: the setting allows it, and the order of operands does not
+/// matter or is kept.
+pub(crate) fn folds_by_node(rank: &Rank, op: Op<'_>, map: &NodeMap) -> bool {
+    rank.node().settings().reduce_order == ReduceOrder::Nodes
+        && (op.commutative() || map.is_in_order())
+}
+
+fn is_grouped_by_rank(script: &ScriptBuilder<'_>) -> bool {
+    script.rank().node().settings().reduce_order == ReduceOrder::Ranks
+}
+
+/// Operands of the members of a group, each of so many elements; `operand` is the caller's.
+#[derive(Clone, Copy)]
+pub(crate) struct Operands<'g, 'a> {
+    pub(crate) group: Subgroup<'g>,
+    pub(crate) folder: &'g Folder<'a>,
+    pub(crate) operand: *const u8,
+    pub(crate) count: u64,
+}
+
+impl<'g, 'a> Operands<'g, 'a> {
+    /// Those of a reducing call.
+    fn of(group: Subgroup<'g>, folder: &'g Folder<'a>, call: &Reduction<'a>) -> Self {
+        Self {
+            group,
+            folder,
+            operand: call.operand(),
+            count: call.count,
+        }
+    }
+
+    /// Steps that fold everybody's operands at the first of a group. Returns where the result is there; elsewhere that
+    /// memory is of no use.
+    fn fold_at_first(self, script: &mut ScriptBuilder<'a>) -> Result<*mut u8, EngineError> {
+        match is_grouped_by_rank(script) {
+            true => self.fold_linear(script),
+            false => self.fold_binomial(script),
+        }
+    }
+
+    /// [`Operands::fold_at_first`] as within a node: `operand[0] op (operand[1] op (…))`.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`].
+    pub(crate) fn fold_linear(
+        self,
+        script: &mut ScriptBuilder<'a>,
+    ) -> Result<*mut u8, EngineError> {
+        let Self {
+            group,
+            folder,
+            operand,
+            count,
+        } = self;
+        let own = folder.layout(operand, count);
+        let sum = script.room(folder, count)?;
+        if group.me != 0 {
+            script.send(group.at(0), own);
+            script.wait();
+            return Ok(sum);
+        }
+        let last = group.size - 1;
+        if last == 0 {
+            script.copy(own, folder.layout(sum, count));
+            return Ok(sum);
+        }
+        script.receive_operand(group.at(last), folder.layout(sum, count));
+        let window = (WINDOW / own.bytes().max(1)).clamp(1, group.size as u64) as usize;
+        let mut rooms = Vec::new();
+        for _ in 0..window.min(last - 1) {
+            rooms.push(script.room(folder, count)?);
+        }
+        let mut missing = last;
+        while missing > 1 {
+            let places = missing.saturating_sub(window).max(1)..missing;
+            missing = places.start;
+            for (place, &room) in places.clone().rev().zip(&rooms) {
+                script.receive_operand(group.at(place), folder.layout(room, count));
+            }
+            script.wait();
+            for (_, &room) in places.zip(&rooms) {
+                script.fold(room, sum, count);
+            }
+        }
+        script.wait();
+        script.fold(operand, sum, count);
+        Ok(sum)
+    }
+
+    /// [`Operands::fold_at_first`] along a binomial tree of neighbours.
+    fn fold_binomial(self, script: &mut ScriptBuilder<'a>) -> Result<*mut u8, EngineError> {
+        let Self {
+            group,
+            folder,
+            operand,
+            count,
+        } = self;
+        let Subgroup { me, size, .. } = group;
+        let mut sum = script.room(folder, count)?;
+        script.copy(folder.layout(operand, count), folder.layout(sum, count));
+        let mut other = None;
+        let mut distance = 1;
+        while distance < size {
+            if me & distance != 0 {
+                script.send(group.at(me - distance), folder.layout(sum, count));
+                script.wait();
+                break;
+            }
+            if me + distance < size {
+                let theirs = match other {
+                    Some(room) => room,
+                    None => script.room(folder, count)?,
+                };
+                script.receive_operand(group.at(me + distance), folder.layout(theirs, count));
+                script.wait();
+                script.fold(sum, theirs, count);
+                other = Some(sum);
+                sum = theirs;
+            }
+            distance *= 2;
+        }
+        Ok(sum)
+    }
+
+    /// Steps that fold the caller's share of everybody's operands, in rank order. `shares` are the elements of each place
+    /// of the group. Returns where the result is; the operands are free afterwards.
+    fn fold_share(
+        self,
+        script: &mut ScriptBuilder<'a>,
+        shares: impl Fn(usize) -> Range<u64>,
+    ) -> Result<*mut u8, EngineError> {
+        let Self {
+            group,
+            folder,
+            operand,
+            ..
+        } = self;
+        let Subgroup { me, size, .. } = group;
+        let length = |share: &Range<u64>| share.end - share.start;
+        let mine = shares(me);
+        let (own, count) = (folder.at(operand, mine.start), length(&mine));
+        let mut operands = reserve(size)?;
+        for place in 0..size {
+            if place == me && me + 1 < size {
+                operands.push(own);
+                continue;
+            }
+            let room = script.room(folder, count)?;
+            operands.push(room);
+            match place == me {
+                true => script.copy(folder.layout(own, count), folder.layout(room, count)),
+                false => script.receive_operand(group.at(place), folder.layout(room, count)),
+            }
+        }
+        for distance in 1..size {
+            let place = (me + distance) % size;
+            let theirs = shares(place);
+            let part = folder.layout(folder.at(operand, theirs.start), length(&theirs));
+            script.send(group.at(place), part);
+        }
+        script.wait();
+        let sum = operands[size - 1];
+        for &operand in operands[..size - 1].iter().rev() {
+            script.fold(operand, sum, count);
+        }
+        Ok(sum)
+    }
+
+    /// Steps that fold operands at those that get the result, the elements `shares` of each place; short ones of very many at the
+    /// first of the group, which deals the result out. Returns where the caller's part is.
+    fn fold_and_scatter(
+        self,
+        script: &mut ScriptBuilder<'a>,
+        shares: impl Fn(usize) -> Range<u64>,
+    ) -> Result<*mut u8, EngineError> {
+        let Self {
+            group,
+            folder,
+            count,
+            ..
+        } = self;
+        if folds_in_shares(group, folder, count) {
+            return self.fold_share(script, shares);
+        }
+        let sum = self.fold_at_first(script)?;
+        let Range { start, end } = shares(group.me);
+        if group.me != 0 {
+            let room = script.room(folder, end - start)?;
+            script.receive_operand(group.at(0), folder.layout(room, end - start));
+            script.wait();
+            return Ok(room);
+        }
+        for place in 1..group.size {
+            let Range { start, end } = shares(place);
+            let part = folder.layout(folder.at(sum, start), end - start);
+            script.send(group.at(place), part);
+        }
+        Ok(folder.at(sum, start))
+    }
+}
+
+/// Steps of a reduce among a group: folded at its first member, and sent on to the one at place `root`.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(crate) fn reduce<'a>(
+    script: &mut ScriptBuilder<'a>,
+    group: Subgroup<'_>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    root: usize,
+) -> Result<(), EngineError> {
+    let count = call.count;
+    if group.size > TREE_MOST && folds_in_shares(group, folder, count) {
+        return reduce_in_shares(script, group, folder, call, Some(root));
+    }
+    let sum = Operands::of(group, folder, call).fold_at_first(script)?;
+    let (sum, output) = (folder.layout(sum, count), folder.layout(call.output, count));
+    match (group.me, root) {
+        (0, 0) => script.copy(sum, output),
+        (0, _) => script.send(group.at(root), sum),
+        (me, _) if me == root => script.receive_operand(group.at(0), output),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Steps of an allreduce among a group: each member folds a share, or, of short operands, all; in a very long group the first one
+/// folds those and broadcasts the result.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(crate) fn allreduce<'a>(
+    script: &mut ScriptBuilder<'a>,
+    group: Subgroup<'_>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+) -> Result<(), EngineError> {
+    if group.size > 1 && group.size <= ANY_BYTES_MOST && is_short(group, folder, call.count) {
+        return fold_everywhere(script, group, folder, call);
+    }
+    if folds_in_shares(group, folder, call.count) {
+        return reduce_in_shares(script, group, folder, call, None);
+    }
+    let output = folder.layout(call.output, call.count);
+    let sum = Operands::of(group, folder, call).fold_at_first(script)?;
+    if group.me == 0 {
+        script.copy(folder.layout(sum, call.count), output);
+    }
+    broadcast(script, group, output, 0)
+}
+
+/// Whether the operands of all are together so short that each member better gets them all than a share.
+fn is_short(group: Subgroup<'_>, folder: &Folder<'_>, count: u64) -> bool {
+    folder.bytes_of(count) * group.size as u64 <= EVERYWHERE_MOST
+}
+
+/// Steps of an allreduce of short operands, all of which each member folds. It sends each other one as many messages as
+/// [`reduce_in_shares`] does, of which one is empty: members that disagree about the length notice.
+fn fold_everywhere<'a>(
+    script: &mut ScriptBuilder<'a>,
+    group: Subgroup<'_>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+) -> Result<(), EngineError> {
+    let nothing = folder.layout(null(), 0);
+    for place in (0..group.size).filter(|&place| place != group.me) {
+        script.receive(group.at(place), nothing);
+        script.send(group.at(place), nothing);
+    }
+    let count = call.count;
+    let sum = Operands::of(group, folder, call).fold_share(script, |_| 0..count)?;
+    script.copy(folder.layout(sum, count), folder.layout(call.output, count));
+    Ok(())
+}
+
+/// Whether each member of a group folds a part of the operands: always, but where there are so many that short operands
+/// are better sent on from member to member.
+fn folds_in_shares(group: Subgroup<'_>, folder: &Folder<'_>, count: u64) -> bool {
+    let bytes = folder.bytes_of(count);
+    group.size > 1 && (group.size <= ANY_BYTES_MOST || bytes >= SHARE_LEAST * group.size as u64)
+}
+
+/// Steps of a reduce of long operands: each member folds a share, and sends it to the one at place `root`, or to all.
+fn reduce_in_shares<'a>(
+    script: &mut ScriptBuilder<'a>,
+    group: Subgroup<'_>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    root: Option<usize>,
+) -> Result<(), EngineError> {
+    let Subgroup { me, size, .. } = group;
+    let shares = |place| share(call.count, place, size);
+    let sum = Operands::of(group, folder, call).fold_share(script, shares)?;
+    let result = |place| {
+        let Range { start, end } = shares(place);
+        folder.layout(folder.at(call.output, start), end - start)
+    };
+    let mine = shares(me);
+    let sum = folder.layout(sum, mine.end - mine.start);
+    let others = || (1..size).map(|distance| (me + distance) % size);
+    if root.is_none_or(|root| root == me) {
+        script.copy(sum, result(me));
+        others().for_each(|place| script.receive_operand(group.at(place), result(place)));
+    }
+    for place in others().filter(|&place| root.is_none_or(|root| root == place)) {
+        script.send(group.at(place), sum);
+    }
+    script.wait();
+    Ok(())
+}
+
+/// Steps of a reduce-scatter among all members.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(crate) fn reduce_scatter<'a>(
+    script: &mut ScriptBuilder<'a>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    counts: &[i64],
+) -> Result<(), EngineError> {
+    let group = script.everyone();
+    let count = counts[group.me] as u64;
+    let total = elements_of(counts, 0..group.size).end;
+    let shares = |place| elements_of(counts, place..place + 1);
+    let result = Operands::of(group, folder, &call.of(total)).fold_and_scatter(script, shares)?;
+    script.copy(
+        folder.layout(result, count),
+        folder.layout(call.output, count),
+    );
+    Ok(())
+}
+
+/// Steps of a reduce-scatter among leaders. The operand of `call` is what those of the caller's node are folded to; the results of
+/// that node's members come to its output, where a whole result would have them.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(crate) fn reduce_scatter_of_nodes<'a>(
+    script: &mut ScriptBuilder<'a>,
+    (map, group): (&NodeMap, Subgroup<'_>),
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    counts: &[i64],
+) -> Result<(), EngineError> {
+    if !map.is_in_order() {
+        allreduce(script, group, folder, call)?;
+        script.wait();
+        return Ok(());
+    }
+    let shares = |node| {
+        let members = map.members(node);
+        let first = members[0] as usize;
+        elements_of(counts, first..first + members.len())
+    };
+    let Range { start, end } = shares(group.me);
+    let result = Operands::of(group, folder, call).fold_and_scatter(script, shares)?;
+    let mine = folder.at(call.output, start);
+    script.copy(
+        folder.layout(result, end - start),
+        folder.layout(mine, end - start),
+    );
+    Ok(())
+}
+
+/// Steps of a scan.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(crate) fn scan<'a>(
+    script: &mut ScriptBuilder<'a>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    kind: Scan,
+) -> Result<(), EngineError> {
+    match is_grouped_by_rank(script) {
+        true => scan_linear(script, folder, call, kind),
+        false => scan_by_doubling(script, folder, call, kind),
+    }
+}
+
+/// [`scan`] as within a node, `((operand[0] op operand[1]) op …)`: each member continues what the one before
+/// it has.
+fn scan_linear<'a>(
+    script: &mut ScriptBuilder<'a>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    kind: Scan,
+) -> Result<(), EngineError> {
+    let (me, size) = script.place();
+    let layout = |base: *mut u8| folder.layout(base, call.count);
+    let (so_far, before) = (
+        script.room(folder, call.count)?,
+        script.room(folder, call.count)?,
+    );
+    script.copy(folder.layout(call.operand(), call.count), layout(so_far));
+    if me > 0 {
+        script.receive_operand(me - 1, layout(before));
+        script.wait();
+        script.fold(before, so_far, call.count);
+    }
+    if me + 1 < size {
+        script.send(me + 1, layout(so_far));
+    }
+    match kind {
+        Scan::Inclusive => script.copy(layout(so_far), layout(call.output)),
+        Scan::Exclusive if me > 0 => script.copy(layout(before), layout(call.output)),
+        Scan::Exclusive => {}
+    }
+    Ok(())
+}
+
+/// [`scan`] in few steps: in step *k* a member learns the fold of the 2^*k* operands that end 2^*k* members before
+/// its own.
+fn scan_by_doubling<'a>(
+    script: &mut ScriptBuilder<'a>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+    kind: Scan,
+) -> Result<(), EngineError> {
+    let (me, size) = script.place();
+    let count = call.count;
+    let layout = |base: *mut u8| folder.layout(base, count);
+    // The fold of the operands from some member up to this one, and what comes before it.
+    let so_far = script.room(folder, count)?;
+    let before = script.room(folder, count)?;
+    script.copy(folder.layout(call.operand(), count), layout(so_far));
+    if kind == Scan::Inclusive {
+        script.copy(layout(so_far), layout(call.output));
+    }
+    let mut has_output = kind == Scan::Inclusive;
+    let mut distance = 1;
+    while distance < size {
+        if me + distance < size {
+            script.send(me + distance, layout(so_far));
+        }
+        if me >= distance {
+            script.receive_operand(me - distance, layout(before));
+        }
+        script.wait();
+        if me >= distance {
+            script.fold(before, so_far, count);
+            if has_output {
+                script.fold(before, call.output, count);
+            } else {
+                script.copy(layout(before), layout(call.output));
+                has_output = true;
+            }
+        }
+        distance *= 2;
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! Collectives of intercommunicators as scripts: their nonblocking and persistent forms.
+//!
+//! The members of a script are both groups, one behind the other, in an order that both sides know. Data goes
+//! straight to those that need it. Operands of a group are collected at its first member, its *leader*, which
+//! folds them as the blocking forms do within a node.
+
+use super::builder::{ScriptBuilder, Subgroup};
+use super::reducing::Operands;
+use crate::args::{Call, Reduction};
+use crate::data::nothing;
+use crate::fold::Folder;
+use alloc::vec::Vec;
+use cohort_core::EngineError;
+use cohort_datatype::Layout;
+use core::ops::Range;
+
+/// Which members of a script are the caller's group, and which the other one.
+#[derive(Clone, Debug)]
+pub(crate) struct Sides {
+    pub(crate) ours: Range<usize>,
+    pub(crate) theirs: Range<usize>,
+}
+
+/// Writes the steps of an operation between two groups.
+///
+/// # Errors
+/// No memory; [`EngineError::Unsupported`] for those that only one group can have.
+pub(crate) fn write_between(
+    script: &mut ScriptBuilder<'static>,
+    call: &Call<'static>,
+    sides: &Sides,
+    folder: Option<Folder<'static>>,
+) -> Result<(), EngineError> {
+    match folder {
+        Some(folder) => write_fold(script, call, sides, &folder),
+        None => write_moves(script, call, sides),
+    }
+}
+
+/// [`write_between`] for operations that only move data.
+fn write_moves(
+    script: &mut ScriptBuilder<'static>,
+    call: &Call<'static>,
+    Sides { theirs, .. }: &Sides,
+) -> Result<(), EngineError> {
+    let (me, _) = script.place();
+    let is_there = |root: u32| theirs.contains(&(root as usize));
+    let numbered = || theirs.clone().enumerate();
+    match *call {
+        Call::Barrier => {
+            theirs.clone().for_each(|it| script.receive(it, nothing()));
+            theirs.clone().for_each(|it| script.send(it, nothing()));
+        }
+        Call::Bcast { buffer, root } if root as usize == me => {
+            theirs.clone().for_each(|it| script.send(it, buffer));
+        }
+        Call::Bcast { buffer, root } if is_there(root) => script.receive(root as usize, buffer),
+        Call::Gather {
+            send,
+            receive,
+            root,
+        } => match (send, receive) {
+            (_, Some(receive)) if root as usize == me => {
+                numbered().for_each(|(number, it)| script.receive(it, receive.block(number)));
+            }
+            (Some(send), _) if is_there(root) => script.send(root as usize, send),
+            _ => {}
+        },
+        Call::Scatter {
+            send,
+            receive,
+            root,
+        } => match (send, receive) {
+            (Some(send), _) if root as usize == me => {
+                numbered().for_each(|(number, it)| script.send(it, send.block(number)));
+            }
+            (_, Some(receive)) if is_there(root) => script.receive(root as usize, receive),
+            _ => {}
+        },
+        Call::Allgather {
+            send: Some(send),
+            receive,
+        } => {
+            numbered().for_each(|(number, it)| script.receive(it, receive.block(number)));
+            theirs.clone().for_each(|it| script.send(it, send));
+        }
+        Call::Alltoall {
+            send: Some(send),
+            receive,
+        } => {
+            numbered().for_each(|(number, it)| script.receive(it, receive.block(number)));
+            numbered().for_each(|(number, it)| script.send(it, send.block(number)));
+        }
+        Call::Bcast { .. } => {}
+        _ => return Err(EngineError::Unsupported),
+    }
+    Ok(())
+}
+
+/// [`write_between`] for operations that fold.
+fn write_fold(
+    script: &mut ScriptBuilder<'static>,
+    call: &Call<'static>,
+    sides: &Sides,
+    folder: &Folder<'static>,
+) -> Result<(), EngineError> {
+    let (me, _) = script.place();
+    let Sides { ours, theirs } = sides;
+    match call {
+        Call::Reduce { reduction, root } if *root as usize == me => {
+            script.receive(
+                theirs.start,
+                folder.layout(reduction.output, reduction.count),
+            );
+        }
+        Call::Reduce { reduction, root } if theirs.contains(&(*root as usize)) => {
+            if let Some(sum) = fold_at_leader(script, ours, folder, reduction, reduction.count)? {
+                script.send(*root as usize, folder.layout(sum, reduction.count));
+            }
+        }
+        Call::Reduce { .. } => {}
+        Call::Allreduce { reduction } => {
+            let count = reduction.count;
+            // Behind the fold, whose wait is for all messages before it.
+            if let Some(sum) = fold_at_leader(script, ours, folder, reduction, count)? {
+                let sum = folder.layout(sum, count);
+                theirs.clone().for_each(|it| script.send(it, sum));
+            }
+            script.receive(theirs.start, folder.layout(reduction.output, count));
+        }
+        Call::ReduceScatter { reduction, counts } => {
+            let mine = counts[me - ours.start] as u64;
+            let output = folder.layout(reduction.output, mine);
+            let total: i64 = counts.iter().sum();
+            let sum = fold_at_leader(script, ours, folder, reduction, total as u64)?;
+            match sum {
+                Some(sum) => scatter_theirs(script, sides, folder, sum, counts, output)?,
+                None => script.receive(ours.start, output),
+            }
+        }
+        _ => return Err(EngineError::Unsupported),
+    }
+    Ok(())
+}
+
+/// Steps of a leader that has its group's sum: gets that of the other group, which is as long, and deals it out.
+fn scatter_theirs(
+    script: &mut ScriptBuilder<'static>,
+    Sides { ours, theirs }: &Sides,
+    folder: &Folder<'static>,
+    sum: *mut u8,
+    counts: &[i64],
+    output: Layout<'static>,
+) -> Result<(), EngineError> {
+    let total = counts.iter().sum::<i64>() as u64;
+    let received = script.room(folder, total)?;
+    script.receive(theirs.start, folder.layout(received, total));
+    script.send(theirs.start, folder.layout(sum, total));
+    script.wait();
+    script.copy(folder.layout(received, counts[0] as u64), output);
+    let mut start = counts[0] as u64;
+    for (member, &count) in ours.clone().zip(counts).skip(1) {
+        script.send(
+            member,
+            folder.layout(folder.at(received, start), count as u64),
+        );
+        start += count as u64;
+    }
+    Ok(())
+}
+
+/// Steps that fold a group's operands at its leader, in rank order. Returns there where the result is.
+fn fold_at_leader(
+    script: &mut ScriptBuilder<'static>,
+    ours: &Range<usize>,
+    folder: &Folder<'static>,
+    call: &Reduction<'static>,
+    count: u64,
+) -> Result<Option<*mut u8>, EngineError> {
+    let (me, _) = script.place();
+    let members: Vec<usize> = ours.clone().collect();
+    let group = Subgroup::of(&members, me - ours.start);
+    let operands = Operands {
+        group,
+        folder,
+        operand: call.operand(),
+        count,
+    };
+    let sum = operands.fold_linear(script)?;
+    Ok((me == ours.start).then_some(sum))
+}
