@@ -12,7 +12,7 @@ export TEST_COHORT_MPICH_INCLUDE := $(CACHE)/mpich-venv/include
 export TEST_COHORT_APIS = $(firstword $(wildcard \
     $(CACHE)/pympistandard-venv/lib/python3*/site-packages/pympistandard/data/apis.json))
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
-LOOM := -p cohort-alloc -p cohort-steal -p cohort-engine
+LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-engine
 
 .PHONY: help build run test unit unit-cached loom miri fuzz suites policies lint system
 .PHONY: bench overlap peers versions network messages nodes collectives windows papers epochs
