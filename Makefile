@@ -75,7 +75,7 @@ overlap: build
 # of ours under several, and most of mpi4py's suite under one more than the default.
 policies: build
 	tools/cache.sh judges mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
-	for progress in $(or $(POLICIES),none thread thread:rndv signal ghost helper steal steal+signal steal+helper auto); do \
+	for progress in $(or $(POLICIES),$$($(BUILT)/pip-exec --policies | cut -f1)); do \
 	    TEST_COHORT_PROGRESS=$$progress cargo test -p cohort-tests --test runner -- --skip tidy/ $(FILTER); \
 	done
 

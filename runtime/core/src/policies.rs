@@ -42,7 +42,7 @@ impl Policies {
             own: AtomicU8::new(own.index()),
             uses: core::array::from_fn(|_| AtomicU32::new(0)),
             added: AtomicU32::new(0),
-            means: AtomicU32::new(Means::of(policy(own)).bits()),
+            means: AtomicU32::new(policy(own).means().bits()),
             is_open: AtomicBool::new(false),
             is_locked: AtomicBool::new(false),
         }
@@ -116,10 +116,8 @@ impl Change<'_> {
             self.0.uses[usize::from(progress.index())].load(Ordering::Relaxed) > 0
         });
         let added = Means::of_bits(self.0.added.load(Ordering::Relaxed));
-        let own = Means::of(policy(self.0.own())).and(added);
-        used.fold(own, |all, &(_, progress)| {
-            all.and(Means::of(policy(progress)))
-        })
+        let own = policy(self.0.own()).means().and(added);
+        used.fold(own, |all, &(_, progress)| all.and(policy(progress).means()))
     }
 
     /// Lets everybody see these means, whose room has been made.

@@ -25,7 +25,7 @@ impl Node {
                  {:>5} {:>4} {:>12} {:>10} {:>12} {:>10} {:>14} {:>9} {:>9}  helped (rank:times)\n",
                 self.size(),
                 self.boot().cpus,
-                self.policy().name(),
+                self.settings().progress.name(),
                 "rank",
                 "kind",
                 "attempts",

@@ -12,7 +12,7 @@
 //!
 //! Casper's dynamic adaptation asks the user to say where phases begin; here a phase is whatever a window looks like.
 
-use super::{Outcome, ProgressPolicy, Victims, Worker, steal_round, steal_step};
+use super::{Means, Policy, steal};
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Receives of one window.
@@ -28,42 +28,7 @@ const HELPED_MIN: u32 = WINDOW / 8;
 const PAUSE_MAX: u32 = 64;
 
 /// `COHORT_PROGRESS=auto`.
-#[derive(Debug)]
-pub(super) struct Auto;
-
-impl ProgressPolicy for Auto {
-    fn name(&self) -> &'static str {
-        "auto"
-    }
-
-    fn may_steal(&self) -> bool {
-        true
-    }
-
-    fn wakes_worker_on_rendezvous(&self) -> bool {
-        true
-    }
-
-    fn rests_while_somebody_waits(&self) -> bool {
-        true
-    }
-
-    fn interrupts_receiver(&self) -> bool {
-        true
-    }
-
-    fn adapts(&self) -> bool {
-        true
-    }
-
-    fn step(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
-        steal_step(worker, victims)
-    }
-
-    fn last_look(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
-        steal_round(worker, victims)
-    }
-}
+pub(super) const POLICY: Policy = steal::POLICY.with_fallback(Policy::of(Means::ADAPTS));
 
 /// How a receive that was left behind met its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
