@@ -6,6 +6,7 @@ use crate::peers::{self, Peers};
 use crate::rank::{self, Rank};
 use crate::subsystem::{Room, SLOTS, Subsystem, hooks};
 use cohort_base::boot::{CpuPlace, NodeBoot};
+use cohort_base::clock;
 use cohort_base::settings::{Row, Settings, WaitMode};
 use cohort_base::sync::Barriers;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -60,6 +61,8 @@ impl Node {
         settings: Settings,
         network: Option<&'static dyn Transport>,
     ) -> Option<&'static Self> {
+        // Now, before any thief or handler asks.
+        clock::measure();
         let size = boot.node_ranks;
         let workers = settings.ghosts.max(settings.helpers);
         let running = match policy(settings.progress).means().crew() {
