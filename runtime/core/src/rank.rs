@@ -217,10 +217,14 @@ impl Rank {
         taken.then(|| Claim::of_taken(self, caller, false))
     }
 
-    /// Ends a claim; by `Claim` only.
+    /// Ends a claim.
+    ///
+    /// # Safety
+    /// A [`Claim`] of this rank that ends with the call holds it.
     #[inline]
-    pub(crate) fn release_claim(&self) {
-        self.word.release();
+    pub(crate) unsafe fn release_claim(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.word.release() };
     }
 
     /// Counts this rank among those that have come to their end, once.
