@@ -207,8 +207,8 @@ impl Returns {
     /// Takes back all blocks that were given, by source.
     ///
     /// # Safety
-    /// The caller is the queue's only drainer now. `accept` may free the source and its blocks, but not before it has seen
-    /// the last of them.
+    /// The caller is the queue's only drainer now. `accept` may free the source and its blocks, but
+    /// not before it has seen the last of them.
     pub unsafe fn drain(&self, mut accept: impl FnMut(NonNull<Source>, List<'_>)) {
         for link in self.0.take() {
             let source: NonNull<Source> = link.cast();

@@ -90,9 +90,10 @@ impl ClaimWord {
         self.claim_patiently(|| false);
     }
 
-    /// [`ClaimWord::claim_owner`] of one of several threads: before it sleeps it calls `give_way`, which lets another
-    /// thread run, and looks again, for as long as that says `true`. Each hand-over to a thread that sleeps costs a switch of
-    /// threads, in which the claim lies idle, and those who come meanwhile queue up behind it.
+    /// [`ClaimWord::claim_owner`] of one of several threads: before it sleeps it calls `give_way`,
+    /// which lets another thread run, and looks again, for as long as that says `true`. Each
+    /// hand-over to a thread that sleeps costs a switch of threads, in which the claim lies idle,
+    /// and those who come meanwhile queue up behind it.
     #[inline]
     pub fn claim_patiently(&self, give_way: impl FnMut() -> bool) {
         if !self.take_unless_reserved() {

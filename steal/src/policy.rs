@@ -1,11 +1,11 @@
 //! Who makes progress for a rank that computes: one table, one value per answer.
 //!
-//! The engine asks a [`Policy`] and never looks at the setting itself, so that all policies run in the same binary. To a
-//! policy, the engine is a set of [`Victims`].
+//! The engine asks a [`Policy`] and never looks at the setting itself, so that all policies run in
+//! the same binary. To a policy, the engine is a set of [`Victims`].
 //!
-//! A policy is a constant in a file of this folder and a row of [`progress_policies`], the only list of policies: settings, help
-//! texts, tests and benchmarks take theirs from it. What acts for a policy (threads, workers, signals) is the engine's,
-//! and asks for its bit in [`Means`].
+//! A policy is a constant in a file of this folder and a row of [`progress_policies`], the only
+//! list of policies: settings, help texts, tests and benchmarks take theirs from it. What acts for
+//! a policy (threads, workers, signals) is the engine's, and asks for its bit in [`Means`].
 
 mod auto;
 mod ghost;
@@ -102,7 +102,8 @@ impl Policy {
         }
     }
 
-    /// This policy; while no rank of the node waits, which is when stealing can do nothing, the means of another one act.
+    /// This policy; while no rank of the node waits, which is when stealing can do nothing, the
+    /// means of another one act.
     const fn with_fallback(self, fallback: Self) -> Self {
         Self {
             means: self.means.and(fallback.means).and(Means::RESTS),

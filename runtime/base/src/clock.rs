@@ -1,14 +1,16 @@
 //! A clock that costs a few instructions to read, for limits of waits.
 //!
-//! It counts *ticks*, cycles of a constant rate (the time stamp counter of x86-64), which runs at the same rate on all CPUs of a
-//! machine, in sleep states too. How many make a microsecond differs between machines (1000 to 5000), and what CPUs and hypervisors
-//! say of it may be missing or wrong, so it is measured once, against the system's clock. A node does so when it
-//! is made ([`measure`]), so that no thief and no signal handler spends the time.
+//! It counts *ticks*, cycles of a constant rate (the time stamp counter of x86-64), which runs at
+//! the same rate on all CPUs of a machine, in sleep states too. How many make a microsecond differs
+//! between machines (1000 to 5000), and what CPUs and hypervisors say of it may be missing or
+//! wrong, so it is measured once, against the system's clock. A node does so when it is made
+//! ([`measure`]), so that no thief and no signal handler spends the time.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use rustix::time::{ClockId, clock_gettime};
 
-/// How long the measurement takes. What it errs by is the time that it takes to read both clocks once, less than a percent of it.
+/// How long the measurement takes. What it errs by is the time that it takes to read both clocks
+/// once, less than a percent of it.
 const WINDOW_NS: u64 = 100_000;
 
 /// Tries to read both clocks at one time: a thread that loses its CPU in between knows it by the time that this took.
@@ -52,8 +54,8 @@ pub fn ticks_per_us() -> u64 {
     }
 }
 
-/// Finds out how many ticks make a microsecond, if nobody has yet; takes a tenth of a millisecond then. Of several measurements at a
-/// time the first counts, so that the value never changes.
+/// Finds out how many ticks make a microsecond, if nobody has yet; takes a tenth of a millisecond
+/// then. Of several measurements at a time the first counts, so that the value never changes.
 #[cold]
 pub fn measure() -> u64 {
     let known = TICKS_PER_US.load(Ordering::Relaxed);

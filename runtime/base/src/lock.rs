@@ -7,7 +7,8 @@
 //! is neither fair nor recursive. A holder that dies keeps it; so does a panic, unless it unwinds (in tests).
 //!
 //! # State of a [`FutexLock`]
-//! One word ("Futexes are tricky", U. Drepper, mutex 2): [`FREE`], [`HELD`], or [`AWAITED`]: held, and somebody may sleep.
+//! One word ("Futexes are tricky", U. Drepper, mutex 2): [`FREE`], [`HELD`], or [`AWAITED`]: held,
+//! and somebody may sleep.
 //!
 //! # Protocol
 //! ```text
@@ -19,16 +20,19 @@
 //! ```
 //!
 //! # Why only one has it
-//! It is taken by L1 or by an L3 that saw FREE, each one atomic step from FREE to something else; only U1 of the holder
-//! makes it FREE again. L1 and L3 are Acquire, U1 is Release, so the next holder sees what the last one wrote (an L3 that
-//! found it taken is a read-modify-write between them and continues the release sequence).
+//! It is taken by L1 or by an L3 that saw FREE, each one atomic step from FREE to something else;
+//! only U1 of the holder makes it FREE again. L1 and L3 are Acquire, U1 is Release, so the next
+//! holder sees what the last one wrote (an L3 that found it taken is a read-modify-write between
+//! them and continues the release sequence).
 //!
 //! # Why no wake-up is lost
-//! While a thread sleeps, the word is AWAITED or somebody is on the way to L3. A thread sleeps only if the word is AWAITED
-//! then (the kernel compares and queues in one step). Only a U1 makes an AWAITED word something else, and its U2 wakes one
-//! sleeper, who goes to L3. Until it is there others may lock and unlock by L1 and U1 without a wake-up; its L3 makes the word
-//! AWAITED again, whether it takes the lock or not, so that the next U1 wakes the next sleeper. Each U1 is
-//! followed by another one as long as each holder unlocks. The price is one wake-up in vain after the last sleeper.
+//! While a thread sleeps, the word is AWAITED or somebody is on the way to L3. A thread sleeps only
+//! if the word is AWAITED then (the kernel compares and queues in one step). Only a U1 makes an
+//! AWAITED word something else, and its U2 wakes one sleeper, who goes to L3. Until it is there
+//! others may lock and unlock by L1 and U1 without a wake-up; its L3 makes the word AWAITED again,
+//! whether it takes the lock or not, so that the next U1 wakes the next sleeper. Each U1 is
+//! followed by another one as long as each holder unlocks. The price is one wake-up in vain after
+//! the last sleeper.
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{futex, pause};

@@ -35,7 +35,8 @@ impl Means {
     /// A rank leaves the posting of long messages to the node's dedicated workers.
     pub(super) const OFFLOADS: Self = Self(1 << 10);
 
-    /// A helper and a thread that sleeps until it is woken: what an adapting policy takes where signals are not possible.
+    /// A helper and a thread that sleeps until it is woken: what an adapting policy takes where
+    /// signals are not possible.
     pub const HELPER: Self = Self::HELPERS.and(Self::SLEEPS);
 
     /// What both need.

@@ -79,9 +79,10 @@ impl Pace {
 
 /// How long a sender gives a rank to come back by itself before it interrupts it.
 ///
-/// A rank that posts a window of receives leaves each behind for a moment only, and finds the messages in its next call.
-/// So the grace follows how long the rank stayed away lately: some time more than short absences, and
-/// nothing for a rank that goes away to compute. Relaxed everywhere, as for [`Pace`].
+/// A rank that posts a window of receives leaves each behind for a moment only, and finds the
+/// messages in its next call. So the grace follows how long the rank stayed away lately: some time
+/// more than short absences, and nothing for a rank that goes away to compute. Relaxed everywhere,
+/// as for [`Pace`].
 #[derive(Debug)]
 pub struct Grace {
     now: AtomicU64,

@@ -208,7 +208,8 @@ fn counters_add_up() {
     );
 }
 
-/// What each policy of the literature needs: its thread, its dedicated workers, and whether it steals, interrupts, and rests.
+/// What each policy of the literature needs: its thread, its dedicated workers, and whether it
+/// steals, interrupts, and rests.
 #[test]
 fn each_setting_has_its_policy() {
     use RankThread::{None as Nothing, Polls, PollsForRendezvous, Sleeps};

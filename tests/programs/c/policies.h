@@ -1,4 +1,5 @@
-/* The names of all progress policies, which whoever compiles a test passes on; by hand: -DPOLICIES='"steal", "none"'. */
+/* The names of all progress policies, which whoever compiles a test passes on; by hand: -DPOLICIES='"steal", "none"'.
+   */
 #ifndef POLICIES_H
 #define POLICIES_H
 static const char *const policy_names[] = {POLICIES};

@@ -4,9 +4,10 @@ use super::choose;
 
 /// The table of progress policies, the only list of them: hands its rows to the macro `$then`.
 ///
-/// A row is the policy's name in the code, its name for users (a value of `COHORT_PROGRESS`), who moves the messages of a rank that
-/// computes, and its value, which lies in a file of `cohort_steal::policy` and is written as seen from there. The order
-/// is that of lists for users; a place in it is a policy's number within a job.
+/// A row is the policy's name in the code, its name for users (a value of `COHORT_PROGRESS`), who
+/// moves the messages of a rank that computes, and its value, which lies in a file of
+/// `cohort_steal::policy` and is written as seen from there. The order is that of lists for users;
+/// a place in it is a policy's number within a job.
 #[macro_export]
 macro_rules! progress_policies {
     ($then:ident) => {
