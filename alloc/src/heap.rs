@@ -123,7 +123,8 @@ impl Heap {
     /// # Safety
     /// `block` came from [`Heap::alloc`] of some heap and nobody uses it any more.
     pub unsafe fn free(block: NonNull<u8>) {
-        let header = Header::of(block);
+        // SAFETY: the caller's promise.
+        let header = unsafe { Header::of(block) };
         // SAFETY: a live block's header is valid and its fixed part does not change; its heap
         // outlives it.
         unsafe {
@@ -145,7 +146,8 @@ impl Heap {
     /// is of this heap.
     #[inline]
     pub unsafe fn free_local(&self, block: NonNull<u8>) {
-        let header = Header::of(block);
+        // SAFETY: the caller's promise.
+        let header = unsafe { Header::of(block) };
         // SAFETY: a live block's header is valid; the claim makes its slab ours.
         unsafe {
             debug_assert!(core::ptr::eq((*header.as_ptr()).heap, self));
@@ -170,7 +172,8 @@ impl Heap {
     /// `block` is a live block of some heap.
     #[must_use]
     pub unsafe fn usable_size(block: NonNull<u8>) -> usize {
-        let header = Header::of(block);
+        // SAFETY: the caller's promise.
+        let header = unsafe { Header::of(block) };
         let offset = block.addr().get() - header.addr().get();
         // SAFETY: a live block's header is valid and this part of it does not change.
         match unsafe { (*header.as_ptr()).kind } {
@@ -299,9 +302,10 @@ impl Heap {
             // SAFETY: the claim makes `inner` ours.
             let start = unsafe {
                 self.drain();
-                (*self.inner.get()).pool.take(slabs)?
+                let start = (*self.inner.get()).pool.take(slabs)?;
+                self.note_segments();
+                start
             };
-            self.note_segments();
             self.add_live(u64::from(slabs) * SLAB_SIZE as u64);
             // SAFETY: the run is ours, aligned to a slab.
             unsafe { start.cast().write(Header::new(self, Kind::Run { slabs })) };
@@ -333,7 +337,7 @@ impl Heap {
         }
     }
 
-    unsafe fn take_back(&self, slab: *mut Slab, blocks: List) {
+    unsafe fn take_back(&self, slab: *mut Slab, blocks: List<'_>) {
         // SAFETY: the claim makes the slab ours; the blocks are its.
         unsafe {
             let before = (*slab).used;
@@ -370,15 +374,17 @@ impl Heap {
             (*self.inner.get())
                 .pool
                 .put(NonNull::new_unchecked(slab.cast()), 1);
+            self.note_segments();
         }
-        self.note_segments();
     }
 
     unsafe fn free_run(&self, header: NonNull<Header>, slabs: u32) {
         self.sub_live(u64::from(slabs) * SLAB_SIZE as u64);
         // SAFETY: the run's only block is free; the claim makes the pool ours.
-        unsafe { (*self.inner.get()).pool.put(header.cast(), slabs) };
-        self.note_segments();
+        unsafe {
+            (*self.inner.get()).pool.put(header.cast(), slabs);
+            self.note_segments();
+        }
     }
 
     unsafe fn unmap_huge(&self, header: NonNull<Header>, length: usize) {
@@ -401,8 +407,12 @@ impl Heap {
             .store(self.live.load(Ordering::Relaxed) - bytes, Ordering::Relaxed);
     }
 
-    fn note_segments(&self) {
-        // SAFETY: only called by functions that hold the claim.
+    /// Tells everybody how much is mapped.
+    ///
+    /// # Safety
+    /// The caller holds the claim.
+    unsafe fn note_segments(&self) {
+        // SAFETY: the caller's promise.
         let bytes = unsafe { (*self.inner.get()).pool.mapped_bytes() };
         self.segments.store(bytes, Ordering::Relaxed);
     }

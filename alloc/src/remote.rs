@@ -29,6 +29,7 @@
 //! also sees every access that the freeing task made to the block.
 
 use cohort_base::sync::atomic::{AtomicPtr, Ordering};
+use core::marker::PhantomData;
 use core::ptr::{NonNull, null_mut};
 
 /// First word of a freed block, and of a [`Source`].
@@ -99,9 +100,12 @@ impl Stack {
     }
 
     /// Takes all links away.
-    fn take(&self) -> List {
+    fn take(&self) -> List<'_> {
         // Acquire and Release pair with their opposites in `push`.
-        List(self.head.swap(null_mut(), Ordering::AcqRel))
+        List {
+            next: self.head.swap(null_mut(), Ordering::AcqRel),
+            taken: PhantomData,
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -109,18 +113,21 @@ impl Stack {
     }
 }
 
-/// Links that were taken away: the caller's alone.
+/// Links that were taken away: the caller's alone, and not for longer than where they came from.
 #[derive(Debug)]
-pub struct List(*mut Link);
+pub struct List<'stack> {
+    next: *mut Link,
+    taken: PhantomData<&'stack Stack>,
+}
 
-impl Iterator for List {
+impl Iterator for List<'_> {
     type Item = NonNull<Link>;
 
     /// The next link. It is read before it is returned, so the caller may reuse it.
     fn next(&mut self) -> Option<NonNull<Link>> {
-        let link = NonNull::new(self.0)?;
+        let link = NonNull::new(self.next)?;
         // SAFETY: a taken link stays valid until it is returned to the caller.
-        self.0 = unsafe { link.as_ref() }.next.load(Ordering::Relaxed);
+        self.next = unsafe { link.as_ref() }.next.load(Ordering::Relaxed);
         Some(link)
     }
 }
@@ -197,11 +204,12 @@ impl Returns {
         self.0.is_empty()
     }
 
-    /// Takes back all blocks that were given, by source. `accept` may free the source.
+    /// Takes back all blocks that were given, by source.
     ///
     /// # Safety
-    /// The caller is the queue's only drainer now.
-    pub unsafe fn drain(&self, mut accept: impl FnMut(NonNull<Source>, List)) {
+    /// The caller is the queue's only drainer now. `accept` may free the source and its blocks, but
+    /// not before it has seen the last of them.
+    pub unsafe fn drain(&self, mut accept: impl FnMut(NonNull<Source>, List<'_>)) {
         for link in self.0.take() {
             let source: NonNull<Source> = link.cast();
             // SAFETY: a queued source is valid: its blocks are not all back. Its link has been

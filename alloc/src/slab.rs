@@ -39,8 +39,11 @@ impl Header {
     }
 
     /// The header of a block.
+    ///
+    /// # Safety
+    /// `block` is a block of some heap.
     #[inline]
-    pub(crate) fn of(block: NonNull<u8>) -> NonNull<Self> {
+    pub(crate) unsafe fn of(block: NonNull<u8>) -> NonNull<Self> {
         let address = block
             .as_ptr()
             .map_addr(|address| address & !(SLAB_SIZE - 1));

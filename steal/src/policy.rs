@@ -1,10 +1,13 @@
-//! Who makes progress for a rank that computes: one interface, one file per answer.
+//! Who makes progress for a rank that computes: one table, one value per answer.
 //!
-//! The engine asks a [`ProgressPolicy`] and never looks at the setting itself, so that all
-//! policies run in the same binary. To a policy, the engine is a set of [`Victims`].
+//! The engine asks a [`Policy`] and never looks at the setting itself, so that all policies run in
+//! the same binary. To a policy, the engine is a set of [`Victims`].
+//!
+//! A policy is a constant in a file of this folder and a row of [`progress_policies`], the only
+//! list of policies: settings, help texts, tests and benchmarks take theirs from it. What acts for
+//! a policy (threads, workers, signals) is the engine's, and asks for its bit in [`Means`].
 
 mod auto;
-mod fallback;
 mod ghost;
 mod helper;
 mod means;
@@ -16,11 +19,11 @@ mod thread;
 pub use auto::{Decision, Judge, Met};
 pub use means::Means;
 pub use signal::{Grace, Pace};
-pub use steal::{Worker, steal_round, steal_step};
+pub use steal::Worker;
 
 use crate::TaskKind;
-use cohort_base::LocalRank;
 use cohort_base::settings::Progress;
+use cohort_base::{LocalRank, progress_policies};
 
 /// What became of one try to progress somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,86 +76,76 @@ pub enum Crew {
     Helpers,
 }
 
-/// The answers of one `COHORT_PROGRESS` setting. Stateless; stealable. What a policy does not
-/// answer is a no.
-pub trait ProgressPolicy: Sync {
-    /// The setting's value.
-    fn name(&self) -> &'static str;
+/// The answers of one `COHORT_PROGRESS` setting. Stateless; stealable.
+#[derive(Debug)]
+pub struct Policy {
+    means: Means,
+    step: Look,
+    last_look: Look,
+}
 
-    /// Whether a waiting rank progresses others.
-    fn may_steal(&self) -> bool {
-        false
+/// What a waiting rank does for others.
+type Look = fn(&Worker<'_>, &dyn Victims) -> Outcome;
+
+/// Nothing.
+fn help_nobody(_: &Worker<'_>, _: &dyn Victims) -> Outcome {
+    Outcome::Idle
+}
+
+impl Policy {
+    /// The policy whose waiting ranks help nobody; it has these means.
+    const fn of(means: Means) -> Self {
+        Self {
+            means,
+            step: help_nobody,
+            last_look: help_nobody,
+        }
     }
 
-    /// Whether a sender that posts a rendezvous to a busy owner wakes a sleeping worker.
-    fn wakes_worker_on_rendezvous(&self) -> bool {
-        false
+    /// This policy; while no rank of the node waits, which is when stealing can do nothing, the
+    /// means of another one act.
+    const fn with_fallback(self, fallback: Self) -> Self {
+        Self {
+            means: self.means.and(fallback.means).and(Means::RESTS),
+            ..self
+        }
     }
 
-    /// The thread that each rank has for its own progress.
-    fn rank_thread(&self) -> RankThread {
-        RankThread::None
-    }
-
-    /// The node's dedicated workers.
-    fn crew(&self) -> Crew {
-        Crew::None
-    }
-
-    /// Whether a rank leaves the posting of long messages to the node's dedicated workers.
-    fn offloads_posts(&self) -> bool {
-        false
-    }
-
-    /// Whether timers, threads and dedicated workers rest while some rank waits, since that one steals.
-    fn rests_while_somebody_waits(&self) -> bool {
-        false
-    }
-
-    /// Whether a timer signal interrupts a thread that computes while a long receive waits.
-    fn interrupts_receiver(&self) -> bool {
-        false
-    }
-
-    /// Whether the policy wants to know the long receives that a program leaves behind.
-    fn watches_receives(&self) -> bool {
-        self.interrupts_receiver()
-            || self.crew() != Crew::None
-            || self.rank_thread() == RankThread::PollsForRendezvous
-    }
-
-    /// Whether the rank watches how its messages are met, and turns the signal on and off by itself.
-    fn adapts(&self) -> bool {
-        false
+    /// What the policy needs of the engine.
+    #[inline]
+    #[must_use]
+    pub const fn means(&self) -> Means {
+        self.means
     }
 
     /// What a waiting rank does for others between two looks at its own work.
-    fn step(&self, _worker: &Worker<'_>, _victims: &dyn Victims) -> Outcome {
-        Outcome::Idle
+    #[inline]
+    pub fn step(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
+        (self.step)(worker, victims)
     }
 
     /// The last look before a waiting rank sleeps: all victims, near and remote. It may sleep
     /// without a time limit only after [`Outcome::Idle`].
-    fn last_look(&self, _worker: &Worker<'_>, _victims: &dyn Victims) -> Outcome {
-        Outcome::Idle
+    #[inline]
+    pub fn last_look(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
+        (self.last_look)(worker, victims)
     }
 }
 
+/// The policies by their places, from the rows of [`progress_policies`].
+macro_rules! values {
+    ($($policy:ident, $name:literal, $who:literal, $value:expr;)*) => {
+        static POLICIES: [Policy; Progress::NAMES.len()] = [$($value),*];
+    };
+}
+
+progress_policies!(values);
+
 /// The policy of a setting.
+#[inline]
 #[must_use]
-pub fn policy(progress: Progress) -> &'static dyn ProgressPolicy {
-    match progress {
-        Progress::Steal => &steal::Steal,
-        Progress::None => &none::None,
-        Progress::Thread => &thread::Thread,
-        Progress::ThreadRendezvous => &thread::ThreadRendezvous,
-        Progress::Signal => &signal::Signal,
-        Progress::Ghost => &ghost::Ghost,
-        Progress::Helper => &helper::Helper,
-        Progress::StealSignal => &fallback::StealSignal,
-        Progress::StealHelper => &fallback::StealHelper,
-        Progress::Auto => &auto::Auto,
-    }
+pub fn policy(progress: Progress) -> &'static Policy {
+    &POLICIES[usize::from(progress.index())]
 }
 
 #[cfg(all(test, not(loom)))]

@@ -23,6 +23,7 @@
 //! of `progress`.
 
 use crate::place;
+use cohort_base::settings::Progress;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -62,18 +63,9 @@ impl fmt::Display for Abi {
 }
 
 /// Every value of `COHORT_PROGRESS`.
-const POLICIES: [&str; 10] = [
-    "steal",
-    "none",
-    "thread",
-    "thread:rndv",
-    "signal",
-    "ghost",
-    "helper",
-    "steal+signal",
-    "steal+helper",
-    "auto",
-];
+pub fn policies() -> Vec<&'static str> {
+    Progress::NAMES.iter().map(|&(name, _)| name).collect()
+}
 
 /// What the comments of one program ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +126,7 @@ impl Directives {
 
     /// Narrows the runs to those of one policy.
     fn run_under(&mut self, progress: String) -> Result<(), String> {
-        let asked = one_of(vec![progress], &POLICIES)?;
+        let asked = one_of(vec![progress], &policies())?;
         match self.any_policy {
             true => self.progress = asked,
             false => self.progress.retain(|listed| asked.contains(listed)),
@@ -162,8 +154,10 @@ impl Directives {
         match key {
             "ranks" => self.ranks = list(value)?,
             "abi" => self.abis = list(value)?,
-            "progress" if value == "all" => self.progress = POLICIES.map(String::from).to_vec(),
-            "progress" => self.progress = one_of(list(value)?, &POLICIES)?,
+            "progress" if value == "all" => {
+                self.progress = policies().into_iter().map(String::from).collect()
+            }
+            "progress" => self.progress = one_of(list(value)?, &policies())?,
             "policies" => self.any_policy = one_of(list(value)?, &["any", "listed"])? == ["any"],
             "wait" => self.wait = one_of(list(value)?, &["auto", "spin", "park"])?,
             "args" => self.args = value.split_whitespace().map(String::from).collect(),

@@ -75,6 +75,10 @@ pub fn compile_as(name: &str, source: &Path, abi: Abi, libs: &[String]) -> Resul
             "-o",
         ])
         .arg(&output)
+        .arg(format!(
+            "-DPOLICIES=\"{}\"",
+            directives::policies().join("\", \"")
+        ))
         .arg(source)
         .args(libs)
         .arg("-lm")

@@ -6,19 +6,10 @@ use std::thread;
 use std::vec::Vec;
 
 #[test]
-fn a_refused_lock_stays_with_its_holder() {
-    let heap = SharedHeap::new();
-    let guard = heap.try_lock().unwrap();
-    assert!(heap.try_lock().is_none());
-    assert!(heap.try_lock().is_none(), "a refusal unlocks nothing");
-    drop(guard);
-    assert!(heap.try_lock().is_some());
-}
-
-#[test]
 fn threads_allocate_and_free_each_others_blocks() {
     const ROUNDS: usize = if cfg!(miri) { 50 } else { 2_000 };
-    let heap = SharedHeap::new();
+    // SAFETY: all blocks are freed below.
+    let heap = unsafe { SharedHeap::new() };
     let layout = |index: usize| Layout::from_size_align(8 + index % 300, 16).unwrap();
     thread::scope(|scope| {
         let heap = &heap;

@@ -4,7 +4,7 @@
 use super::hosts::{self, Host, Launcher};
 use super::topology::Level;
 use super::{Refusal, text};
-use cohort_base::settings::{MEMORY_KINDS, nearest};
+use cohort_base::settings::{MEMORY_KINDS, Progress, nearest};
 use cohort_manager::Place;
 use cohort_manager::wireup::Numbering;
 use std::ffi::{OsStr, OsString};
@@ -101,7 +101,7 @@ pub enum Bind {
 }
 
 /// All options, without dashes: names to match and to suggest.
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 25] = [
     "n",
     "np",
     "env",
@@ -122,6 +122,7 @@ const NAMES: [&str; 24] = [
     "isolate",
     "keep-pmi",
     "memory-alloc-kinds",
+    "policies",
     "version",
     "help",
     "V",
@@ -302,6 +303,7 @@ fn parse_option(
         "timeout" => options.timeout = Some(timeout(&words.value(&option)?)?),
         "help" | "h" => return Ok(Some(text::HELP)),
         "version" | "V" => return Ok(Some(text::VERSION)),
+        "policies" => return Ok(Some(Progress::LISTING)),
         name => return Err(unknown(&option, name)),
     }
     match words.attached.take() {
@@ -505,6 +507,10 @@ mod tests {
         assert!(matches!(
             parse(vec!["-n".into(), "2".into(), "--version".into()]),
             Ok(Request::Print(text::VERSION))
+        ));
+        assert!(matches!(
+            parse(vec!["--policies".into()]),
+            Ok(Request::Print(Progress::LISTING))
         ));
     }
 }

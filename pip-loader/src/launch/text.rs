@@ -31,6 +31,7 @@ Runs N ranks of a program, or of several, in one address space.
   --isolate            one address space per rank, joined by the network (for debugging)
   --no-mpi             run programs that use no MPI; needs no Cohort libraries
   --keep-pmi           let ranks see the process manager's variables (PMI_*, PMIX_*)
+  --policies           list the progress policies, which are the values of COHORT_PROGRESS
   --version, --help
 
 Standard input goes to rank 0. The job ends when all ranks have ended or one fails;

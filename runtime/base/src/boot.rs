@@ -9,6 +9,7 @@
 
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use rustix::fd::BorrowedFd;
 
 /// Auxiliary-vector type under which a rank finds the address of its [`RankBoot`].
 ///
@@ -86,7 +87,7 @@ pub struct NodeBoot {
     pub places: *const CpuPlace,
     /// Length of `places`.
     pub places_len: u32,
-    /// File descriptor that the node image writes reports to (2).
+    /// File descriptor that the node image writes reports to (2): an open one, as long as the record is mapped.
     pub report_fd: i32,
     /// Index of this node in the job.
     pub node: u32,
@@ -97,6 +98,15 @@ pub struct NodeBoot {
     pub homes: *const Home,
     /// The network, a record of the crate `cohort-fabric`; NULL when the job has one node.
     pub network: *const c_void,
+}
+
+impl NodeBoot {
+    /// Where reports go.
+    #[must_use]
+    pub fn report_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: whoever makes a record keeps its descriptor open.
+        unsafe { BorrowedFd::borrow_raw(self.report_fd) }
+    }
 }
 
 /// One rank, as the loader made it.

@@ -7,12 +7,16 @@
 //! | module | what it fixes |
 //! |---|---|
 //! | [`boot`] | the `#[repr(C)]` records that the loader hands to the node image and to each rank |
+//! | [`clock`] | a clock that is cheap to read, and how many of its ticks make a microsecond |
+//! | [`lock`] | a futex lock and a value that is made once, for what owners of several ranks share |
 //! | [`settings`] | every `COHORT_*` environment variable: name, default, valid values |
 //! | [`sync`] | atomics (replaceable by loom), the light/heavy barrier pair, futex, pause |
 //! | [`text`] | formatting without an allocator: a fixed buffer and a writer to a descriptor |
 #![no_std]
 
 pub mod boot;
+pub mod clock;
+pub mod lock;
 mod peer;
 pub mod settings;
 pub mod sync;

@@ -287,7 +287,7 @@ pub static TABLE: &[Row] = &[
     },
     Row {
         name: "COHORT_PROGRESS",
-        values: "steal, none, thread, thread:rndv, signal, ghost, helper, steal+signal, steal+helper, auto",
+        values: Progress::VALUES,
         default: "steal",
         help: "who progresses a rank that computes: waiting ranks, nobody, threads, a timer signal, dedicated workers",
         set: |s, v| Progress::of_name(v).map(|x| s.progress = x),

@@ -1,6 +1,7 @@
 //! Text without an allocator.
 
 use core::fmt;
+use rustix::fd::BorrowedFd;
 
 /// A string of at most `N` bytes; what does not fit is cut at a character boundary.
 #[derive(Clone)]
@@ -65,13 +66,11 @@ impl<const N: usize> fmt::Debug for FixedText<N> {
     }
 }
 
-/// Writes formatted text to a raw file descriptor, in one `write` per call of at most
+/// Writes formatted text to a file descriptor, in one `write` per call of at most
 /// 1024 bytes. Errors are dropped: this is for last words and reports.
-pub fn say(fd: i32, arguments: fmt::Arguments<'_>) {
+pub fn say(fd: BorrowedFd<'_>, arguments: fmt::Arguments<'_>) {
     let text = FixedText::<1024>::of(arguments);
     let mut rest = text.as_str().as_bytes();
-    // SAFETY: the descriptor is only borrowed for the call; a closed one gives EBADF.
-    let fd = unsafe { rustix::fd::BorrowedFd::borrow_raw(fd) };
     while !rest.is_empty() {
         match rustix::io::write(fd, rest) {
             Ok(written) if written > 0 => rest = &rest[written..],
@@ -79,4 +78,10 @@ pub fn say(fd: i32, arguments: fmt::Arguments<'_>) {
             _ => return,
         }
     }
+}
+
+/// [`say`] on standard error.
+pub fn complain(arguments: fmt::Arguments<'_>) {
+    // SAFETY: the text is for whatever is standard error now; if it is closed the write fails.
+    say(unsafe { rustix::stdio::stderr() }, arguments);
 }

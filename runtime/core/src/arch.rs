@@ -44,16 +44,6 @@ const THREAD_FLAGS: u64 = (linux::CLONE_VM
     | linux::CLONE_SYSVSEM
     | linux::CLONE_CHILD_CLEARTID) as u64;
 
-/// A clock that is cheap to read: cycles of a constant rate of the order of a few per nanosecond.
-#[inline]
-pub fn ticks() -> u64 {
-    // SAFETY: every x86-64 machine has the instruction.
-    unsafe { core::arch::x86_64::_rdtsc() }
-}
-
-/// Ticks that make about a microsecond on today's machines.
-pub const TICKS_PER_US: u64 = 3000;
-
 /// Ends the calling process.
 pub fn exit_group(code: i32) -> ! {
     // SAFETY: the call does not return.

@@ -178,7 +178,8 @@ impl Drop for Claim<'_> {
     #[inline]
     fn drop(&mut self) {
         match self.state().at_release {
-            None => self.rank.release_claim(),
+            // SAFETY: this claim ends.
+            None => unsafe { self.rank.release_claim() },
             Some(at_release) => at_release(Releasing(self)),
         }
     }
@@ -203,6 +204,7 @@ impl<'rank> Releasing<'_, 'rank> {
 
 impl Drop for Releasing<'_, '_> {
     fn drop(&mut self) {
-        self.0.rank.release_claim();
+        // SAFETY: the claim ends: this value was made in its `drop`, and only here it is given back.
+        unsafe { self.0.rank.release_claim() };
     }
 }

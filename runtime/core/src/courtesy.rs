@@ -10,7 +10,7 @@
 //! times as long. Meanwhile they sleep, and those who wake them find them. The rest is short at first, since the ranks
 //! themselves compute at times, and becomes longer whenever yields are slow again right after it.
 
-use crate::arch::{TICKS_PER_US, ticks};
+use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
 
@@ -74,11 +74,11 @@ impl Courtesy {
 
     /// A yield that began at `before` took this long.
     fn note(&self, before: u64, took: u64) {
-        if took <= SLOW_US * TICKS_PER_US {
+        if took <= ticks_of_us(SLOW_US) {
             return;
         }
         let Words { resumes, rest } = &*self.0;
-        let counted = took.min(COUNTED_US * TICKS_PER_US);
+        let counted = took.min(ticks_of_us(COUNTED_US));
         let times = match self.since_rest(before).map(u64::cast_signed) {
             // Several ranks yielded at the same time.
             Some(..0) => rest.load(Ordering::Relaxed),
@@ -97,44 +97,47 @@ impl Courtesy {
 mod tests {
     use super::*;
 
-    const SLOW: u64 = 2 * SLOW_US * TICKS_PER_US;
+    /// The time of a slow yield.
+    fn slow() -> u64 {
+        2 * ticks_of_us(SLOW_US)
+    }
 
     #[test]
     fn a_slow_yield_is_not_repeated_soon() {
         let courtesy = Courtesy::default();
         assert!(!courtesy.is_resting(1));
-        courtesy.note(1, SLOW / 4);
+        courtesy.note(1, slow() / 4);
         assert!(!courtesy.is_resting(1), "that was a quick one");
-        courtesy.note(1, SLOW);
-        assert!(courtesy.is_resting(1) && courtesy.is_resting(SLOW * REST));
-        assert!(!courtesy.is_resting(SLOW * (REST + 1) + 1));
+        courtesy.note(1, slow());
+        assert!(courtesy.is_resting(1) && courtesy.is_resting(slow() * REST));
+        assert!(!courtesy.is_resting(slow() * (REST + 1) + 1));
     }
 
     #[test]
     fn a_rest_that_did_not_help_is_followed_by_a_longer_one() {
         let courtesy = Courtesy::default();
-        courtesy.note(1, SLOW);
-        courtesy.note(2, SLOW);
-        let again = SLOW * (REST + 1) + 2;
+        courtesy.note(1, slow());
+        courtesy.note(2, slow());
+        let again = slow() * (REST + 1) + 2;
         assert!(!courtesy.is_resting(again), "yields at one time count once");
-        courtesy.note(again, SLOW);
-        assert!(courtesy.is_resting(again + SLOW * 2 * REST));
-        let much_later = again + SLOW * 10 * REST;
-        courtesy.note(much_later, SLOW);
-        assert!(!courtesy.is_resting(much_later + SLOW * (REST + 1)));
+        courtesy.note(again, slow());
+        assert!(courtesy.is_resting(again + slow() * 2 * REST));
+        let much_later = again + slow() * 10 * REST;
+        courtesy.note(much_later, slow());
+        assert!(!courtesy.is_resting(much_later + slow() * (REST + 1)));
     }
 
     #[test]
     fn rests_have_limits() {
         let courtesy = Courtesy::default();
-        let longest = COUNTED_US * TICKS_PER_US * REST_MAX;
+        let longest = ticks_of_us(COUNTED_US) * REST_MAX;
         let mut now = 1;
         for _ in 0..10 {
-            courtesy.note(now, SLOW * 1000);
-            now += SLOW * 1000;
+            courtesy.note(now, slow() * 1000);
+            now += slow() * 1000;
             assert!(!courtesy.is_resting(now + longest));
             while courtesy.is_resting(now) {
-                now += SLOW;
+                now += slow();
             }
         }
         assert_eq!(courtesy.0.rest.load(Ordering::Relaxed), REST_MAX);
@@ -143,8 +146,8 @@ mod tests {
     #[test]
     fn nobody_yields_while_it_rests() {
         let courtesy = Courtesy::default();
-        let long_ago = ticks().wrapping_sub(SLOW);
-        courtesy.note(long_ago, SLOW - 1);
+        let long_ago = ticks().wrapping_sub(slow());
+        courtesy.note(long_ago, slow() - 1);
         assert_eq!(courtesy.give_way(), None);
     }
 }

@@ -26,7 +26,7 @@ pub fn end(owner: Owner<'static>) {
 /// to the report descriptor when it is not empty.
 pub fn abort(rank: &Rank, code: i32, text: &str) -> ! {
     if !text.is_empty() {
-        say(rank.node().boot().report_fd, format_args!("{text}\n"));
+        say(rank.node().boot().report_fd(), format_args!("{text}\n"));
     }
     let word = RankBoot::encode_abort(code);
     rank.boot().abort.store(word, Ordering::Release);
@@ -54,7 +54,7 @@ pub fn abort_members(rank: &Rank, members: &[Peer], code: i32, text: &str) -> ! 
     if node.boot().nodes > 1 || members.len() >= node.size() as usize {
         abort(rank, code, text);
     }
-    say(node.boot().report_fd, format_args!("{text}\n"));
+    say(node.boot().report_fd(), format_args!("{text}\n"));
     let word = RankBoot::encode_departure(code);
     let others = members.iter().filter_map(|&peer| node.local(peer));
     for other in others.filter(|&other| other != rank.id()) {

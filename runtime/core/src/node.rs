@@ -6,13 +6,14 @@ use crate::peers::{self, Peers};
 use crate::rank::{self, Rank};
 use crate::subsystem::{Room, SLOTS, Subsystem, hooks};
 use cohort_base::boot::{CpuPlace, NodeBoot};
+use cohort_base::clock;
 use cohort_base::settings::{Row, Settings, WaitMode};
 use cohort_base::sync::Barriers;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_fabric::Transport;
 use cohort_steal::idle::IdleSet;
-use cohort_steal::policy::{Crew, ProgressPolicy, policy};
+use cohort_steal::policy::{Crew, policy};
 use core::ffi::CStr;
 use core::fmt;
 use core::ptr::NonNull;
@@ -31,7 +32,6 @@ pub struct Node {
     done: AtomicU32,
     courtesy: Courtesy,
     barriers: Barriers,
-    policy: &'static dyn ProgressPolicy,
     settings: Settings,
     boot: &'static NodeBoot,
     idle: &'static [AtomicU64],
@@ -61,10 +61,11 @@ impl Node {
         settings: Settings,
         network: Option<&'static dyn Transport>,
     ) -> Option<&'static Self> {
+        // Now, before any thief or handler asks.
+        clock::measure();
         let size = boot.node_ranks;
-        let policy = policy(settings.progress);
         let workers = settings.ghosts.max(settings.helpers);
-        let running = match policy.crew() {
+        let running = match policy(settings.progress).means().crew() {
             Crew::None => 0,
             Crew::Ghosts => settings.ghosts,
             Crew::Helpers => settings.helpers,
@@ -98,7 +99,6 @@ impl Node {
                 done: AtomicU32::new(0),
                 courtesy: Courtesy::default(),
                 barriers: Barriers::detect(crowded),
-                policy,
                 settings,
                 boot,
                 idle: core::slice::from_raw_parts(idle, IdleSet::words(size)),
@@ -266,11 +266,6 @@ impl Node {
     #[must_use]
     pub fn barriers(&self) -> Barriers {
         self.barriers
-    }
-
-    #[inline]
-    pub(crate) fn policy(&self) -> &'static dyn ProgressPolicy {
-        self.policy
     }
 
     pub(crate) fn idle(&self) -> IdleSet<'static> {

@@ -1,10 +1,10 @@
 //! How long a rank goes on taking turns before it sleeps, and when it gives its CPU away meanwhile.
 
-use crate::arch::{TICKS_PER_US, ticks};
 use crate::courtesy::Courtesy;
 use crate::node::Node;
 use crate::rank::Rank;
 use crate::threads::Threads;
+use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::WaitMode;
 
 /// Turns in microseconds without any movement before a rank parks, if it has a CPU of its own.
@@ -70,7 +70,7 @@ impl<'rank> Patience<'rank> {
             WaitMode::Spin => None,
             WaitMode::Park => Some(0),
             WaitMode::Auto if node.is_crowded() => Some(CROWDED_TICKS),
-            WaitMode::Auto => Some(SPIN_US * TICKS_PER_US),
+            WaitMode::Auto => Some(ticks_of_us(SPIN_US)),
         };
         Self {
             limit,
@@ -106,13 +106,13 @@ impl<'rank> Patience<'rank> {
         if !(self.may_yield || self.is_shared()) || self.yields >= yields {
             return false;
         }
-        if ticks().wrapping_sub(self.since) > ALONE_US * TICKS_PER_US {
+        if ticks().wrapping_sub(self.since) > ticks_of_us(ALONE_US) {
             return false;
         }
         let Some(took) = courtesy.give_way() else {
             return false;
         };
-        if took > YIELD_US * TICKS_PER_US {
+        if took > ticks_of_us(YIELD_US) {
             self.yields += 1;
         } else {
             self.yields = 0;
@@ -127,7 +127,7 @@ impl<'rank> Patience<'rank> {
             return false;
         }
         let now = ticks();
-        if now.wrapping_sub(self.since) < GENEROUS_US * TICKS_PER_US * u64::from(self.yields + 1) {
+        if now.wrapping_sub(self.since) < ticks_of_us(GENEROUS_US) * u64::from(self.yields + 1) {
             return false;
         }
         self.yields += 1;
@@ -168,7 +168,7 @@ mod tests {
         let mut patience = Patience {
             limit: Some(u64::MAX),
             threads: None,
-            since: ticks().wrapping_sub(2 * GENEROUS_US * TICKS_PER_US),
+            since: ticks().wrapping_sub(2 * ticks_of_us(GENEROUS_US)),
             turns: TURNS_PER_LOOK,
             yields: 0,
             may_yield: false,

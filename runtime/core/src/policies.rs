@@ -6,6 +6,7 @@
 //! Several threads of a rank may change policies at a time: each change is made by the holder of [`Policies::lock`].
 //! Whoever reads meanwhile sees the means before or after.
 
+use cohort_base::lock::{FutexGuard, FutexLock};
 use cohort_base::settings::Progress;
 use cohort_base::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use cohort_steal::policy::{Means, policy};
@@ -21,18 +22,14 @@ pub struct Policies {
     means: AtomicU32,
     /// Whether the rank has begun and not ended.
     is_open: AtomicBool,
-    is_locked: AtomicBool,
+    changing: FutexLock<()>,
 }
 
 /// The right to change a rank's policies.
 #[derive(Debug)]
-pub struct Change<'rank>(&'rank Policies);
-
-impl Drop for Change<'_> {
-    fn drop(&mut self) {
-        // Release pairs with the Acquire in `lock`.
-        self.0.is_locked.store(false, Ordering::Release);
-    }
+pub struct Change<'rank> {
+    policies: &'rank Policies,
+    _lock: FutexGuard<'rank, ()>,
 }
 
 impl Policies {
@@ -42,9 +39,9 @@ impl Policies {
             own: AtomicU8::new(own.index()),
             uses: core::array::from_fn(|_| AtomicU32::new(0)),
             added: AtomicU32::new(0),
-            means: AtomicU32::new(Means::of(policy(own)).bits()),
+            means: AtomicU32::new(policy(own).means().bits()),
             is_open: AtomicBool::new(false),
-            is_locked: AtomicBool::new(false),
+            changing: FutexLock::new(()),
         }
     }
 
@@ -63,68 +60,69 @@ impl Policies {
 
     /// The right to change them; waits for a thread of the rank that has it. The caller does not hold the rank's claim.
     pub fn lock(&self) -> Change<'_> {
-        // Acquire pairs with the Release in `Change::drop`.
-        while self.is_locked.swap(true, Ordering::Acquire) {
-            rustix::thread::sched_yield();
+        Change {
+            policies: self,
+            _lock: self.changing.lock(),
         }
-        Change(self)
     }
 
     /// [`Policies::lock`], unless a thread has it.
     pub fn try_lock(&self) -> Option<Change<'_>> {
-        // Acquire: as above.
-        let is_free = !self.is_locked.swap(true, Ordering::Acquire);
-        is_free.then(|| Change(self))
+        let _lock = self.changing.try_lock()?;
+        Some(Change {
+            policies: self,
+            _lock,
+        })
     }
 }
 
 impl Change<'_> {
     /// Whether what the policies need is running, or is to run. A rank that has ended needs nothing.
     pub fn is_open(&self) -> bool {
-        self.0.is_open.load(Ordering::Relaxed)
+        self.policies.is_open.load(Ordering::Relaxed)
     }
 
     /// The rank begins, or ends.
     pub fn open(&self, is_open: bool) {
-        self.0.is_open.store(is_open, Ordering::Relaxed);
+        self.policies.is_open.store(is_open, Ordering::Relaxed);
     }
 
     /// Gives the rank another policy of its own, which begins without what an adapting one had added.
     pub fn set_own(&self, progress: Progress) {
-        self.0.own.store(progress.index(), Ordering::Relaxed);
-        self.0.added.store(0, Ordering::Relaxed);
+        self.policies.own.store(progress.index(), Ordering::Relaxed);
+        self.policies.added.store(0, Ordering::Relaxed);
     }
 
     /// One communicator or window more has this policy.
     pub fn adopt(&self, progress: Progress) {
-        self.0.uses[usize::from(progress.index())].fetch_add(1, Ordering::Relaxed);
+        self.policies.uses[usize::from(progress.index())].fetch_add(1, Ordering::Relaxed);
     }
 
     /// One less.
     pub fn renounce(&self, progress: Progress) {
-        self.0.uses[usize::from(progress.index())].fetch_sub(1, Ordering::Relaxed);
+        self.policies.uses[usize::from(progress.index())].fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Adds what an adapting policy takes.
     pub fn add(&self, means: Means) {
-        self.0.added.fetch_or(means.bits(), Ordering::Relaxed);
+        self.policies
+            .added
+            .fetch_or(means.bits(), Ordering::Relaxed);
     }
 
     /// What the policies need now.
     pub fn needed(&self) -> Means {
         let used = Progress::NAMES.iter().filter(|(_, progress)| {
-            self.0.uses[usize::from(progress.index())].load(Ordering::Relaxed) > 0
+            self.policies.uses[usize::from(progress.index())].load(Ordering::Relaxed) > 0
         });
-        let added = Means::of_bits(self.0.added.load(Ordering::Relaxed));
-        let own = Means::of(policy(self.0.own())).and(added);
-        used.fold(own, |all, &(_, progress)| {
-            all.and(Means::of(policy(progress)))
-        })
+        let added = Means::of_bits(self.policies.added.load(Ordering::Relaxed));
+        let own = policy(self.policies.own()).means().and(added);
+        used.fold(own, |all, &(_, progress)| all.and(policy(progress).means()))
     }
 
     /// Lets everybody see these means, whose room has been made.
     pub fn settle(&self, means: Means) {
-        self.0.means.store(means.bits(), Ordering::Release);
+        self.policies.means.store(means.bits(), Ordering::Release);
     }
 }
 

@@ -16,7 +16,7 @@ use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_steal::avail::Availability;
 use cohort_steal::claim::ClaimWord;
 use cohort_steal::park::ParkSlot;
-use cohort_steal::policy::{Means, ProgressPolicy, Worker, policy};
+use cohort_steal::policy::{Means, Policy, Worker, policy};
 use cohort_steal::stats::Counters;
 pub use cohort_steal::stats::Snapshot as StealCounts;
 use cohort_steal::victim;
@@ -217,10 +217,14 @@ impl Rank {
         taken.then(|| Claim::of_taken(self, caller, false))
     }
 
-    /// Ends a claim; by `Claim` only.
+    /// Ends a claim.
+    ///
+    /// # Safety
+    /// A [`Claim`] of this rank that ends with the call holds it.
     #[inline]
-    pub(crate) fn release_claim(&self) {
-        self.word.release();
+    pub(crate) unsafe fn release_claim(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.word.release() };
     }
 
     /// Counts this rank among those that have come to their end, once.
@@ -325,15 +329,15 @@ impl Rank {
 
     /// The policy that this rank has for all that has none of its own.
     #[inline]
-    pub fn policy(&self) -> &'static dyn ProgressPolicy {
+    pub fn policy(&self) -> &'static Policy {
         policy(self.progress())
     }
 
     /// The policy by which this rank steals, if its means say so.
     #[inline]
-    pub fn stealing(&self) -> &'static dyn ProgressPolicy {
+    pub fn stealing(&self) -> &'static Policy {
         match self.policy() {
-            own if own.may_steal() => own,
+            own if own.means().steals() => own,
             _ => policy(Progress::Steal),
         }
     }

@@ -5,6 +5,7 @@ use crate::rank::Rank;
 use cohort_base::text::{FixedText, say};
 use cohort_steal::stats::KindSnapshot;
 use core::fmt::Write;
+use rustix::fd::BorrowedFd;
 
 /// Victims named in one line.
 const VICTIMS_SHOWN: usize = 6;
@@ -13,7 +14,7 @@ impl Node {
     /// Writes every rank's counters to the report descriptor. Nothing is written for ranks that
     /// have never tried, slept or woken anybody.
     pub fn report(&self) {
-        let fd = self.boot().report_fd;
+        let fd = self.boot().report_fd();
         let waits = match self.is_crowded() {
             true => "waits end in sleep soon, ranks outnumber CPUs",
             false => "waits poll, every rank has a CPU",
@@ -25,7 +26,7 @@ impl Node {
                  {:>5} {:>4} {:>12} {:>10} {:>12} {:>10} {:>14} {:>9} {:>9}  helped (rank:times)\n",
                 self.size(),
                 self.boot().cpus,
-                self.policy().name(),
+                self.settings().progress.name(),
                 "rank",
                 "kind",
                 "attempts",
@@ -43,7 +44,7 @@ impl Node {
     }
 }
 
-fn report_rank(rank: &Rank, fd: i32) {
+fn report_rank(rank: &Rank, fd: BorrowedFd<'_>) {
     let counts = rank.counters().snapshot();
     if counts.net.attempts > 0 {
         report_kind(rank, fd, "net", &counts.net, 0, 0);
@@ -91,7 +92,14 @@ fn report_rank(rank: &Rank, fd: i32) {
     }
 }
 
-fn report_kind(rank: &Rank, fd: i32, kind: &str, counts: &KindSnapshot, parks: u64, wakes: u64) {
+fn report_kind(
+    rank: &Rank,
+    fd: BorrowedFd<'_>,
+    kind: &str,
+    counts: &KindSnapshot,
+    parks: u64,
+    wakes: u64,
+) {
     let mut helped = FixedText::<256>::new();
     let victims = (0..rank.node().size())
         .map(|victim| (victim, rank.counters().hits_on(victim)))

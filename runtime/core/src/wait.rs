@@ -15,7 +15,6 @@
 //! Whoever publishes something passes the light barrier before it asks whether the rank sleeps.
 //! Only a victim whose claim was taken at the last look may hide work; then the sleep is short.
 
-use crate::arch::{TICKS_PER_US, ticks};
 use crate::claim::Claim;
 use crate::lifecycle;
 use crate::node::Node;
@@ -25,6 +24,7 @@ use crate::rank::Rank;
 use crate::steal::Thief;
 use crate::subsystem::hooks;
 use crate::turn;
+use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::WaitMode;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
@@ -314,7 +314,7 @@ fn fruitless(rank: &Rank) {
         return;
     }
     let last = rank.last_fruitless();
-    let is_loop = ticks().wrapping_sub(last.load(Ordering::Relaxed)) < LOOP_US * TICKS_PER_US;
+    let is_loop = ticks().wrapping_sub(last.load(Ordering::Relaxed)) < ticks_of_us(LOOP_US);
     if is_loop && node.courtesy().give_way().is_none() {
         // What comes meanwhile ends the nap; what came just before it, and what no message tells, waits for its end.
         let ticket = rank.park().prepare(node.barriers());

@@ -17,7 +17,7 @@ use cohort_abi::{Mpi5, Mpich, Table};
 use cohort_alloc::SharedHeap;
 use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, VERSION};
 use cohort_base::settings::Settings;
-use cohort_base::text::say;
+use cohort_base::text::{complain, say};
 use cohort_binding::table;
 use cohort_engine::Node;
 use cohort_fabric::Transport;
@@ -27,7 +27,8 @@ use rustix::process::{Signal, getpid, kill_process};
 
 /// For what the owner-only layers allocate; stealable code uses the heaps of the ranks.
 #[global_allocator]
-static HEAP: SharedHeap = SharedHeap::new();
+// SAFETY: a static is neither moved nor dropped.
+static HEAP: SharedHeap = unsafe { SharedHeap::new() };
 
 static MPICH: Table<Mpich> = table();
 static MPI5: Table<Mpi5> = table();
@@ -57,7 +58,7 @@ pub unsafe extern "C" fn cohort_node_open(
     let settings = match Settings::from_env(unsafe { entries(boot.environment) }) {
         Ok(settings) => settings,
         Err(invalid) => {
-            say(boot.report_fd, format_args!("cohort: {invalid}\n"));
+            say(boot.report_fd(), format_args!("cohort: {invalid}\n"));
             return core::ptr::null();
         }
     };
@@ -66,7 +67,7 @@ pub unsafe extern "C" fn cohort_node_open(
         Ok(network) => network,
         Err(NoNetwork) => {
             let what = "the job has several nodes and no network library of this version";
-            say(boot.report_fd, format_args!("cohort: {what}\n"));
+            say(boot.report_fd(), format_args!("cohort: {what}\n"));
             return core::ptr::null();
         }
     };
@@ -165,10 +166,9 @@ unsafe extern "C" fn report(node: *mut c_void) {
 #[panic_handler]
 fn panic(information: &core::panic::PanicInfo<'_>) -> ! {
     let pid = getpid().as_raw_nonzero();
-    say(
-        2,
-        format_args!("cohort: internal error in process {pid}, please report it: {information}\n"),
-    );
+    complain(format_args!(
+        "cohort: internal error in process {pid}, please report it: {information}\n"
+    ));
     // As an abort would: a signal, which the loader reports with the rank's number. The second
     // is for programs that handle the first.
     for signal in [Signal::ABORT, Signal::KILL] {

@@ -47,7 +47,7 @@ impl OwnPolicy {
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        Progress::NAMES[usize::from(self.get().index())].0
+        self.get().name()
     }
 
     /// Takes the policy that these hints name, if they name one. Threads come and go here, so not in a hurry.

@@ -2,9 +2,9 @@
 
 use crate::parts::OfRank as _;
 use crate::poller;
+use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::sync::pause;
 use cohort_core::Rank;
-use cohort_core::arch::{TICKS_PER_US, ticks};
 use cohort_core::subsystem::Need;
 use cohort_steal::TaskKind;
 
@@ -45,7 +45,7 @@ fn leaves(rank: &Rank, by: &Rank, offer: Option<u32>) -> bool {
         return true;
     };
     let since = ticks();
-    while rank.is_claimed() && ticks().wrapping_sub(since) < CALL_US_MAX * TICKS_PER_US {
+    while rank.is_claimed() && ticks().wrapping_sub(since) < ticks_of_us(CALL_US_MAX) {
         if rank.has_taken(by, offer) {
             return false;
         }

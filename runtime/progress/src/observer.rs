@@ -9,8 +9,8 @@
 
 use crate::lifecycle;
 use crate::parts::OfRank as _;
+use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use cohort_core::arch::{TICKS_PER_US, ticks};
 use cohort_core::rank::Rank;
 use cohort_steal::policy::{Decision, Judge, Met};
 
@@ -85,7 +85,7 @@ impl Observer {
 
     /// A turn of the fallback, that began at `since`, is over.
     pub(crate) fn count_turn(&self, since: u64) {
-        let spent = ticks().wrapping_sub(since) + SIGNAL_US * TICKS_PER_US;
+        let spent = ticks().wrapping_sub(since) + ticks_of_us(SIGNAL_US);
         self.judge.count_spent(spent);
     }
 

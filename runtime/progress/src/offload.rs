@@ -136,7 +136,7 @@ impl<'rank> Poster<'rank> {
             return None;
         }
         let progress = progress();
-        if !policy(progress).offloads_posts() {
+        if !policy(progress).means().offloads_posts() {
             return None;
         }
         let worker = rank.worker_of(Crew::Ghosts)?;

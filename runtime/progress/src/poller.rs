@@ -6,11 +6,11 @@
 //! slot of their own, which only [`wake_sleeper`] and a receive that is left behind wake.
 
 use crate::parts::OfRank as _;
+use cohort_base::clock::ticks;
 use cohort_base::settings::ThreadPin;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
 use cohort_core::Patience;
-use cohort_core::arch::ticks;
 use cohort_core::rank::Rank;
 use cohort_core::turn;
 use cohort_core::wait;

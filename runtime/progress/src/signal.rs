@@ -32,11 +32,12 @@ mod timer;
 
 use crate::help::CALL_US_MAX;
 use crate::parts::OfRank as _;
+use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::SignalSource;
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use cohort_base::sync::pause;
 use cohort_core::Work;
-use cohort_core::arch::{self, TICKS_PER_US, ticks};
+use cohort_core::arch;
 use cohort_core::claim::Claim;
 use cohort_core::rank::Rank;
 use cohort_core::turn;
@@ -85,7 +86,7 @@ impl Parasite {
             asked: AtomicBool::new(false),
             process: AtomicU32::new(0),
             pace: Pace::new(),
-            grace: Grace::new(GRACE_US_MAX * TICKS_PER_US),
+            grace: Grace::new(ticks_of_us(GRACE_US_MAX)),
             left: AtomicU64::new(0),
             timers: Timers::new(),
         }
@@ -194,7 +195,7 @@ impl Parasite {
                 return true;
             }
             let limit = match rank.is_claimed() {
-                true => CALL_US_MAX * TICKS_PER_US,
+                true => ticks_of_us(CALL_US_MAX),
                 false => self.grace.now(),
             };
             if ticks().wrapping_sub(since) >= limit {
@@ -343,7 +344,7 @@ fn step(rank: &Rank) -> Found {
 fn waits(work: &Work) -> bool {
     let since = ticks();
     while work.is_of_a_waiting_sender() {
-        if ticks().wrapping_sub(since) > POST_US * TICKS_PER_US {
+        if ticks().wrapping_sub(since) > ticks_of_us(POST_US) {
             return true;
         }
         pause();

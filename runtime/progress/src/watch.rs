@@ -15,7 +15,7 @@ use cohort_core::request::RequestRef;
 use cohort_core::subsystem::Mark;
 use cohort_p2p::operation::Operation;
 use cohort_p2p::poll;
-use cohort_steal::policy::{Crew, ProgressPolicy, RankThread, policy};
+use cohort_steal::policy::{Crew, Means, RankThread, policy};
 
 /// It is counted.
 const COUNTED: Mark = Mark(1);
@@ -28,28 +28,23 @@ const ON_BOARD: u8 = 2;
 /// was started.
 #[inline]
 pub fn leave_behind(claim: &mut Claim<'_>, request: RequestRef, progress: Progress) {
-    let policy = policy(progress);
-    if policy.watches_receives()
+    let means = policy(progress).means();
+    if means.watches_receives()
         && let Some(receive) = Operation::of(request)
     {
-        watch(claim.rank().forever(), claim, receive.as_ptr(), policy);
+        watch(claim.rank().forever(), claim, receive.as_ptr(), means);
     }
 }
 
 #[cold]
-fn watch(
-    rank: &'static Rank,
-    claim: &mut Claim<'_>,
-    receive: *mut Operation,
-    policy: &'static dyn ProgressPolicy,
-) {
-    let fallback = match policy.adapts() {
+fn watch(rank: &'static Rank, claim: &mut Claim<'_>, receive: *mut Operation, means: Means) {
+    let fallback = match means.adapts() {
         true => rank.observer().fallback(rank),
         false => Fallback::None,
     };
     let crew = match fallback {
         Fallback::Helper => Crew::Helpers,
-        Fallback::None | Fallback::Signal => policy.crew(),
+        Fallback::None | Fallback::Signal => means.crew(),
     };
     // SAFETY: an operation of the claimed rank that is not released.
     unsafe {
@@ -73,14 +68,14 @@ fn watch(
     if let Some(worker) = rank.worker_of(crew) {
         worker.ensure(rank);
     }
-    if policy.interrupts_receiver() && fallback != Fallback::Helper {
+    if means.may_interrupt() && fallback != Fallback::Helper {
         rank.parasite().begin(rank);
         // Pairs with the fence in `Rank::find_help`: a message that came meanwhile sent no signal.
         fence(Ordering::SeqCst);
         // SAFETY: the request is not released.
         unsafe { poll::pull_for(claim, None, receive) };
     }
-    if policy.rank_thread() == RankThread::PollsForRendezvous {
+    if means.thread() == RankThread::PollsForRendezvous {
         rank.sleeper().wake(rank.node().barriers());
     }
 }

@@ -1,18 +1,20 @@
 //! `auto`: stealing, and a fallback that is turned on and off by what was seen.
 //!
-//! Ranks steal as under `steal`. Each rank looks at the long receives that its program leaves behind, a *window* of them at a time:
+//! Ranks steal as under `steal`. Each rank looks at the long receives that its program leaves
+//! behind, a *window* of them at a time:
 //!
 //! * how many were *late*: their message lay there until the rank came to wait for it, so nobody had helped;
 //! * how much time the rank *lost* in the waits that met late messages;
 //! * how much time the fallback, interruption by a signal, *spent*.
 //!
-//! While the fallback is off, a window with enough late ones turns it on; what was lost in that window is then what the
-//! fallback is compared with. While it is on, a window in which waits and interruptions together cost more than that, or in which
-//! hardly anybody needed it, turns it off again. After it has not paid, the next try waits for a growing number of windows.
+//! While the fallback is off, a window with enough late ones turns it on; what was lost in that
+//! window is then what the fallback is compared with. While it is on, a window in which waits and
+//! interruptions together cost more than that, or in which hardly anybody needed it, turns it off
+//! again. After it has not paid, the next try waits for a growing number of windows.
 //!
 //! Casper's dynamic adaptation asks the user to say where phases begin; here a phase is whatever a window looks like.
 
-use super::{Outcome, ProgressPolicy, Victims, Worker, steal_round, steal_step};
+use super::{Means, Policy, steal};
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Receives of one window.
@@ -21,49 +23,15 @@ const WINDOW: u32 = 32;
 /// Late ones in a window that turn the fallback on.
 const LATE_MIN: u32 = WINDOW / 4;
 
-/// Ones that were met while the rank computed, with which a window needs the fallback: single ones come from a busy machine.
+/// Ones that were met while the rank computed, with which a window needs the fallback: single ones
+/// come from a busy machine.
 const HELPED_MIN: u32 = WINDOW / 8;
 
 /// Longest pause between two tries, in windows.
 const PAUSE_MAX: u32 = 64;
 
 /// `COHORT_PROGRESS=auto`.
-#[derive(Debug)]
-pub(super) struct Auto;
-
-impl ProgressPolicy for Auto {
-    fn name(&self) -> &'static str {
-        "auto"
-    }
-
-    fn may_steal(&self) -> bool {
-        true
-    }
-
-    fn wakes_worker_on_rendezvous(&self) -> bool {
-        true
-    }
-
-    fn rests_while_somebody_waits(&self) -> bool {
-        true
-    }
-
-    fn interrupts_receiver(&self) -> bool {
-        true
-    }
-
-    fn adapts(&self) -> bool {
-        true
-    }
-
-    fn step(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
-        steal_step(worker, victims)
-    }
-
-    fn last_look(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
-        steal_round(worker, victims)
-    }
-}
+pub(super) const POLICY: Policy = steal::POLICY.with_fallback(Policy::of(Means::ADAPTS));
 
 /// How a receive that was left behind met its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,22 +2,7 @@
 //! the rank's sleeping progress thread for a pair (SmartInterrupts, section 4.1). The threads and the
 //! matching are the engine's.
 
-use super::{Crew, ProgressPolicy, RankThread};
+use super::{Means, Policy};
 
 /// `COHORT_PROGRESS=helper`.
-#[derive(Debug)]
-pub(super) struct Helper;
-
-impl ProgressPolicy for Helper {
-    fn name(&self) -> &'static str {
-        "helper"
-    }
-
-    fn rank_thread(&self) -> RankThread {
-        RankThread::Sleeps
-    }
-
-    fn crew(&self) -> Crew {
-        Crew::Helpers
-    }
-}
+pub(super) const POLICY: Policy = Policy::of(Means::HELPER);

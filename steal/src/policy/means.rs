@@ -1,61 +1,47 @@
-//! What the policies of one rank need together.
+//! What policies need of the engine, as a set.
 //!
 //! A rank has a policy of its own, and communicators and windows may have others. What acts for a rank as a whole
 //! (threads, dedicated workers, stealing) has to be there as soon as one of them asks for it.
 
-use super::{Crew, ProgressPolicy, RankThread};
+use super::{Crew, RankThread};
 
 /// A set of means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Means(u32);
 
-const STEALS: u32 = 1 << 0;
-const WAKES_WORKER: u32 = 1 << 1;
-const RESTS: u32 = 1 << 2;
-/// The signal is used always.
-const INTERRUPTS: u32 = 1 << 3;
-/// The signal is used while that pays.
-const ADAPTS: u32 = 1 << 4;
-const HELPERS: u32 = 1 << 5;
-const GHOSTS: u32 = 1 << 6;
-const POLLS: u32 = 1 << 7;
-const POLLS_FOR_RENDEZVOUS: u32 = 1 << 8;
-const SLEEPS: u32 = 1 << 9;
-
 impl Means {
-    /// A helper and a thread that sleeps until it is woken: what an adapting policy takes where signals are not possible.
-    pub const HELPER: Self = Self(HELPERS | SLEEPS);
+    /// Nothing.
+    pub(super) const NONE: Self = Self(0);
+    /// A waiting rank progresses others.
+    pub(super) const STEALS: Self = Self(1 << 0);
+    /// A sender that posts a rendezvous to a busy owner wakes a sleeping worker.
+    pub(super) const WAKES_WORKER: Self = Self(1 << 1);
+    /// Timers, threads and dedicated workers rest while some rank waits, since that one steals.
+    pub(super) const RESTS: Self = Self(1 << 2);
+    /// A signal interrupts a thread that computes while a long receive waits.
+    pub(super) const INTERRUPTS: Self = Self(1 << 3);
+    /// The rank watches how its messages are met, and turns the signal on and off by itself.
+    pub(super) const ADAPTS: Self = Self(1 << 4);
+    /// Dedicated workers that wake a rank's sleeping thread.
+    const HELPERS: Self = Self(1 << 5);
+    /// Dedicated workers that progress the ranks.
+    pub(super) const GHOSTS: Self = Self(1 << 6);
+    /// A thread of the rank that polls always.
+    pub(super) const POLLS: Self = Self(1 << 7);
+    /// A thread of the rank that polls while a long receive waits that the program left behind.
+    pub(super) const POLLS_FOR_RENDEZVOUS: Self = Self(1 << 8);
+    /// A thread of the rank that sleeps until a helper wakes it.
+    const SLEEPS: Self = Self(1 << 9);
+    /// A rank leaves the posting of long messages to the node's dedicated workers.
+    pub(super) const OFFLOADS: Self = Self(1 << 10);
 
-    /// What one policy needs.
-    #[must_use]
-    pub fn of(policy: &dyn ProgressPolicy) -> Self {
-        let bit = |needed: bool, bit: u32| if needed { bit } else { 0 };
-        let (interrupts, adapts) = (policy.interrupts_receiver(), policy.adapts());
-        let thread = match policy.rank_thread() {
-            RankThread::None => 0,
-            RankThread::Polls => POLLS,
-            RankThread::PollsForRendezvous => POLLS_FOR_RENDEZVOUS,
-            RankThread::Sleeps => SLEEPS,
-        };
-        let crew = match policy.crew() {
-            Crew::None => 0,
-            Crew::Ghosts => GHOSTS,
-            Crew::Helpers => HELPERS,
-        };
-        Self(
-            bit(policy.may_steal(), STEALS)
-                | bit(policy.wakes_worker_on_rendezvous(), WAKES_WORKER)
-                | bit(policy.rests_while_somebody_waits(), RESTS)
-                | bit(interrupts && !adapts, INTERRUPTS)
-                | bit(adapts, ADAPTS)
-                | thread
-                | crew,
-        )
-    }
+    /// A helper and a thread that sleeps until it is woken: what an adapting policy takes where
+    /// signals are not possible.
+    pub const HELPER: Self = Self::HELPERS.and(Self::SLEEPS);
 
     /// What both need.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -71,82 +57,119 @@ impl Means {
         Self(bits)
     }
 
+    /// Whether one of these is among them.
     #[inline]
-    fn has(self, bit: u32) -> bool {
-        self.0 & bit != 0
+    const fn has(self, any: Self) -> bool {
+        self.0 & any.0 != 0
     }
 
     /// Whether a waiting rank progresses others.
     #[inline]
     #[must_use]
     pub fn steals(self) -> bool {
-        self.has(STEALS)
+        self.has(Self::STEALS)
     }
 
     /// Whether a sender that posts a rendezvous to this rank while it is busy wakes a sleeping worker.
     #[inline]
     #[must_use]
     pub fn wakes_worker(self) -> bool {
-        self.has(WAKES_WORKER)
+        self.has(Self::WAKES_WORKER)
     }
 
     /// Whether anybody may be found for the rank while it computes.
     #[inline]
     #[must_use]
     pub fn finds_help(self) -> bool {
-        self.has(WAKES_WORKER | INTERRUPTS | ADAPTS | HELPERS)
+        const ANY: Means = Means::WAKES_WORKER
+            .and(Means::INTERRUPTS)
+            .and(Means::ADAPTS)
+            .and(Means::HELPERS);
+        self.has(ANY)
     }
 
     /// Whether timers and dedicated workers rest while this rank waits.
     #[inline]
     #[must_use]
     pub fn rests(self) -> bool {
-        self.has(RESTS)
+        self.has(Self::RESTS)
     }
 
     /// Whether the rank may be interrupted: its handler and its timers are needed.
     #[inline]
     #[must_use]
     pub fn may_interrupt(self) -> bool {
-        self.has(INTERRUPTS | ADAPTS)
+        self.has(Self::INTERRUPTS.and(Self::ADAPTS))
     }
 
     /// Whether the rank is interrupted whatever an adapting policy finds.
     #[inline]
     #[must_use]
     pub fn interrupts_always(self) -> bool {
-        self.has(INTERRUPTS)
+        self.has(Self::INTERRUPTS)
     }
 
     /// Whether the rank watches how its messages are met.
     #[inline]
     #[must_use]
     pub fn adapts(self) -> bool {
-        self.has(ADAPTS)
+        self.has(Self::ADAPTS)
+    }
+
+    /// Whether a rank leaves the posting of long messages to the node's dedicated workers.
+    #[inline]
+    #[must_use]
+    pub fn offloads_posts(self) -> bool {
+        self.has(Self::OFFLOADS)
+    }
+
+    /// Whether somebody wants to know the long receives that a program leaves behind.
+    #[inline]
+    #[must_use]
+    pub fn watches_receives(self) -> bool {
+        const WATCHING: Means = Means::INTERRUPTS
+            .and(Means::ADAPTS)
+            .and(Means::HELPERS)
+            .and(Means::GHOSTS)
+            .and(Means::POLLS_FOR_RENDEZVOUS);
+        self.has(WATCHING)
     }
 
     /// Whether helpers serve the rank.
     #[inline]
     #[must_use]
     pub fn has_helper(self) -> bool {
-        self.has(HELPERS)
+        self.has(Self::HELPERS)
     }
 
     /// Whether ghosts serve the rank.
     #[inline]
     #[must_use]
     pub fn has_ghost(self) -> bool {
-        self.has(GHOSTS)
+        self.has(Self::GHOSTS)
+    }
+
+    /// The node's dedicated workers, of a single policy.
+    #[inline]
+    #[must_use]
+    pub fn crew(self) -> Crew {
+        if self.has_helper() {
+            Crew::Helpers
+        } else if self.has_ghost() {
+            Crew::Ghosts
+        } else {
+            Crew::None
+        }
     }
 
     /// The rank's thread: of several the one that does most.
     #[must_use]
     pub fn thread(self) -> RankThread {
-        if self.has(POLLS) {
+        if self.has(Self::POLLS) {
             RankThread::Polls
-        } else if self.has(POLLS_FOR_RENDEZVOUS) {
+        } else if self.has(Self::POLLS_FOR_RENDEZVOUS) {
             RankThread::PollsForRendezvous
-        } else if self.has(SLEEPS) {
+        } else if self.has(Self::SLEEPS) {
             RankThread::Sleeps
         } else {
             RankThread::None
@@ -161,22 +184,13 @@ mod tests {
     use cohort_base::settings::Progress;
 
     fn of(progress: Progress) -> Means {
-        Means::of(policy(progress))
+        policy(progress).means()
     }
 
     #[test]
-    fn the_means_of_a_policy_are_its_answers() {
-        for (_, progress) in Progress::NAMES {
-            let (policy, means) = (policy(progress), of(progress));
-            assert_eq!(means.steals(), policy.may_steal());
-            assert_eq!(means.wakes_worker(), policy.wakes_worker_on_rendezvous());
-            assert_eq!(means.rests(), policy.rests_while_somebody_waits());
-            assert_eq!(means.may_interrupt(), policy.interrupts_receiver());
-            assert_eq!(means.adapts(), policy.adapts());
-            assert_eq!(means.has_ghost(), policy.crew() == Crew::Ghosts);
-            assert_eq!(means.has_helper(), policy.crew() == Crew::Helpers);
-            assert_eq!(means.thread(), policy.rank_thread());
-            assert_eq!(Means::of_bits(means.bits()), means);
+    fn a_set_is_a_number_and_back() {
+        for &(_, progress) in Progress::NAMES {
+            assert_eq!(Means::of_bits(of(progress).bits()), of(progress));
         }
     }
 

@@ -9,7 +9,7 @@
 //! second a *period* later, and every further interval is *decay* times as long, so that a very late
 //! sender costs little. It ends with the last awaited message, after a number of turns, or in a wait.
 
-use super::ProgressPolicy;
+use super::{Means, Policy};
 use cohort_base::settings::SignalPace;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -19,18 +19,7 @@ const NS_PER_US: u64 = 1000;
 const INTERVAL_NS_MAX: u64 = 1_000_000_000;
 
 /// `COHORT_PROGRESS=signal`.
-#[derive(Debug)]
-pub(super) struct Signal;
-
-impl ProgressPolicy for Signal {
-    fn name(&self) -> &'static str {
-        "signal"
-    }
-
-    fn interrupts_receiver(&self) -> bool {
-        true
-    }
-}
+pub(super) const POLICY: Policy = Policy::of(Means::INTERRUPTS);
 
 /// Where a rank is in its sequence of turns.
 ///
@@ -90,9 +79,10 @@ impl Pace {
 
 /// How long a sender gives a rank to come back by itself before it interrupts it.
 ///
-/// A rank that posts a window of receives leaves each behind for a moment only, and finds the messages in its next call.
-/// So the grace follows how long the rank stayed away lately: some time more than short absences, and
-/// nothing for a rank that goes away to compute. Relaxed everywhere, as for [`Pace`].
+/// A rank that posts a window of receives leaves each behind for a moment only, and finds the
+/// messages in its next call. So the grace follows how long the rank stayed away lately: some time
+/// more than short absences, and nothing for a rank that goes away to compute. Relaxed everywhere,
+/// as for [`Pace`].
 #[derive(Debug)]
 pub struct Grace {
     now: AtomicU64,

@@ -10,7 +10,7 @@
 //! A success near by sends the worker back to near victims only; after a remote one it
 //! may go on remotely, since no near victim had work.
 
-use super::{Outcome, ProgressPolicy, Victims};
+use super::{Means, Outcome, Policy, Victims};
 use crate::TaskKind;
 use crate::stats::Counters;
 use crate::victim::VictimOrder;
@@ -22,30 +22,11 @@ use cohort_base::sync::atomic::{AtomicU32, Ordering};
 const LOOKS_PER_STEP: u32 = 32;
 
 /// `COHORT_PROGRESS=steal`.
-#[derive(Debug)]
-pub(super) struct Steal;
-
-impl ProgressPolicy for Steal {
-    fn name(&self) -> &'static str {
-        "steal"
-    }
-
-    fn may_steal(&self) -> bool {
-        true
-    }
-
-    fn wakes_worker_on_rendezvous(&self) -> bool {
-        true
-    }
-
-    fn step(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
-        steal_step(worker, victims)
-    }
-
-    fn last_look(&self, worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
-        steal_round(worker, victims)
-    }
-}
+pub(super) const POLICY: Policy = Policy {
+    means: Means::STEALS.and(Means::WAKES_WORKER),
+    step: steal_step,
+    last_look: steal_round,
+};
 
 /// One rank as a worker: whom it tries, and where it is in its rounds.
 ///
@@ -105,7 +86,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Tries the tasks of one victim in the order of their priority.
-    fn visit<V: Victims + ?Sized>(&self, victim: LocalRank, victims: &V) -> Outcome {
+    fn visit(&self, victim: LocalRank, victims: &dyn Victims) -> Outcome {
         for kind in self.kinds {
             if !victims.is_available(victim, kind) {
                 continue;
@@ -125,7 +106,7 @@ impl<'a> Worker<'a> {
 ///
 /// Returns the success, or `Busy` if any visited victim's claim was taken, or `Idle`.
 /// Allocates nothing, waits for nobody, makes no system call of its own.
-pub fn steal_step<V: Victims + ?Sized>(worker: &Worker<'_>, victims: &V) -> Outcome {
+pub(super) fn steal_step(worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
     let mut result = Outcome::Idle;
     let reach = worker.reach();
     let round = worker.round.load(Ordering::Relaxed);
@@ -152,7 +133,7 @@ pub fn steal_step<V: Victims + ?Sized>(worker: &Worker<'_>, victims: &V) -> Outc
 
 /// One look at every victim, near and remote, that stops at the first success: for a worker
 /// that has announced its sleep. `Idle` means that nobody had anything to do.
-pub fn steal_round<V: Victims + ?Sized>(worker: &Worker<'_>, victims: &V) -> Outcome {
+pub(super) fn steal_round(worker: &Worker<'_>, victims: &dyn Victims) -> Outcome {
     let round = worker.round.load(Ordering::Relaxed);
     let mut result = Outcome::Idle;
     for position in 0..worker.order.count() {

@@ -1,6 +1,7 @@
 //! The steal step against a made-up node that records what was tried.
 
 extern crate std;
+use super::steal::steal_step;
 use super::*;
 use crate::stats::Counters;
 use crate::victim::{self, VictimOrder};
@@ -207,79 +208,82 @@ fn counters_add_up() {
     );
 }
 
+/// What each policy of the literature needs: its thread, its dedicated workers, and whether it
+/// steals, interrupts, and rests.
 #[test]
 fn each_setting_has_its_policy() {
     use RankThread::{None as Nothing, Polls, PollsForRendezvous, Sleeps};
     let expected = [
-        (Progress::Steal, "steal", true, Nothing, Crew::None, false),
-        (Progress::None, "none", false, Nothing, Crew::None, false),
-        (Progress::Thread, "thread", false, Polls, Crew::None, false),
+        (Progress::Steal, Nothing, Crew::None, [true, false, false]),
+        (Progress::None, Nothing, Crew::None, [false, false, false]),
+        (Progress::Thread, Polls, Crew::None, [false, false, false]),
         (
             Progress::ThreadRendezvous,
-            "thread:rndv",
-            false,
             PollsForRendezvous,
             Crew::None,
-            false,
+            [false, false, false],
         ),
-        (Progress::Signal, "signal", false, Nothing, Crew::None, true),
+        (Progress::Signal, Nothing, Crew::None, [false, true, false]),
         (
             Progress::Ghost,
-            "ghost",
-            false,
             Nothing,
             Crew::Ghosts,
-            false,
+            [false, false, false],
         ),
         (
             Progress::Helper,
-            "helper",
-            false,
             Sleeps,
             Crew::Helpers,
-            false,
+            [false, false, false],
         ),
         (
             Progress::StealSignal,
-            "steal+signal",
-            true,
             Nothing,
             Crew::None,
-            true,
+            [true, true, true],
         ),
         (
             Progress::StealHelper,
-            "steal+helper",
-            true,
             Sleeps,
             Crew::Helpers,
-            false,
+            [true, false, true],
         ),
-        (Progress::Auto, "auto", true, Nothing, Crew::None, true),
+        (Progress::Auto, Nothing, Crew::None, [true, true, true]),
     ];
-    for (progress, name, steals, thread, crew, interrupts) in expected {
-        let policy = policy(progress);
-        assert_eq!(policy.name(), name);
-        assert_eq!(policy.may_steal(), steals, "{name}");
-        assert_eq!(policy.rank_thread(), thread, "{name}");
-        assert_eq!(policy.crew(), crew, "{name}");
-        assert_eq!(policy.interrupts_receiver(), interrupts, "{name}");
+    for (progress, thread, crew, answers) in expected {
+        let (means, name) = (policy(progress).means(), progress.name());
+        assert_eq!((means.thread(), means.crew()), (thread, crew), "{name}");
+        let found = [means.steals(), means.may_interrupt(), means.rests()];
+        assert_eq!(found, answers, "{name}");
+        assert_eq!(means.adapts(), progress == Progress::Auto, "{name}");
         assert_eq!(
-            policy.rests_while_somebody_waits(),
-            name.contains('+') || name == "auto",
+            means.offloads_posts(),
+            progress == Progress::Ghost,
             "{name}"
         );
+        assert_eq!(
+            means.wakes_worker(),
+            means.steals() || progress == Progress::Ghost,
+            "{name}"
+        );
+        let acts = crew != Crew::None || thread == PollsForRendezvous || means.may_interrupt();
+        assert_eq!(means.watches_receives(), acts, "{name}");
     }
 }
 
+/// Whatever a row says, the policy steals if and only if its looks find work.
 #[test]
-fn policies_that_do_not_steal_try_nobody() {
-    let (mut storage, counters) = (Vec::new(), Counters::default());
-    let worker = Worker::new(order(2, 2, &mut storage), &counters, &Settings::DEFAULT);
-    let node = Node::quiet(2).with(1, TaskKind::Shm, HIT);
-    for progress in [Progress::None, Progress::Thread, Progress::Signal] {
-        assert_eq!(policy(progress).step(&worker, &node), Outcome::Idle);
+fn policies_steal_as_their_means_say() {
+    for &(name, progress) in Progress::NAMES {
+        let (mut storage, counters) = (Vec::new(), Counters::default());
+        let worker = Worker::new(order(2, 2, &mut storage), &counters, &Settings::DEFAULT);
+        let node = Node::quiet(2).with(1, TaskKind::Shm, HIT);
+        let policy = policy(progress);
+        let found = match policy.means().steals() {
+            true => HIT,
+            false => Outcome::Idle,
+        };
+        assert_eq!(policy.step(&worker, &node), found, "{name}");
+        assert_eq!(policy.last_look(&worker, &node), found, "{name}");
     }
-    assert_eq!(node.tried(), []);
-    assert_eq!(policy(Progress::Steal).step(&worker, &node), HIT);
 }

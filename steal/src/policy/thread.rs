@@ -2,32 +2,10 @@
 //! asynchronous progress; `thread:rndv`: only while a long receive waits, as Cray's MPI offers. The
 //! thread itself is the engine's; waiting ranks help nobody.
 
-use super::{ProgressPolicy, RankThread};
+use super::{Means, Policy};
 
 /// `COHORT_PROGRESS=thread`.
-#[derive(Debug)]
-pub(super) struct Thread;
-
-impl ProgressPolicy for Thread {
-    fn name(&self) -> &'static str {
-        "thread"
-    }
-
-    fn rank_thread(&self) -> RankThread {
-        RankThread::Polls
-    }
-}
+pub(super) const POLICY: Policy = Policy::of(Means::POLLS);
 
 /// `COHORT_PROGRESS=thread:rndv`.
-#[derive(Debug)]
-pub(super) struct ThreadRendezvous;
-
-impl ProgressPolicy for ThreadRendezvous {
-    fn name(&self) -> &'static str {
-        "thread:rndv"
-    }
-
-    fn rank_thread(&self) -> RankThread {
-        RankThread::PollsForRendezvous
-    }
-}
+pub(super) const WHILE_A_RECEIVE_WAITS: Policy = Policy::of(Means::POLLS_FOR_RENDEZVOUS);

@@ -6,6 +6,7 @@
 //# abi: mpi5
 //# timeout: 120
 #include "check.h"
+#include "policies.h"
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,12 +16,8 @@ static int in[MEMBERS_MAX * LONGEST], out[MEMBERS_MAX * LONGEST];
 static int me, members, is_member, is_left_alone;
 static MPI_Comm comm, node;
 
-static const struct {
-    const char *name;
-    int acts_for_all;
-} policies[] = {{"steal", 1}, {"thread", 1}, {"thread:rndv", 1}, {"ghost", 1},      {"helper", 1},
-                {"auto", 1},  {"signal", 0}, {"none", 0},        {"steal+helper", 1}, {"steal+signal", 1}};
-enum { POLICIES = sizeof policies / sizeof *policies };
+/* Whether somebody is to go on with every collective that a rank has left behind. */
+static int acts_for_all(const char *policy) { return strcmp(policy, "none") != 0 && strcmp(policy, "signal") != 0; }
 
 static int value(int member, int i) { return 1 + member * 1000 + i % 1000; }
 
@@ -129,10 +126,10 @@ int main(int argc, char **argv) {
     int owners_call = here < size && notify != NULL && strcmp(notify, "defer") == 0;
     // Within one node the last member does short ones, and not all policies care for long ones.
     int may_steal = stealing_is_allowed() && !owners_call && here < size;
-    for (int policy = 0; policy < POLICIES; policy++) {
-        CHECK_EQ(MPIX_Progress_set(MPI_COMM_WORLD, policies[policy].name), MPI_SUCCESS);
+    for (int policy = 0; policy < POLICY_COUNT; policy++) {
+        CHECK_EQ(MPIX_Progress_set(MPI_COMM_WORLD, policy_names[policy]), MPI_SUCCESS);
         MPI_Barrier(MPI_COMM_WORLD);
-        is_left_alone = may_steal && policies[policy].acts_for_all;
+        is_left_alone = may_steal && acts_for_all(policy_names[policy]);
         if (is_member) {
             CHECK(members <= MEMBERS_MAX);
             run_all();

@@ -9,6 +9,7 @@
 //# policies: listed
 //# nodes: no
 #include "check.h"
+#include "policies.h"
 #include <unistd.h>
 enum { LENGTH = 200000, QUIET_US = 20000 };
 static volatile unsigned char buffer[LENGTH];
@@ -64,13 +65,15 @@ static void exchange(MPI_Comm comm, int arrives) {
 }
 
 static void communicators(void) {
-    const char *names[] = {"signal", "helper", "ghost", "thread", "thread:rndv", "steal", "steal+signal", "steal+helper"};
     MPI_Comm comm;
-    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
-        MPI_Info info = hint(names[i]);
+    for (int i = 0; i < POLICY_COUNT; i++) {
+        const char *name = policy_names[i];
+        // An adapting policy does nothing before it has seen some messages come late.
+        if (strcmp(name, "none") == 0 || strcmp(name, "auto") == 0) continue;
+        MPI_Info info = hint(name);
         MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
         MPI_Info_free(&info);
-        CHECK(comm_has(comm, names[i]) && comm_has(MPI_COMM_WORLD, "none"));
+        CHECK(comm_has(comm, name) && comm_has(MPI_COMM_WORLD, "none"));
         for (int round = 0; round < 3; round++) exchange(comm, 1);
         MPI_Comm_free(&comm);
         MPI_Barrier(MPI_COMM_WORLD);

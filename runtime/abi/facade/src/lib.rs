@@ -12,7 +12,7 @@ mod singleton;
 
 use cohort_abi::{Abi, Table};
 use cohort_base::boot::{AT_COHORT, MAGIC, RankBoot, VERSION};
-use cohort_base::text::say;
+use cohort_base::text::complain;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -116,7 +116,7 @@ fn is_own(boot: &RankBoot) -> bool {
 
 /// Says why MPI cannot be used and ends the process.
 fn fail(status: i32, reason: core::fmt::Arguments<'_>) -> ! {
-    say(2, format_args!("cohort: {reason}\n"));
+    complain(format_args!("cohort: {reason}\n"));
     // SAFETY: no condition.
     unsafe { libc::_exit(status) }
 }

@@ -2,55 +2,78 @@
 
 use super::choose;
 
-/// Who makes progress for a rank that computes (`COHORT_PROGRESS`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// Ranks that wait progress those that compute (Daps).
-    Steal,
-    /// Nobody: a rank's messages move only inside its own calls.
-    None,
-    /// One polling thread per rank.
-    Thread,
-    /// The same, only while a long receive waits (`thread:rndv`).
-    ThreadRendezvous,
-    /// A timer signal interrupts the application thread while a long receive waits (PEF).
-    Signal,
-    /// Dedicated workers (CasperII).
-    Ghost,
-    /// Dedicated workers that wake a rank's sleeping progress thread (SmartInterrupts).
-    Helper,
-    /// `Steal`; while no rank waits, `Signal`.
-    StealSignal,
-    /// `Steal`; while no rank waits, `Helper`.
-    StealHelper,
-    /// `Steal`, and `StealSignal` while that pays.
-    Auto,
+/// The table of progress policies, the only list of them: hands its rows to the macro `$then`.
+///
+/// A row is the policy's name in the code, its name for users (a value of `COHORT_PROGRESS`), who
+/// moves the messages of a rank that computes, and its value, which lies in a file of
+/// `cohort_steal::policy` and is written as seen from there. The order is that of lists for users;
+/// a place in it is a policy's number within a job.
+#[macro_export]
+macro_rules! progress_policies {
+    ($then:ident) => {
+        $then! {
+            Steal, "steal", "ranks that wait", steal::POLICY;
+            None, "none", "nobody: only calls of the rank itself", none::POLICY;
+            Thread, "thread", "a polling thread per rank", thread::POLICY;
+            ThreadRendezvous, "thread:rndv", "the same, only while a long receive waits", thread::WHILE_A_RECEIVE_WAITS;
+            Signal, "signal", "the computing thread itself, interrupted while a long receive waits", signal::POLICY;
+            Ghost, "ghost", "dedicated workers of the node", ghost::POLICY;
+            Helper, "helper", "dedicated workers that wake a sleeping thread of the rank", helper::POLICY;
+            StealSignal, "steal+signal", "ranks that wait; while none does, as `signal`",
+                steal::POLICY.with_fallback(signal::POLICY);
+            StealHelper, "steal+helper", "ranks that wait; while none does, as `helper`",
+                steal::POLICY.with_fallback(helper::POLICY);
+            Auto, "auto", "ranks that wait; the signal too, while that pays", auto::POLICY;
+        }
+    };
 }
 
-impl Progress {
-    /// Every value with its name.
-    pub const NAMES: [(&'static str, Self); 10] = [
-        ("steal", Self::Steal),
-        ("none", Self::None),
-        ("thread", Self::Thread),
-        ("thread:rndv", Self::ThreadRendezvous),
-        ("signal", Self::Signal),
-        ("ghost", Self::Ghost),
-        ("helper", Self::Helper),
-        ("steal+signal", Self::StealSignal),
-        ("steal+helper", Self::StealHelper),
-        ("auto", Self::Auto),
-    ];
+/// [`Progress`] and its lists, from the rows of [`progress_policies`].
+macro_rules! define {
+    ($first:ident, $first_name:literal, $first_who:literal, $first_value:expr;
+     $($policy:ident, $name:literal, $who:literal, $value:expr;)*) => {
+        /// Who makes progress for a rank that computes (`COHORT_PROGRESS`).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Progress {
+            #[doc = concat!("`", $first_name, "`: ", $first_who, ".")]
+            $first,
+            $(#[doc = concat!("`", $name, "`: ", $who, ".")]
+            $policy,)*
+        }
 
+        impl Progress {
+            /// Every value with its name.
+            pub const NAMES: &[(&'static str, Self)] =
+                &[($first_name, Self::$first), $(($name, Self::$policy)),*];
+
+            /// All names, as messages for users list them.
+            pub const VALUES: &'static str = concat!($first_name $(, ", ", $name)*);
+
+            /// A line per policy: its name, a tab, and who moves the messages of a rank that computes.
+            pub const LISTING: &'static str =
+                concat!($first_name, "\t", $first_who, "\n" $(, $name, "\t", $who, "\n")*);
+        }
+    };
+}
+
+progress_policies!(define);
+
+impl Progress {
     /// The value with this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
-        choose(name, &Self::NAMES)
+        choose(name, Self::NAMES)
+    }
+
+    /// The value's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES[usize::from(self.index())].0
     }
 
     /// The value's place in [`Progress::NAMES`].
     #[must_use]
-    pub fn index(self) -> u8 {
+    pub const fn index(self) -> u8 {
         self as u8
     }
 

@@ -77,14 +77,38 @@ fn the_tuning_page_has_every_setting() {
 
 #[test]
 fn policies_have_their_places() {
-    for (place, (name, progress)) in Progress::NAMES.into_iter().enumerate() {
+    for (place, &(name, progress)) in Progress::NAMES.iter().enumerate() {
         assert_eq!(usize::from(progress.index()), place);
         assert_eq!(Progress::of_index(progress.index()), progress);
-        assert_eq!(Progress::of_name(name), Some(progress));
-        let row = TABLE
-            .iter()
-            .find(|row| row.name == "COHORT_PROGRESS")
-            .expect("the row");
-        assert!(row.values.split(", ").any(|value| value == name), "{name}");
+        assert_eq!(
+            (Progress::of_name(name), progress.name()),
+            (Some(progress), name)
+        );
+        assert_eq!(
+            read(&[&std::format!("COHORT_PROGRESS={name}")])
+                .map(|all| all.progress)
+                .ok(),
+            Some(progress)
+        );
+    }
+    assert_eq!(Progress::VALUES.split(", ").count(), Progress::NAMES.len());
+}
+
+/// The page's table of policies has the rows of ours, in their order.
+#[test]
+fn the_page_of_policies_has_every_policy() {
+    let page = include_str!("../../../../docs/policies.md");
+    let mut rows = page
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .peekable();
+    for line in Progress::LISTING.lines() {
+        let (name, who) = line.split_once('\t').expect("a name and who acts");
+        let row = std::format!("| `{name}` | {who} |");
+        let found = rows.next().unwrap_or_default();
+        assert!(
+            found.starts_with(&row),
+            "docs/policies.md has {found:?} in place of the row {row}"
+        );
     }
 }
