@@ -1,4 +1,5 @@
-//! How the network library hears of descriptors that its C libraries make, use and close, and says which process they run in.
+//! How the network library hears of descriptors that its C libraries make, use and close, and says
+//! which process they run in.
 //!
 //! The executable that loads it defines `socket`, `accept`, `epoll_create` and the like (crate
 //! `cohort-interpose`), so that C libraries in its namespace call these. They do what the C library's functions do, and

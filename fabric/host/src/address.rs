@@ -1,8 +1,8 @@
 //! The addresses that nodes exchange, and their checks.
 //!
-//! One node's addresses: magic (4 bytes), version (2), format (2), node (4), count (4), length of each (4), a hash of
-//! the provider's name (4), one of the host (4), 1 if it fell back to this provider (4), then `count` addresses, as libfabric's
-//! `fi_getname` gave them. Little-endian.
+//! One node's addresses: magic (4 bytes), version (2), format (2), node (4), count (4), length of
+//! each (4), a hash of the provider's name (4), one of the host (4), 1 if it fell back to this
+//! provider (4), then `count` addresses, as libfabric's `fi_getname` gave them. Little-endian.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -3,6 +3,7 @@
 use crate::address::{self, LENGTH_MAX, NodeAddresses};
 use crate::descriptors::Descriptors;
 use crate::descriptors::hooks::{self, run_call};
+use crate::descriptors::mailbox::Mailbox;
 use crate::descriptors::table::DescriptorTable;
 use crate::job::Job;
 use crate::network::{Network, OpenEndpoint};
@@ -158,21 +159,7 @@ fn open_endpoints(
 ) -> Result<Vec<OpenEndpoint>, String> {
     let mut endpoints: Vec<OpenEndpoint> = Vec::with_capacity(own_ranks.len());
     for &rank in own_ranks {
-        let opened =
-            with_table(descriptors, || source.open(job, rank)).and_then(|(endpoint, mut table)| {
-                let mut owned = Ok(());
-                if let Some(descriptors) = descriptors {
-                    owned = table.set_owner(descriptors, endpoints.len());
-                }
-                let end = OpenEndpoint { endpoint, table };
-                match owned {
-                    Ok(()) => Ok(end),
-                    Err(error) => {
-                        end.close(descriptors);
-                        Err(error.to_string())
-                    }
-                }
-            });
+        let opened = open_endpoint(source, job, rank, endpoints.len(), descriptors);
         match opened {
             Ok(end) => endpoints.push(end),
             Err(problem) => {
@@ -186,6 +173,32 @@ fn open_endpoints(
         }
     }
     Ok(endpoints)
+}
+
+/// Opens the endpoint of a rank, whose local rank is `owner`, and its mailbox.
+fn open_endpoint(
+    source: &dyn Source,
+    job: &Arc<Job>,
+    rank: WorldRank,
+    owner: usize,
+    descriptors: Option<&Descriptors>,
+) -> Result<OpenEndpoint, String> {
+    let (endpoint, table) = with_table(descriptors, || source.open(job, rank))?;
+    let mut opened = OpenEndpoint { endpoint, table };
+    let Some(descriptors) = descriptors else {
+        return Ok(opened);
+    };
+    let root = descriptors.root();
+    match run_call(descriptors, &mut opened.table, root, false, Mailbox::open) {
+        Ok(mailbox) => {
+            opened.table.set_owner(owner, mailbox);
+            Ok(opened)
+        }
+        Err(error) => {
+            opened.close(Some(descriptors));
+            Err(error.to_string())
+        }
+    }
 }
 
 /// Puts the network together, now that its endpoints are open.

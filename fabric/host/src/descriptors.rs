@@ -5,21 +5,25 @@
 //!
 //! * **Numbers of their own.** A descriptor that is made in a call of the network ([`hooks`]) is moved to a number that
 //!   no other descriptor of the node has, above those that the system hands out ([`Numbers`]).
-//! * **A list for each endpoint** ([`table::DescriptorTable`]), used by its calls only, so under its lock: which numbers, and which
-//!   process holds them. Endpoints share no libfabric object, so a call uses those of its own list only.
-//! * **Mirroring.** Before a call, the caller takes what it lacks from a process that has it: `pidfd_getfd`, then `dup3` to
-//!   the same number; and closes what others have closed. One comparison if nothing has changed.
-//! * **Handing over.** What a thief makes it also sends to the endpoint's owner ([`mailbox`]), so that it outlives the thief.
+//! * **A list for each endpoint** ([`table::DescriptorTable`]), used by its calls only, so under
+//!   its lock: which numbers, and which process holds them. Endpoints share no libfabric object, so
+//!   a call uses those of its own list only.
+//! * **Mirroring.** Before a call, the caller takes what it lacks from a process that has it:
+//!   `pidfd_getfd`, then `dup3` to the same number; and closes what others have closed. One
+//!   comparison if nothing has changed.
+//! * **Handing over.** What a thief makes it also sends to the endpoint's owner ([`mailbox`]), so
+//!   that it outlives the thief.
 //! * **Closing.** Who closes a descriptor takes it out of the endpoint's epoll sets and shuts a socket down, so
 //!   copies that still exist elsewhere keep nothing alive; its number is used again when all copies are gone.
 //!
 //! # Where `pidfd_getfd` is forbidden
 //! Some sandboxes do. Each process finds out at its first call. One that may not take descriptors
-//! progresses its own endpoint only, with the descriptors that it inherited when it was cloned and those that it makes; its
-//! calls for others are refused as a thief's ([`Refused::Busy`](cohort_fabric::Refused::Busy)): the owner makes them.
+//! progresses its own endpoint only, with the descriptors that it inherited when it was cloned and
+//! those that it makes; its calls for others are refused as a thief's
+//! ([`Refused::Busy`](cohort_fabric::Refused::Busy)): the owner makes them.
 
 pub mod hooks;
-mod mailbox;
+pub mod mailbox;
 pub mod table;
 
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -274,7 +278,8 @@ fn place(descriptor: impl AsFd, number: i32) -> Result<(), Errno> {
     }
 }
 
-/// Closes a descriptor past the functions that [`hooks`] listens to; nothing happens if the process has none of this number.
+/// Closes a descriptor past the functions that [`hooks`] listens to; nothing happens if the process
+/// has none of this number.
 fn close(descriptor: i32) {
     // SAFETY: a descriptor of this module's, which nobody uses any more.
     unsafe { libc::syscall(libc::SYS_close, descriptor) };

@@ -1,9 +1,10 @@
 //! A thread that notices dead nodes.
 //!
-//! A provider on sockets is silent about a node that is gone while nobody sends to it, and tries for ever to connect to
-//! one that was never there. But the system of a living node accepts connections at a living endpoint's address
-//! even while its ranks compute. So the failure detector opens a connection to one endpoint of each node that this one talks
-//! with, now and then, and closes it at once; a node that refuses, or does not answer twice, is dead.
+//! A provider on sockets is silent about a node that is gone while nobody sends to it, and tries
+//! for ever to connect to one that was never there. But the system of a living node accepts
+//! connections at a living endpoint's address even while its ranks compute. So the failure detector
+//! opens a connection to one endpoint of each node that this one talks with, now and then, and
+//! closes it at once; a node that refuses, or does not answer twice, is dead.
 //!
 //! Only for providers whose addresses are socket addresses and whose endpoints listen; the others report by themselves.
 

@@ -1,8 +1,9 @@
 //! What a node's network shares, whatever its transport is.
 //!
-//! The only part of Cohort that calls C libraries from ranks' tasks. It knows no transport: `cohort-fabric-ofi` (libfabric)
-//! and `cohort-fabric-tcp` implement [`source::Source`] and [`endpoint::Endpoint`], and `cohort-network` joins them in the library that
-//! `pip-exec` loads when the job has more than one node ([`cohort_fabric::boot`]).
+//! The only part of Cohort that calls C libraries from ranks' tasks. It knows no transport:
+//! `cohort-fabric-ofi` (libfabric) and `cohort-fabric-tcp` implement [`source::Source`] and
+//! [`endpoint::Endpoint`], and `cohort-network` joins them in the library that `pip-exec` loads
+//! when the job has more than one node ([`cohort_fabric::boot`]).
 //!
 //! | module | what it does |
 //! |---|---|

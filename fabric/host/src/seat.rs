@@ -31,8 +31,8 @@ const STACK: usize = 64 << 10;
 /// Tries to find a free seat before the processor is yielded.
 const SPINS: u32 = 100;
 
-/// Bit of `AT_HWCAP2` that says that programs may use the instructions for the FS base: the value of the kernel's header
-/// `asm/hwcap2.h`, which no crate binds; a test compares them.
+/// Bit of `AT_HWCAP2` that says that programs may use the instructions for the FS base: the value
+/// of the kernel's header `asm/hwcap2.h`, which no crate binds; a test compares them.
 const HWCAP2_FSGSBASE: u64 = 1 << 1;
 
 /// One parked thread's thread-local data. On a line of its own: neighbours are taken by others.

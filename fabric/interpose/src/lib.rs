@@ -319,8 +319,9 @@ pub unsafe extern "C" fn sendmsg(
     unsafe { libc::syscall(libc::SYS_sendmsg, descriptor, message, flags) as ssize_t }
 }
 
-/// `recv(2)`. At a stream's end, which is no error, it also clears `errno`: libfabric 1.17 takes what it finds there for the
-/// reason, and waits for ever for more if an earlier call has left `EAGAIN`.
+/// `recv(2)`. At a stream's end, which is no error, it also clears `errno`: libfabric 1.17 takes
+/// what it finds there for the reason, and waits for ever for more if an earlier call has left
+/// `EAGAIN`.
 ///
 /// # Safety
 /// As the manual page demands.
@@ -360,8 +361,9 @@ pub unsafe extern "C" fn ioctl(
     unsafe { libc::syscall(libc::SYS_ioctl, descriptor, request, argument) as c_int }
 }
 
-/// `getpid(2)`. Calls of the network by several processes that share its memory are one process's to its peers: libfabric
-/// takes another number at the same address for a new process, and drops its connection with the former one.
+/// `getpid(2)`. Calls of the network by several processes that share its memory are one process's
+/// to its peers: libfabric takes another number at the same address for a new process, and drops
+/// its connection with the former one.
 #[unsafe(no_mangle)]
 pub extern "C" fn getpid() -> c_int {
     match hooks().map(|hooks| (hooks.process)()) {

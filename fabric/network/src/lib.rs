@@ -1,7 +1,7 @@
 //! The network library of a node: chooses a transport and hands it to the loader.
 //!
-//! `pip-exec`, or the facade of a program that was started without it, loads this library when the job has more than one
-//! node ([`cohort_fabric::boot`]).
+//! `pip-exec`, or the facade of a program that was started without it, loads this library when the
+//! job has more than one node ([`cohort_fabric::boot`]).
 
 mod choice;
 

@@ -143,9 +143,9 @@ fn not_loaded(reason: &str) -> Unavailable {
         "{name}: cannot open shared object file: No such file"
     )) {
         return Unavailable::Absent(format!(
-            "COHORT_NET_PROVIDER asks for a provider of libfabric, which is not installed ({reason}): install the package \
-             libfabric1 (Debian, Ubuntu) or libfabric (Fedora, SUSE, Spack), or add its folder to LD_LIBRARY_PATH; \
-             COHORT_NET_PROVIDER=direct is TCP without libfabric"
+            "COHORT_NET_PROVIDER asks for a provider of libfabric, which is not installed ({reason}): \
+             install the package libfabric1 (Debian, Ubuntu) or libfabric (Fedora, SUSE, Spack), or \
+             add its folder to LD_LIBRARY_PATH; COHORT_NET_PROVIDER=direct is TCP without libfabric"
         ));
     }
     Unavailable::Broken(format!("libfabric cannot be loaded: {reason}"))

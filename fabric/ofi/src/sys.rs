@@ -1,9 +1,9 @@
 //! What is used of libfabric's interface 1.x: records, operation tables and numbers.
 //!
-//! Its `fi_*` functions are mostly inline in the headers and jump through the tables of an object; only a few
-//! are real symbols ([`crate::library`]). Fields and entries that are not used are declared for their room.
-//! Names are libfabric's, without prefix. Each declaration names what it stands for in the headers, with which the tests
-//! compare sizes, offsets and values.
+//! Its `fi_*` functions are mostly inline in the headers and jump through the tables of an object;
+//! only a few are real symbols ([`crate::library`]). Fields and entries that are not used are
+//! declared for their room. Names are libfabric's, without prefix. Each declaration names what it
+//! stands for in the headers, with which the tests compare sizes, offsets and values.
 
 #![allow(missing_docs, reason = "libfabric's own names; see its manual pages")]
 

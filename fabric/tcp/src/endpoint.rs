@@ -10,20 +10,22 @@
 //! time have two streams, each used one way, and nothing is decided between them; and packets of a pair stay in order.
 //!
 //! # Reads and writes
-//! are frames that the other end's polls answer, by its owner or by a thief. A rank has at most [`OPERATIONS_MAX`] of them under
-//! way with each peer, so what it is asked for is bounded too.
+//! are frames that the other end's polls answer, by its owner or by a thief. A rank has at most
+//! [`OPERATIONS_MAX`] of them under way with each peer, so what it is asked for is bounded too.
 //!
 //! # Sleep
-//! The endpoint's descriptor is an epoll set of the listening socket and all streams. It is level-triggered, and what
-//! was read ahead but not dealt with (a sink's budget was used up) is remembered by [`Stream::is_ready`], for
-//! which nobody sleeps. A stream on which something waits to be written is in the set for writing too, from the end of the call
-//! that left it waiting on: whoever sleeps at that moment is woken when there is room. So a sleep that begins when
-//! there are no events ends when there are some.
+//! The endpoint's descriptor is an epoll set of the listening socket and all streams. It is
+//! level-triggered, and what was read ahead but not dealt with (a sink's budget was used up) is
+//! remembered by [`Stream::is_ready`], for which nobody sleeps. A stream on which something waits
+//! to be written is in the set for writing too, from the end of the call that left it waiting on:
+//! whoever sleeps at that moment is woken when there is room. So a sleep that begins when there are
+//! no events ends when there are some.
 //!
 //! # The end of a stream
-//! is the loss of its peer, after everything that it has sent was dealt with. A stream that only this end writes to says
-//! nothing about what the peer has sent on another one, which may not even be accepted; so the peer is
-//! lost at the end of that one, or after [`GRACE`]. Nobody sleeps meanwhile.
+//! is the loss of its peer, after everything that it has sent was dealt with. A stream that only
+//! this end writes to says nothing about what the peer has sent on another one, which may not even
+//! be accepted; so the peer is lost at the end of that one, or after [`GRACE`]. Nobody sleeps
+//! meanwhile.
 
 mod connect;
 mod service;

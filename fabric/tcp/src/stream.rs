@@ -84,7 +84,8 @@ impl Body {
     fn take(&mut self, bytes: &[u8]) -> usize {
         let count = self.left.min(bytes.len());
         if !self.memory.is_null() {
-            // SAFETY: the memory has room for what is left, which belongs to a transfer under way or to an exposed region.
+            // SAFETY: the memory has room for what is left, which belongs to a transfer under way
+            // or to an exposed region.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory, count) };
         }
         self.advance(count);
@@ -122,8 +123,8 @@ pub struct Stream {
     pub is_ready: bool,
     /// Whether the endpoint's set tells of room to write.
     pub polls_writable: bool,
-    /// The system took less than was to be written: the set is asked before the next try, since tries keep the system from
-    /// making room.
+    /// The system took less than was to be written: the set is asked before the next try, since
+    /// tries keep the system from making room.
     pub is_blocked: bool,
     /// The beginning of a frame of which the rest has not come.
     pub saved: Vec<u8>,
@@ -178,8 +179,9 @@ impl Stream {
         });
     }
 
-    /// Writes a packet, of which the first piece, at most 64 bytes, is copied if it must wait, and so are other short ones;
-    /// the rest stays until the token is reported. True if all of it was written.
+    /// Writes a packet, of which the first piece, at most 64 bytes, is copied if it must wait, and
+    /// so are other short ones; the rest stays until the token is reported. True if all of it was
+    /// written.
     pub fn send(&mut self, pieces: [&[u8]; 3], token: Token) -> bool {
         let mut written = 0;
         if self.queue.is_empty() {

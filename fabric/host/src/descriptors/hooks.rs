@@ -1,7 +1,8 @@
 //! What the executable's `socket`, `close`, `writev` ask; see [`cohort_fabric::interpose`].
 //!
-//! The hooks find the call that they belong to in thread-local data: that of the seat, if the caller sits on one. Functions
-//! that touch it are not inlined, as the compiler may keep its address while the FS base changes.
+//! The hooks find the call that they belong to in thread-local data: that of the seat, if the
+//! caller sits on one. Functions that touch it are not inlined, as the compiler may keep its
+//! address while the FS base changes.
 
 use super::Descriptors;
 use super::table::DescriptorTable;

@@ -1,6 +1,5 @@
 //! The descriptors of one endpoint, and who holds them.
 
-use super::hooks::run_call;
 use super::mailbox::Mailbox;
 use super::{Descriptors, Mirrored, close, exists, place};
 use cohort_fabric::interpose::{Action, Kind};
@@ -48,16 +47,10 @@ impl DescriptorTable {
         }
     }
 
-    /// Makes the mailbox of a process, the endpoint's owner, whose descriptors are the first of the table. To be called
-    /// by the root.
-    ///
-    /// # Errors
-    /// There are no more descriptors.
-    pub fn set_owner(&mut self, descriptors: &Descriptors, owner: usize) -> std::io::Result<()> {
-        let root = descriptors.root();
-        let mailbox = run_call(descriptors, self, root, false, Mailbox::open)?;
+    /// Says whose endpoint this is, and where that process gets what thieves make: a mailbox that
+    /// was opened in a call of this table.
+    pub fn set_owner(&mut self, owner: usize, mailbox: Mailbox) {
         self.owner = Some((owner, mailbox));
-        Ok(())
     }
 
     /// Takes what thieves have sent to the owner, who calls this.

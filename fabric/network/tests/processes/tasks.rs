@@ -301,8 +301,9 @@ fn mix(common: &Common, own: u32) {
     common.claims[own as usize].store(false, Ordering::Release);
 }
 
-/// Two endpoints ask each other for a connection at once, and one task asks where another answers: neither connection may be
-/// taken for that of a new process, which replaces the other and loses what was sent. For each pair of endpoints.
+/// Two endpoints ask each other for a connection at once, and one task asks where another answers:
+/// neither connection may be taken for that of a new process, which replaces the other and loses
+/// what was sent. For each pair of endpoints.
 pub fn crossing() {
     let common = Common::join(Notify::Mirror);
     let ranks = common.node.get().ranks;
@@ -333,8 +334,8 @@ pub fn crossing() {
     common.assert_good();
 }
 
-/// The second endpoint answers before the first one looks at anything. Then both go on until each has the other's packet,
-/// for which some rounds are enough.
+/// The second endpoint answers before the first one looks at anything. Then both go on until each
+/// has the other's packet, for which some rounds are enough.
 fn answer(common: &Common, first: u32, second: u32) {
     for _ in 0..ROUNDS {
         common.poll(second, 1);
@@ -355,8 +356,8 @@ fn answer(common: &Common, first: u32, second: u32) {
     common.wrong.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A thief connects and sends for local rank 0, and ends. What it has made is in the mailbox then: another thief leaves the
-/// connection alone until the owner has taken it.
+/// A thief connects and sends for local rank 0, and ends. What it has made is in the mailbox then:
+/// another thief leaves the connection alone until the owner has taken it.
 pub fn orphan() {
     let common = Common::join(Notify::Mirror);
     let first = move || {
