@@ -156,9 +156,12 @@ impl Tree {
         Some(within.into_iter().find(defines).unwrap_or(from))
     }
 
-    /// The ancestors of a module, itself first.
+    /// The ancestors of a module, itself first. Folders of generated files are no modules of their
+    /// own: what is in them belongs to what is beside them.
     fn line(&self, module: usize) -> Vec<usize> {
-        std::iter::successors(Some(module), |&module| self.modules[module].parent).collect()
+        std::iter::successors(Some(module), |&module| self.modules[module].parent)
+            .filter(|&module| self.modules[module].name != "generated")
+            .collect()
     }
 
     fn path(&self, package: &str, module: usize) -> String {
