@@ -1,7 +1,7 @@
 //! Values that calls make and drop often, in the heap of their rank.
 
 use crate::EngineError;
-use crate::claim::Claim;
+use crate::ranks::Claim;
 use cohort_alloc::Heap;
 use core::fmt;
 use core::marker::PhantomData;
@@ -98,7 +98,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Kept<T> {
 #[cfg(test)]
 mod tests {
     use super::Kept;
-    use crate::node::Node;
+    use crate::ranks::Node;
     use core::ops::Deref;
     use core::ptr::NonNull;
     use std::sync::Arc;

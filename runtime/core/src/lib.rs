@@ -26,10 +26,10 @@ extern crate alloc;
 extern crate std;
 
 #[cfg(not(loom))]
+mod abort;
+#[cfg(not(loom))]
 pub mod arch;
 pub mod bell;
-#[cfg(not(loom))]
-pub mod claim;
 #[cfg(not(loom))]
 pub mod courtesy;
 #[cfg(not(loom))]
@@ -46,17 +46,13 @@ pub mod list;
 pub mod memory;
 pub mod message;
 #[cfg(not(loom))]
-pub mod node;
-#[cfg(not(loom))]
-pub mod owner;
-#[cfg(not(loom))]
 mod patience;
 #[cfg(not(loom))]
 mod peers;
 #[cfg(not(loom))]
 pub mod policies;
 #[cfg(not(loom))]
-pub mod rank;
+pub mod ranks;
 #[cfg(not(loom))]
 mod report;
 #[cfg(not(loom))]
@@ -75,8 +71,6 @@ pub mod wait;
 #[cfg(not(loom))]
 mod work;
 
-#[cfg(not(loom))]
-pub use claim::Claim;
 pub use cohort_base::{LocalRank, Peer};
 #[cfg(not(loom))]
 pub use error::EngineError;
@@ -85,13 +79,15 @@ pub use lifecycle::abort;
 #[cfg(not(loom))]
 pub use message::{Envelope, SendMode, Source, Status, Tag};
 #[cfg(not(loom))]
-pub use node::Node;
-#[cfg(not(loom))]
-pub use owner::Owner;
-#[cfg(not(loom))]
 pub use patience::Patience;
 #[cfg(not(loom))]
-pub use rank::Rank;
+pub use ranks::claim::{self, Claim};
+#[cfg(not(loom))]
+pub use ranks::node::{self, Node};
+#[cfg(not(loom))]
+pub use ranks::owner::{self, Owner};
+#[cfg(not(loom))]
+pub use ranks::rank::{self, Rank};
 #[cfg(not(loom))]
 pub use request::RequestRef;
 #[cfg(not(loom))]

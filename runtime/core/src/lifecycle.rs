@@ -1,14 +1,8 @@
 //! The beginning and the end of a rank.
 
-use crate::arch;
-use crate::owner::Owner;
-use crate::rank::Rank;
-use crate::subsystem::hooks;
+pub use crate::abort::{abort, abort_members};
+use crate::ranks::{Owner, hooks};
 use crate::wait::{self, WaitKind};
-use cohort_base::Peer;
-use cohort_base::boot::RankBoot;
-use cohort_base::sync::atomic::Ordering;
-use cohort_base::text::say;
 
 /// Begins: has every subsystem start what it has for the rank. By the rank's own task, at initialisation. Without memory or
 /// threads for it the rank simply progresses inside its own calls.
@@ -22,17 +16,6 @@ pub fn end(owner: Owner<'static>) {
     hooks::end(owner);
 }
 
-/// Ends the calling rank, and with it the job, with this exit code (`MPI_Abort`); `text` goes
-/// to the report descriptor when it is not empty.
-pub fn abort(rank: &Rank, code: i32, text: &str) -> ! {
-    if !text.is_empty() {
-        say(rank.node().boot().report_fd(), format_args!("{text}\n"));
-    }
-    let word = RankBoot::encode_abort(code);
-    rank.boot().abort.store(word, Ordering::Release);
-    arch::exit_group(code)
-}
-
 /// Waits until every rank of the node has come here or has left ([`abort_members`]), so that nobody's
 /// memory goes away while another still reads it. Once per rank, for a job of one node.
 pub fn meet_at_end(owner: Owner<'_>) {
@@ -40,57 +23,4 @@ pub fn meet_at_end(owner: Owner<'_>) {
     let node = rank.node();
     rank.mark_done();
     wait::until(owner, WaitKind::Collective, || node.all_done());
-}
-
-/// Ends the calling rank and `members` of its node with this exit code, and nobody else (`MPI_ERRORS_ABORT`,
-/// MPI-4.1 9.3); `text` goes to the report descriptor.
-///
-/// Another rank is never ended in the middle of what it does, because it may hold the claim of a rank that
-/// goes on: it is told, and ends itself when it waits in MPI or calls `MPI_Test` and its like in vain.
-/// Another thread of the calling rank that helps a rank which goes on is cut off in the middle, as in `MPI_Abort`. Between nodes, and
-/// when nobody would be left, the whole job ends.
-pub fn abort_members(rank: &Rank, members: &[Peer], code: i32, text: &str) -> ! {
-    let node = rank.node();
-    if node.boot().nodes > 1 || members.len() >= node.size() as usize {
-        abort(rank, code, text);
-    }
-    say(node.boot().report_fd(), format_args!("{text}\n"));
-    let word = RankBoot::encode_departure(code);
-    let others = members.iter().filter_map(|&peer| node.local(peer));
-    for other in others.filter(|&other| other != rank.id()) {
-        let other = node.rank(other);
-        // A rank that aborts the job, or was told before, keeps its word. Release: pairs with the
-        // acquire of the loader and of `leave_if_told`.
-        let told = &other.boot().abort;
-        let _ = told.compare_exchange(0, word, Ordering::Release, Ordering::Relaxed);
-        other.wake();
-    }
-    rank.boot().abort.store(word, Ordering::Release);
-    depart(rank, code)
-}
-
-/// Whether another member of one of the rank's communicators, or the rank itself, has ended it.
-#[inline]
-pub(crate) fn must_leave(rank: &Rank) -> bool {
-    rank.boot().abort.load(Ordering::Relaxed) != 0
-}
-
-/// Ends the calling rank if another member of one of its communicators asked for it. The caller holds
-/// no claim.
-#[inline]
-pub(crate) fn leave_if_told(rank: &Rank) {
-    let word = rank.boot().abort.load(Ordering::Acquire);
-    if word != 0
-        && let Some(code) = RankBoot::decode_departure(word)
-    {
-        depart(rank, code);
-    }
-}
-
-#[cold]
-fn depart(rank: &Rank, code: i32) -> ! {
-    // Thieves find the claim taken for ever: nothing of this rank is to be moved on.
-    core::mem::forget(rank.enter());
-    rank.mark_done();
-    arch::exit_group(code)
 }

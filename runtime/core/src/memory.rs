@@ -3,6 +3,8 @@
 //! The kernel's pages are zero, and those that nobody touches cost nothing, so tables with an entry for each pair of ranks
 //! are only address space.
 
+use core::cell::UnsafeCell;
+use core::ffi::c_void;
 use core::ptr::null_mut;
 
 /// What the size of tables depends on.
@@ -77,5 +79,30 @@ impl Cursor {
             base: base.ok()?.cast(),
             offset: 0,
         })
+    }
+}
+
+/// Subsystems that there may be.
+pub const SLOTS: usize = 6;
+
+/// Where one subsystem's part of a rank or a node lies: null until it is made, with the node.
+pub(crate) struct Room(UnsafeCell<*mut c_void>);
+
+impl Room {
+    pub(crate) const fn empty() -> Self {
+        Self(UnsafeCell::new(null_mut()))
+    }
+
+    /// # Safety
+    /// Nobody else sees the room yet.
+    pub(crate) unsafe fn fill<T>(&self, part: *mut T) {
+        // SAFETY: the caller's promise.
+        unsafe { *self.0.get() = part.cast() };
+    }
+
+    #[inline]
+    pub(crate) fn get<T>(&self) -> *mut T {
+        // SAFETY: it is written before anybody else sees it.
+        unsafe { (*self.0.get()).cast() }
     }
 }

@@ -1,8 +1,8 @@
 //! How long a rank goes on taking turns before it sleeps, and when it gives its CPU away meanwhile.
 
 use crate::courtesy::Courtesy;
-use crate::node::Node;
-use crate::rank::Rank;
+use crate::ranks::Node;
+use crate::ranks::Rank;
 use crate::threads::Threads;
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::WaitMode;

@@ -1,7 +1,7 @@
 //! The statistics that `COHORT_STATS` asks for, as a table of plain text.
 
-use crate::node::Node;
-use crate::rank::Rank;
+use crate::ranks::Node;
+use crate::ranks::Rank;
 use cohort_base::text::{FixedText, say};
 use cohort_steal::stats::KindSnapshot;
 use core::fmt::Write;

@@ -16,10 +16,13 @@
 //! Whoever completes a request writes the status first and `COMPLETE` last (release), and does not
 //! touch the request again.
 
-use crate::claim::Claim;
-use crate::list::{Linked, Links};
+use crate::list::{Linked, Links, List};
+use crate::memory::{Cursor, Plan};
 use crate::message::Status;
-use crate::rank::Rank;
+use crate::ranks::{Claim, Node, Rank};
+use crate::subsystem::Subsystem;
+use crate::work::{Look, Turn};
+use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -308,7 +311,7 @@ impl RequestRef {
             if self.is_complete() {
                 Request::free(self.0, claim);
             } else {
-                claim.state().released.push(self.0.as_ptr());
+                claim.of::<Requests>().released.push(self.0.as_ptr());
             }
         }
     }
@@ -331,17 +334,71 @@ impl RequestRef {
     }
 }
 
+/// Requests as a subsystem of the core's own: those that were released before they were complete.
+#[derive(Debug)]
+pub struct Requests;
+
+/// What it keeps for a rank, under its claim.
+#[derive(Debug)]
+pub struct State {
+    released: List<Request, IN_RELEASED>,
+}
+
+// SAFETY: no other subsystem has this place.
+unsafe impl Subsystem for Requests {
+    const SLOT: usize = 5;
+    type Node = ();
+    type Shared = ();
+    type State = State;
+    type Tables = ();
+
+    fn tables(_cursor: &mut Cursor, _plan: &Plan) {}
+
+    fn node(_node: &'static Node, _tables: &mut ()) {}
+
+    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
+        let state = State {
+            released: List::EMPTY,
+        };
+        ((), state)
+    }
+
+    #[inline]
+    fn turn(claim: &mut Claim<'_>, look: Look, _turn: &mut Turn) {
+        if look.is_within_node() && !claim.of::<Self>().released.first().is_null() {
+            free_released(claim);
+        }
+    }
+}
+
+/// The request of every eager send: complete, without a status, and nobody's.
+static SENT: Sent = Sent(Request::sent());
+
+struct Sent(Request);
+
+// SAFETY: nobody writes it.
+unsafe impl Sync for Sent {}
+
+impl Rank {
+    /// The complete request that stands for all eager sends.
+    #[inline]
+    #[must_use]
+    pub fn sent(&self) -> RequestRef {
+        RequestRef(NonNull::from(&SENT.0))
+    }
+}
+
 /// Frees the claimed rank's requests that were released early and are complete now.
 #[cold]
 pub(crate) fn free_released(claim: &mut Claim<'_>) {
-    let mut next = claim.state().released.first();
+    let mut next = claim.of::<Requests>().released.first();
     while let Some(request) = NonNull::new(next) {
         // SAFETY: elements of the list are valid requests of this rank; the next one is
         // taken before this one is freed.
         unsafe {
-            next = claim.state().released.next(request.as_ptr());
+            next = claim.of::<Requests>().released.next(request.as_ptr());
             if RequestRef(request).is_complete() {
-                claim.state().released.remove(request.as_ptr());
+                claim.of::<Requests>().released.remove(request.as_ptr());
                 Request::free(request, claim);
             }
         }

@@ -1,8 +1,8 @@
 //! What a thief does for another rank.
 
-use crate::node::Node;
-use crate::rank::Rank;
-use crate::subsystem::hooks;
+use crate::ranks::Node;
+use crate::ranks::Rank;
+use crate::ranks::hooks;
 use crate::turn::{self, Look, Turn};
 use cohort_base::LocalRank;
 use cohort_steal::TaskKind;

@@ -10,45 +10,19 @@
 //! Every rank and every node has a *room* for each subsystem, at a fixed place: reaching what is in it costs one load. What is
 //! in the room of a rank is split by who may touch it: `Shared` by every task, `State` by the holder of the claim.
 
-use crate::claim::Claim;
+pub use crate::memory::SLOTS;
 use crate::memory::{Cursor, Plan, Table};
 use crate::message::Envelope;
-use crate::node::Node;
-use crate::owner::Owner;
-use crate::rank::Rank;
-use crate::turn::{Look, Turn};
-use crate::work::Work;
+pub use crate::ranks::hooks;
+use crate::ranks::{Claim, Node, Owner, Rank};
+use crate::work::{Look, Turn, Work};
+pub use crate::work::{Mark, Need};
 use cohort_base::LocalRank;
 #[doc(hidden)]
 pub use cohort_steal::park::{Awake, Ticket};
 use core::cell::UnsafeCell;
-use core::ffi::c_void;
-use core::ptr::null_mut;
 #[doc(hidden)]
 pub use core::time::Duration;
-
-/// Subsystems that there may be.
-pub const SLOTS: usize = 5;
-
-/// Why a rank that computes needs somebody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// It has a message that is long, or was long in a queue.
-    Message,
-    /// The same; the message is the sender's offer of this number to it.
-    Offer(u32),
-    /// A partner waits for what it is late with, which no message of its own tells.
-    Late,
-}
-
-/// What a policy remembers of something that a program left behind while it computes; [`Mark::NONE`] if the policy does not care.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark(pub u8);
-
-impl Mark {
-    /// Not watched.
-    pub const NONE: Self = Self(0);
-}
 
 /// A part of the engine. See the module page. All functions but those that make state have a default that does nothing.
 ///
@@ -168,49 +142,32 @@ struct Record<S: Subsystem> {
     state: UnsafeCell<S::State>,
 }
 
-/// Where one subsystem's part of a rank or a node lies: null until it is made, with the node.
-pub(crate) struct Room(UnsafeCell<*mut c_void>);
-
-impl Room {
-    pub(crate) const fn empty() -> Self {
-        Self(UnsafeCell::new(null_mut()))
-    }
-
-    /// # Safety
-    /// Nobody else sees the room yet.
-    unsafe fn fill<T>(&self, part: *mut T) {
-        // SAFETY: the caller's promise.
-        unsafe { *self.0.get() = part.cast() };
-    }
-
+impl Rank {
+    /// A subsystem's part of this rank.
     #[inline]
-    fn get<T>(&self) -> *mut T {
-        // SAFETY: it is written before anybody else sees it.
-        unsafe { (*self.0.get()).cast() }
+    #[must_use]
+    pub fn shared<S: Subsystem>(&self) -> &S::Shared {
+        // SAFETY: the room is that of `S`, and was filled before anybody saw the node; nobody writes the record again.
+        unsafe { &(*self.room(S::SLOT).get::<Record<S>>()).shared }
     }
+}
 
-    /// # Safety
-    /// The room is that of `S` in a rank, and filled.
+impl Claim<'_> {
+    /// The state of a subsystem.
     #[inline]
-    pub(crate) unsafe fn shared<S: Subsystem>(&self) -> &S::Shared {
-        // SAFETY: the caller's promise; nobody writes the record again.
-        unsafe { &(*self.get::<Record<S>>()).shared }
+    pub fn of<S: Subsystem>(&mut self) -> &mut S::State {
+        // SAFETY: as above; the claim excludes every other task, and `&mut self` every other borrow.
+        unsafe { &mut *(*self.rank().room(S::SLOT).get::<Record<S>>()).state.get() }
     }
+}
 
-    /// # Safety
-    /// As for [`Room::shared`]; what is behind the pointer belongs to the holder of the claim.
+impl Node {
+    /// A subsystem's part of this node.
     #[inline]
-    pub(crate) unsafe fn state<S: Subsystem>(&self) -> *mut S::State {
-        // SAFETY: the caller's promise.
-        unsafe { (*self.get::<Record<S>>()).state.get() }
-    }
-
-    /// # Safety
-    /// The room is that of `S` in a node, and filled.
-    #[inline]
-    pub(crate) unsafe fn node<S: Subsystem>(&self) -> &S::Node {
-        // SAFETY: the caller's promise; nobody writes it again.
-        unsafe { &*self.get::<S::Node>() }
+    #[must_use]
+    pub fn part<S: Subsystem>(&self) -> &S::Node {
+        // SAFETY: as above.
+        unsafe { &*self.room(S::SLOT).get::<S::Node>() }
     }
 }
 
@@ -269,71 +226,6 @@ pub const fn are_distinct(slots: &[usize]) -> bool {
     true
 }
 
-macro_rules! hooks {
-    ($($(#[$doc:meta])* $link:ident => fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
-        unsafe extern "Rust" {
-            $(safe fn $link($($argument: $type),*) $(-> $result)?;)*
-        }
-        $(
-            $(#[$doc])*
-            #[inline]
-            pub fn $name($($argument: $type),*) $(-> $result)? {
-                $link($($argument),*)
-            }
-        )*
-    };
-}
-
-/// The calls upwards. Each runs the function of the same name of all subsystems, in their order.
-pub mod hooks {
-    use super::*;
-
-    hooks! {
-        /// Measures the tables of all subsystems.
-        cohort_engine_measure => fn measure(cursor: &mut Cursor, plan: &Plan);
-        /// Makes the rooms of all subsystems.
-        cohort_engine_furnish => fn furnish(cursor: &mut Cursor, plan: &Plan, node: &'static Node);
-        /// [`Subsystem::begin`]
-        cohort_engine_begin => fn begin(owner: Owner<'static>);
-        /// [`Subsystem::end`]
-        cohort_engine_end => fn end(owner: Owner<'static>);
-        /// [`Subsystem::turn`]
-        cohort_engine_turn => fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn);
-        /// [`Subsystem::own_work`]: the first that has some.
-        cohort_engine_own_work => fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work>;
-        /// [`Subsystem::is_stalled`] of any.
-        cohort_engine_is_stalled => fn is_stalled(claim: &mut Claim<'_>) -> bool;
-        /// [`Subsystem::is_quiet`] of all.
-        cohort_engine_is_quiet => fn is_quiet(claim: &mut Claim<'_>) -> bool;
-        /// [`Subsystem::claimed`]
-        cohort_engine_claimed => fn claimed(claim: &mut Claim<'_>);
-        /// [`Subsystem::wait_begins`]
-        cohort_engine_wait_begins => fn wait_begins(rank: &Rank);
-        /// [`Subsystem::wait_goes_on`]
-        cohort_engine_wait_goes_on => fn wait_goes_on(rank: &Rank);
-        /// [`Subsystem::wait_ends`]
-        cohort_engine_wait_ends => fn wait_ends(claim: &mut Claim<'_>, since: u64);
-        /// [`Subsystem::woken`]
-        cohort_engine_woken => fn woken(rank: &Rank);
-        /// [`Subsystem::sleep`] of the first that has a place.
-        cohort_engine_sleep => fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Result<Awake, Ticket>;
-        /// [`Subsystem::hand_over`]
-        cohort_engine_hand_over => fn hand_over(node: &'static Node);
-        /// [`Subsystem::help`] of the first that has somebody.
-        cohort_engine_help => fn help(rank: &Rank, by: &Rank, need: Need) -> bool;
-        /// [`Subsystem::wake_dedicated`] of the first that has a worker.
-        cohort_engine_wake_dedicated => fn wake_dedicated(near: &Rank) -> Option<bool>;
-        /// [`Subsystem::offered`]
-        cohort_engine_offered => fn offered(receiver: &Rank, sender: &Rank, envelope: &Envelope, number: u32);
-        /// [`Subsystem::left_behind`] of the first that watches it.
-        cohort_engine_left_behind => fn left_behind(claim: &mut Claim<'_>) -> Mark;
-        /// [`Subsystem::met`]
-        cohort_engine_met => fn met(claim: &mut Claim<'_>, mark: Mark);
-        /// [`Subsystem::over`]
-        cohort_engine_over => fn over(claim: &mut Claim<'_>, mark: Mark);
-    }
-}
-
 /// Joins subsystems to an engine: `engine!(Net, P2p, Coll)` in the one crate of a program that does so. They are visited in this
 /// order.
 #[macro_export]
@@ -345,6 +237,7 @@ macro_rules! engine {
             use $crate::memory::{Cursor, Plan};
             use $crate::message::Envelope;
             use $crate::subsystem::{Awake, Duration, Mark, Need, Subsystem, Ticket, are_distinct, furnish, measure};
+            use $crate::request::Requests;
             use $crate::{Claim, Look, Node, Owner, Rank, Turn, Work};
 
             // The functions are for this image only.
@@ -372,16 +265,18 @@ macro_rules! engine {
                 ".hidden cohort_engine_over"
             );
 
-            const _: () = assert!(are_distinct(&[$(<$subsystem as Subsystem>::SLOT),*]));
+            const _: () = assert!(are_distinct(&[$(<$subsystem as Subsystem>::SLOT,)* Requests::SLOT]));
 
             #[unsafe(no_mangle)]
             fn cohort_engine_measure(cursor: &mut Cursor, plan: &Plan) {
                 $(measure::<$subsystem>(cursor, plan);)*
+                measure::<Requests>(cursor, plan);
             }
 
             #[unsafe(no_mangle)]
             fn cohort_engine_furnish(cursor: &mut Cursor, plan: &Plan, node: &'static Node) {
                 $(furnish::<$subsystem>(cursor, plan, node);)*
+                furnish::<Requests>(cursor, plan, node);
             }
 
             #[unsafe(no_mangle)]
@@ -397,6 +292,7 @@ macro_rules! engine {
             #[unsafe(no_mangle)]
             fn cohort_engine_turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
                 $(<$subsystem as Subsystem>::turn(claim, look, turn);)*
+                Requests::turn(claim, look, turn);
             }
 
             #[unsafe(no_mangle)]

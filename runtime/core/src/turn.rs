@@ -2,51 +2,9 @@
 //!
 //! A turn needs the rank's claim and is bounded. It visits the subsystems in the engine's order.
 
-use crate::claim::Claim;
-use crate::owner::Owner;
-use crate::subsystem::hooks;
+use crate::ranks::{Claim, Owner, hooks};
 use crate::work::Work;
-
-/// Whose turn it is, and so what it looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// The rank's own: everything. One that waits, and has nothing else to do, looks longer for what it expects.
-    Own {
-        /// Whether it waits.
-        waits: bool,
-    },
-    /// A thief's, at what needs no network.
-    WithinNode,
-    /// A thief's, at the network and what waits for it.
-    Network,
-}
-
-impl Look {
-    /// Whether the turn looks at what comes and goes within the node.
-    #[inline]
-    #[must_use]
-    pub fn is_within_node(self) -> bool {
-        self != Self::Network
-    }
-
-    /// Whether the turn looks at the network.
-    #[inline]
-    #[must_use]
-    pub fn is_at_network(self) -> bool {
-        self != Self::WithinNode
-    }
-}
-
-/// What a turn did.
-#[derive(Debug, Default)]
-pub struct Turn {
-    /// Whether anything moved.
-    pub moved: bool,
-    /// Bytes that were copied.
-    pub bytes: u64,
-    /// Something to help with, outside of the claim.
-    pub work: Option<Work>,
-}
+pub use crate::work::{Look, Turn};
 
 /// Moves what can be moved of the claimed rank's messages.
 #[inline]
@@ -54,9 +12,6 @@ pub struct Turn {
 pub fn turn(claim: &mut Claim<'_>, look: Look) -> Turn {
     let mut turn = Turn::default();
     hooks::turn(claim, look, &mut turn);
-    if look.is_within_node() {
-        claim.free_released();
-    }
     turn
 }
 

@@ -15,14 +15,14 @@
 //! Whoever publishes something passes the light barrier before it asks whether the rank sleeps.
 //! Only a victim whose claim was taken at the last look may hide work; then the sleep is short.
 
-use crate::claim::Claim;
-use crate::lifecycle;
-use crate::node::Node;
-use crate::owner::Owner;
+use crate::abort;
 use crate::patience::Patience;
-use crate::rank::Rank;
+use crate::ranks::Claim;
+use crate::ranks::Node;
+use crate::ranks::Owner;
+use crate::ranks::Rank;
+use crate::ranks::hooks;
 use crate::steal::Thief;
-use crate::subsystem::hooks;
 use crate::turn;
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::WaitMode;
@@ -149,9 +149,9 @@ fn take_turns<'rank>(
         let worker = rank.worker(&mut held);
         if !patience.is_fresh() && steal(rank, worker) {
             patience.renew();
-        } else if patience.is_over() || lifecycle::must_leave(rank) {
+        } else if patience.is_over() || abort::must_leave(rank) {
             drop(held);
-            lifecycle::leave_if_told(rank);
+            abort::leave_if_told(rank);
             if patience.gives_way(rank.node().courtesy()) {
                 continue;
             }
@@ -308,7 +308,7 @@ pub fn progress(owner: Owner<'_>) {
 /// A nonblocking call found nothing. In a loop of such calls the program waits, so where ranks
 /// or their threads outnumber CPUs it gives its CPU to those it waits for.
 fn fruitless(rank: &Rank) {
-    lifecycle::leave_if_told(rank);
+    abort::leave_if_told(rank);
     let node = rank.node();
     if node.settings().wait == WaitMode::Spin || !(node.is_crowded() || rank.threads_multiple()) {
         return;

@@ -1,4 +1,4 @@
-//! Work that is done outside of any claim, in pieces that several tasks share.
+//! What a turn finds: work that is done outside of any claim, in pieces that several tasks share; and what it is told.
 
 use core::fmt;
 use core::mem::{ManuallyDrop, MaybeUninit};
@@ -110,6 +110,67 @@ impl fmt::Debug for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Work").finish_non_exhaustive()
     }
+}
+
+/// Why a rank that computes needs somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// It has a message that is long, or was long in a queue.
+    Message,
+    /// The same; the message is the sender's offer of this number to it.
+    Offer(u32),
+    /// A partner waits for what it is late with, which no message of its own tells.
+    Late,
+}
+
+/// What a policy remembers of something that a program left behind while it computes; [`Mark::NONE`] if the policy does not care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(pub u8);
+
+impl Mark {
+    /// Not watched.
+    pub const NONE: Self = Self(0);
+}
+
+/// Whose turn it is, and so what it looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The rank's own: everything. One that waits, and has nothing else to do, looks longer for what it expects.
+    Own {
+        /// Whether it waits.
+        waits: bool,
+    },
+    /// A thief's, at what needs no network.
+    WithinNode,
+    /// A thief's, at the network and what waits for it.
+    Network,
+}
+
+impl Look {
+    /// Whether the turn looks at what comes and goes within the node.
+    #[inline]
+    #[must_use]
+    pub fn is_within_node(self) -> bool {
+        self != Self::Network
+    }
+
+    /// Whether the turn looks at the network.
+    #[inline]
+    #[must_use]
+    pub fn is_at_network(self) -> bool {
+        self != Self::WithinNode
+    }
+}
+
+/// What a turn did.
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// Whether anything moved.
+    pub moved: bool,
+    /// Bytes that were copied.
+    pub bytes: u64,
+    /// Something to help with, outside of the claim.
+    pub work: Option<Work>,
 }
 
 #[cfg(test)]

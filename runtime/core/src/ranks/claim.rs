@@ -4,10 +4,8 @@
 //! ends of its inbound rings and the producing ends of its outbound ones), and its heap. Owners get one
 //! by [`Rank::enter`], thieves by [`Rank::try_steal`]; nobody waits while holding a stolen one.
 
-use crate::list::List;
-use crate::rank::Rank;
-use crate::request::{self, IN_RELEASED, Request};
-use crate::subsystem::{Subsystem, hooks};
+pub use super::{AtRelease, Claim, Releasing};
+use super::{Rank, State, hooks};
 use cohort_alloc::Heap;
 use cohort_base::LocalRank;
 use cohort_steal::TaskKind;
@@ -16,41 +14,6 @@ use core::ptr::NonNull;
 
 /// Alignment of [`Claim::alloc`].
 const ALIGN: usize = 16;
-
-/// Gives back the claim of a rank for which something is to be done at that moment.
-pub type AtRelease = fn(Releasing<'_, '_>);
-
-/// What belongs to the holder of a rank's claim, apart from the states of the subsystems.
-pub(crate) struct State {
-    /// Requests that were released before they were complete.
-    pub(crate) released: List<Request, IN_RELEASED>,
-    /// Why this rank expects progress, by kind. Each subsystem counts what it waits for.
-    reasons: [u32; TaskKind::COUNT],
-    /// What to do when the claim is given back, if not simply that.
-    at_release: Option<AtRelease>,
-}
-
-impl State {
-    /// The state of a new rank.
-    pub(crate) const fn new() -> Self {
-        Self {
-            released: List::EMPTY,
-            reasons: [0; TaskKind::COUNT],
-            at_release: None,
-        }
-    }
-}
-
-/// A held claim, which ends with this value. See the module page.
-#[derive(Debug)]
-pub struct Claim<'rank> {
-    rank: &'rank Rank,
-    /// The rank whose task holds it.
-    caller: LocalRank,
-    by_owner: bool,
-    /// A claim stays with the task that took it.
-    not_send: PhantomData<*mut ()>,
-}
 
 impl<'rank> Claim<'rank> {
     /// The value that stands for a claim that was just taken by the owner, or by a task of `caller` that only tried for it.
@@ -120,29 +83,14 @@ impl<'rank> Claim<'rank> {
     }
 
     #[inline]
-    pub(crate) fn state(&mut self) -> &mut State {
+    fn state(&mut self) -> &mut State {
         // SAFETY: the claim excludes every other task, and `&mut self` every other borrow.
         unsafe { &mut *self.rank.state() }
-    }
-
-    /// The state of a subsystem.
-    #[inline]
-    pub fn of<S: Subsystem>(&mut self) -> &mut S::State {
-        // SAFETY: the claim excludes every other task, and `&mut self` every other borrow.
-        unsafe { &mut *self.rank.state_of::<S>() }
     }
 
     /// What to do in place of just giving the claim back, from now on.
     pub fn set_at_release(&mut self, at_release: Option<AtRelease>) {
         self.state().at_release = at_release;
-    }
-
-    /// Frees requests that were released early and are complete now.
-    #[inline]
-    pub(crate) fn free_released(&mut self) {
-        if !self.state().released.first().is_null() {
-            request::free_released(self);
-        }
     }
 
     /// One more reason for thieves to look at this rank.
@@ -184,9 +132,6 @@ impl Drop for Claim<'_> {
         }
     }
 }
-
-/// A claim that is about to be given back. It is, at the latest when this value is dropped.
-pub struct Releasing<'a, 'rank>(&'a mut Claim<'rank>);
 
 impl<'rank> Releasing<'_, 'rank> {
     /// The claim.

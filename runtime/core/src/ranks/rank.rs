@@ -1,13 +1,12 @@
 //! One rank of the node.
 
+pub use super::Rank;
+use super::{Claim, Node, State, Thieving, hooks};
 use crate::bell::Bell;
-use crate::claim::{Claim, State};
-use crate::memory::Table;
-use crate::node::Node;
+use crate::memory::{Cursor, Room, SLOTS, Table};
 use crate::policies::Policies;
-use crate::request::{Request, RequestRef};
-use crate::subsystem::{Need, Room, SLOTS, Subsystem, hooks};
 use crate::threads::Threads;
+use crate::work::Need;
 use cohort_alloc::Heap;
 use cohort_base::boot::{CpuPlace, RankBoot};
 use cohort_base::settings::Progress;
@@ -22,61 +21,7 @@ pub use cohort_steal::stats::Snapshot as StealCounts;
 use cohort_steal::victim;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::fmt;
-use core::ptr::{NonNull, null_mut};
-
-/// One rank. Any task of the node may hold a reference; what only one may touch at a time is
-/// behind its [`Claim`].
-#[repr(C)]
-pub struct Rank {
-    word: ClaimWord,
-    park: ParkSlot,
-    expected: Availability,
-    id: LocalRank,
-    threads: Threads,
-    /// Whether subsystems are told when the rank is claimed.
-    is_called_when_claimed: AtomicBool,
-    /// Whether the node counts this rank among those that need nobody any more.
-    is_done: AtomicBool,
-    node: &'static Node,
-    /// Rung when a collective that others may go on with may have become ready for it.
-    bell: Bell,
-    boot: &'static RankBoot,
-    /// The object layer's slot.
-    local: AtomicPtr<c_void>,
-    thieving: Thieving,
-    counters: Counters<'static>,
-    /// When a nonblocking call last found nothing, in ticks.
-    last_fruitless: AtomicU64,
-    /// The rank's policies, and what they need.
-    policies: Policies,
-    heap: Heap,
-    /// The request of every eager send.
-    sent: UnsafeCell<Request>,
-    state: UnsafeCell<State>,
-    rooms: [Room; SLOTS],
-}
-
-/// What a rank needs to steal from others.
-struct Thieving {
-    /// Null until the rank waits for the first time.
-    worker: AtomicPtr<Worker<'static>>,
-    /// Room for the worker.
-    worker_room: *mut Worker<'static>,
-    /// Room for the worker's victims, `node.size()` entries.
-    victims: *mut LocalRank,
-}
-
-// SAFETY: the cell is reached through the claim only; the pointers are set once.
-unsafe impl Sync for Rank {}
-// SAFETY: as above.
-unsafe impl Send for Rank {}
-
-impl fmt::Debug for Rank {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Rank({})", self.id)
-    }
-}
+use core::ptr::null_mut;
 
 /// The core's tables of ranks.
 pub(crate) struct Tables {
@@ -86,7 +31,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    pub fn lay_out(cursor: &mut crate::memory::Cursor, ranks: usize) -> Self {
+    pub fn lay_out(cursor: &mut Cursor, ranks: usize) -> Self {
         Self {
             victims: cursor.table(ranks * ranks),
             workers: cursor.table(ranks),
@@ -128,7 +73,6 @@ impl Rank {
             last_fruitless: AtomicU64::new(0),
             policies: Policies::new(node.settings().progress),
             heap: Heap::new(),
-            sent: UnsafeCell::new(Request::sent()),
             state: UnsafeCell::new(State::new()),
             rooms: [const { Room::empty() }; SLOTS],
         }
@@ -137,21 +81,6 @@ impl Rank {
     #[inline]
     pub(crate) fn room(&self, slot: usize) -> &Room {
         &self.rooms[slot]
-    }
-
-    /// A subsystem's part of this rank.
-    #[inline]
-    #[must_use]
-    pub fn shared<S: Subsystem>(&self) -> &S::Shared {
-        // SAFETY: the room is that of `S`, and was filled before anybody saw the node.
-        unsafe { self.rooms[S::SLOT].shared::<S>() }
-    }
-
-    /// A subsystem's part that belongs to the holder of the claim.
-    #[inline]
-    pub(crate) fn state_of<S: Subsystem>(&self) -> *mut S::State {
-        // SAFETY: as above.
-        unsafe { self.rooms[S::SLOT].state::<S>() }
     }
 
     /// Index on the node.
@@ -261,15 +190,8 @@ impl Rank {
 
     /// The state; to be dereferenced under the claim only.
     #[inline]
-    pub(crate) fn state(&self) -> *mut State {
+    pub(super) fn state(&self) -> *mut State {
         self.state.get()
-    }
-
-    /// The complete request that stands for all eager sends.
-    #[inline]
-    pub fn sent(&self) -> RequestRef {
-        // SAFETY: the address of a field, which is never released.
-        unsafe { RequestRef::new(NonNull::new_unchecked(self.sent.get())) }
     }
 
     /// Whether a blocking receive may poll for its message alone for a while.

@@ -1,10 +1,10 @@
 //! The node: all ranks of one address space.
 
+pub use super::Node;
+use super::{Rank, hooks, rank};
 use crate::courtesy::Courtesy;
-use crate::memory::{Cursor, Plan, Table};
+use crate::memory::{Cursor, Plan, Room, SLOTS, Table};
 use crate::peers::{self, Peers};
-use crate::rank::{self, Rank};
-use crate::subsystem::{Room, SLOTS, Subsystem, hooks};
 use cohort_base::boot::{CpuPlace, NodeBoot};
 use cohort_base::clock;
 use cohort_base::settings::{Row, Settings, WaitMode};
@@ -15,42 +15,10 @@ use cohort_fabric::Transport;
 use cohort_steal::idle::IdleSet;
 use cohort_steal::policy::{Crew, policy};
 use core::ffi::CStr;
-use core::fmt;
 use core::ptr::NonNull;
 
 /// Communicator numbers below this one are predefined.
 const FIRST_CONTEXT: u32 = 2;
-
-/// All ranks of one address space. Never unmade.
-pub struct Node {
-    ranks: *const Rank,
-    size: u32,
-    crowded: bool,
-    /// Ranks that wait, counted under policies that want to know.
-    waiting: AtomicU32,
-    /// Ranks that have come to their end.
-    done: AtomicU32,
-    courtesy: Courtesy,
-    barriers: Barriers,
-    settings: Settings,
-    boot: &'static NodeBoot,
-    idle: &'static [AtomicU64],
-    contexts: AtomicU32,
-    peers: Peers,
-    network: Option<&'static dyn Transport>,
-    rooms: [Room; SLOTS],
-}
-
-// SAFETY: `ranks` points to ranks that are shared and live for ever.
-unsafe impl Sync for Node {}
-// SAFETY: as above.
-unsafe impl Send for Node {}
-
-impl fmt::Debug for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Node({} ranks)", self.size)
-    }
-}
 
 impl Node {
     /// Makes the node that `boot` describes; `None` when memory is short. It is never unmade. A job of more
@@ -120,14 +88,6 @@ impl Node {
     #[inline]
     pub(crate) fn room(&self, slot: usize) -> &Room {
         &self.rooms[slot]
-    }
-
-    /// A subsystem's part of this node.
-    #[inline]
-    #[must_use]
-    pub fn part<S: Subsystem>(&self) -> &S::Node {
-        // SAFETY: the room is that of `S`, and was filled before anybody saw the node.
-        unsafe { self.rooms[S::SLOT].node::<S>() }
     }
 
     /// The rank with this index. Panics when there is none.

@@ -5,31 +5,9 @@
 //! interrupt or help may be in the middle of just that. Whatever does one of these asks for an [`Owner`], and nothing that a
 //! thief is handed leads to one.
 
-use crate::rank::Rank;
+pub use super::Owner;
+use super::Rank;
 use core::marker::PhantomData;
-
-/// A witness that the caller runs on a task of the rank, in a call of the program, below no claim that was stolen.
-///
-/// It is `Copy`, but stays on the thread that has it.
-///
-/// ```compile_fail
-/// // A thief has a claim. It leads to its rank, but to no owner.
-/// fn stolen(claim: &mut cohort_core::Claim<'_>) -> cohort_core::Owner<'_> {
-///     claim.owner()
-/// }
-/// ```
-///
-/// ```compile_fail
-/// // It cannot be handed to another thread.
-/// fn hand_over(owner: cohort_core::Owner<'static>) {
-///     std::thread::spawn(move || owner.rank().id());
-/// }
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Owner<'rank> {
-    rank: &'rank Rank,
-    not_send: PhantomData<*mut ()>,
-}
 
 impl<'rank> Owner<'rank> {
     /// The witness of a call of the program.

@@ -1,0 +1,173 @@
+//! Who is there, and who may act for whom: nodes, ranks, claims and owners.
+//!
+//! These four know each other, so they are defined together; what they do is in a module for each.
+
+pub mod claim;
+pub mod hooks;
+pub mod node;
+pub mod owner;
+pub mod rank;
+
+use crate::bell::Bell;
+use crate::courtesy::Courtesy;
+use crate::memory::{Room, SLOTS};
+use crate::peers::Peers;
+use crate::policies::Policies;
+use crate::threads::Threads;
+use cohort_alloc::Heap;
+use cohort_base::LocalRank;
+use cohort_base::boot::{NodeBoot, RankBoot};
+use cohort_base::settings::Settings;
+use cohort_base::sync::Barriers;
+use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+use cohort_fabric::Transport;
+use cohort_steal::TaskKind;
+use cohort_steal::avail::Availability;
+use cohort_steal::claim::ClaimWord;
+use cohort_steal::park::ParkSlot;
+use cohort_steal::policy::Worker;
+use cohort_steal::stats::Counters;
+use core::cell::UnsafeCell;
+use core::ffi::c_void;
+use core::fmt;
+use core::marker::PhantomData;
+
+/// All ranks of one address space. Never unmade.
+pub struct Node {
+    ranks: *const Rank,
+    size: u32,
+    crowded: bool,
+    /// Ranks that wait, counted under policies that want to know.
+    waiting: AtomicU32,
+    /// Ranks that have come to their end.
+    done: AtomicU32,
+    courtesy: Courtesy,
+    barriers: Barriers,
+    settings: Settings,
+    boot: &'static NodeBoot,
+    idle: &'static [AtomicU64],
+    contexts: AtomicU32,
+    peers: Peers,
+    network: Option<&'static dyn Transport>,
+    rooms: [Room; SLOTS],
+}
+
+// SAFETY: `ranks` points to ranks that are shared and live for ever.
+unsafe impl Sync for Node {}
+// SAFETY: as above.
+unsafe impl Send for Node {}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({} ranks)", self.size)
+    }
+}
+
+/// One rank. Any task of the node may hold a reference; what only one may touch at a time is
+/// behind its [`Claim`].
+#[repr(C)]
+pub struct Rank {
+    word: ClaimWord,
+    park: ParkSlot,
+    expected: Availability,
+    id: LocalRank,
+    threads: Threads,
+    /// Whether subsystems are told when the rank is claimed.
+    is_called_when_claimed: AtomicBool,
+    /// Whether the node counts this rank among those that need nobody any more.
+    is_done: AtomicBool,
+    node: &'static Node,
+    /// Rung when a collective that others may go on with may have become ready for it.
+    bell: Bell,
+    boot: &'static RankBoot,
+    /// The object layer's slot.
+    local: AtomicPtr<c_void>,
+    thieving: Thieving,
+    counters: Counters<'static>,
+    /// When a nonblocking call last found nothing, in ticks.
+    last_fruitless: AtomicU64,
+    /// The rank's policies, and what they need.
+    policies: Policies,
+    heap: Heap,
+    state: UnsafeCell<State>,
+    rooms: [Room; SLOTS],
+}
+
+/// What a rank needs to steal from others.
+struct Thieving {
+    /// Null until the rank waits for the first time.
+    worker: AtomicPtr<Worker<'static>>,
+    /// Room for the worker.
+    worker_room: *mut Worker<'static>,
+    /// Room for the worker's victims, `node.size()` entries.
+    victims: *mut LocalRank,
+}
+
+// SAFETY: the cell is reached through the claim only; the pointers are set once.
+unsafe impl Sync for Rank {}
+// SAFETY: as above.
+unsafe impl Send for Rank {}
+
+impl fmt::Debug for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rank({})", self.id)
+    }
+}
+
+/// Gives back the claim of a rank for which something is to be done at that moment.
+pub type AtRelease = fn(Releasing<'_, '_>);
+
+/// What belongs to the holder of a rank's claim, apart from the states of the subsystems.
+struct State {
+    /// Why this rank expects progress, by kind. Each subsystem counts what it waits for.
+    reasons: [u32; TaskKind::COUNT],
+    /// What to do when the claim is given back, if not simply that.
+    at_release: Option<AtRelease>,
+}
+
+impl State {
+    /// The state of a new rank.
+    const fn new() -> Self {
+        Self {
+            reasons: [0; TaskKind::COUNT],
+            at_release: None,
+        }
+    }
+}
+
+/// A held claim, which ends with this value. See the module page.
+#[derive(Debug)]
+pub struct Claim<'rank> {
+    rank: &'rank Rank,
+    /// The rank whose task holds it.
+    caller: LocalRank,
+    by_owner: bool,
+    /// A claim stays with the task that took it.
+    not_send: PhantomData<*mut ()>,
+}
+
+/// A claim that is about to be given back. It is, at the latest when this value is dropped.
+pub struct Releasing<'a, 'rank>(&'a mut Claim<'rank>);
+
+/// A witness that the caller runs on a task of the rank, in a call of the program, below no claim that was stolen.
+///
+/// It is `Copy`, but stays on the thread that has it.
+///
+/// ```compile_fail
+/// // A thief has a claim. It leads to its rank, but to no owner.
+/// fn stolen(claim: &mut cohort_core::Claim<'_>) -> cohort_core::Owner<'_> {
+///     claim.owner()
+/// }
+/// ```
+///
+/// ```compile_fail
+/// // It cannot be handed to another thread.
+/// fn hand_over(owner: cohort_core::Owner<'static>) {
+///     std::thread::spawn(move || owner.rank().id());
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Owner<'rank> {
+    rank: &'rank Rank,
+    not_send: PhantomData<*mut ()>,
+}
