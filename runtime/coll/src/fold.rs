@@ -123,7 +123,8 @@ impl<'a> Folder<'a> {
         starts.map(move |start| start..end.min(start + block))
     }
 
-    /// Folds operands of `count` elements each, given in rank order, into `result`, which is none of them, unless it is the last one.
+    /// Folds operands of `count` elements each, given in rank order, into `result`, which is none of them, unless it is
+    /// the last one.
     ///
     /// # Safety
     /// As [`Folder::combine`], of each operand.

@@ -70,7 +70,8 @@ impl Intergroup<'_> {
         }
     }
 
-    /// A root as a nonblocking or persistent [`Call`](super::Call) names it: its place among the members of both groups.
+    /// A root as a nonblocking or persistent [`Call`](super::Call) names it: its place among the members of both
+    /// groups.
     #[must_use]
     pub fn place_of(&self, root: Root) -> u32 {
         let (ours, theirs) = self.places();

@@ -1,17 +1,18 @@
 //! Collectives.
 //!
-//! Members on one node live in one address space, so they send no messages there: members *post*
-//! small data or the addresses of their buffers in the communicator's shared memory and read
-//! each other's buffers directly, in any datatype ([`datatype::copy`](cohort_datatype::copy)). Between nodes, and between the
-//! groups of an intercommunicator, collectives are *scripts*: messages, copies and folds, in stages.
+//! Members on one node live in one address space, so they send no messages there: members *post* small data or the
+//! addresses of their buffers in the communicator's shared memory and read each other's buffers directly, in any
+//! datatype ([`datatype::copy`](cohort_datatype::copy)). Between nodes, and between the groups of an intercommunicator,
+//! collectives are *scripts*: messages, copies and folds, in stages.
 //!
 //! # Layers
-//! A module uses only modules above it in this table. Those of the upper half any task may run: a thief, a progress thread, the handler of a
-//! signal. Those of the lower half allocate memory of the node, wait, or take locks of the node. They run in calls of the rank's owner only.
+//! A module uses only modules above it in this table. Those of the upper half any task may run: a thief, a progress
+//! thread, the handler of a signal. Those of the lower half allocate memory of the node, wait, or take locks of the
+//! node. They run in calls of the rank's owner only.
 //!
 //! | module | what it holds | who runs it |
 //! |---|---|---|
-//! | `fold` | an operation on elements of one type, and the order of operands | any task (a user's operation: its owner) |
+//! | `fold` | an operation on elements, and the order of operands | any task (a user's operation: its owner) |
 //! | `args` | a call's arguments as plain values: [`Call`], [`Blocks`], [`Reduction`] | any task |
 //! | `data` | copies of what they describe | any task |
 //! | `schedule` | pending collectives within a node: steps that anybody takes | any task |
@@ -24,8 +25,8 @@
 //! | `nonblocking` | starts of nonblocking and persistent collectives | owner |
 //! | `blocking` | the blocking ones: `local` within a node, `nodes` among nodes, `inter` between groups | owner |
 //!
-//! Each operation is described once, by a [`Call`]: the blocking form runs it ([`run`], or the function of its name), the nonblocking one
-//! starts it ([`start`]), a persistent one starts it again and again ([`Repeated`]).
+//! Each operation is described once, by a [`Call`]: the blocking form runs it ([`run`], or the function of its name),
+//! the nonblocking one starts it ([`start`]), a persistent one starts it again and again ([`Repeated`]).
 //!
 //! # Algorithms within a node
 //! | operations | small | large |
@@ -33,16 +34,16 @@
 //! | barrier | exchange of presence | |
 //! | bcast | root's entry | direct reads of root's buffer |
 //! | gather(v), scatter(v), allgather(v), alltoall(v, w) | entries | direct reads |
-//! | reduce, allreduce, reduce_scatter(_block) | everyone folds the entries | each member folds a share of the elements for all |
+//! | reduce, allreduce, reduce_scatter(_block) | all fold the entries | each folds a share of the elements for all |
 //! | scan, exscan | fold of the entries | each member scans a share for all |
-//! | neighbourhoods, and all of them nonblocking and persistent | the last to post does all | steps that anybody takes |
+//! | neighbourhoods; all, nonblocking and persistent | the last to post does all | steps that anybody takes |
 //!
 //! MPI's variants are arguments: [`Blocks`] describes equal, varying (`v`) or typed (`w`)
 //! blocks, [`Scan`] tells scan from exscan, `reduce_scatter` takes every member's count.
 //!
-//! "Small" is what an entry carries (240 bytes), or, where that saves a wait, a buffer beside it (16 KB; 64 KB for some). Operands are
-//! folded in rank order whatever the algorithm, so results are the same bit for bit in every run and at every member, and
-//! operations that do not commute need no special case.
+//! "Small" is what an entry carries (240 bytes), or, where that saves a wait, a buffer beside it (16 KB; 64 KB for
+//! some). Operands are folded in rank order whatever the algorithm, so results are the same bit for bit in every run
+//! and at every member, and operations that do not commute need no special case.
 
 #![no_std]
 #![cfg_attr(loom, allow(dead_code, reason = "the models use parts"))]

@@ -18,11 +18,11 @@
 //! ```
 //! * Arriving is AcqRel, so the last one sees all parts. `open` is a Release that pairs with the
 //!   Acquire in `take`: whoever has a step sees all parts and the plan.
-//! * `take` gives each step to one taker: those that took from the front and those that took from the back are counted in one word.
-//!   A step is given out as long as their sum is below the number of steps, so the two ends never meet. `finish` is AcqRel: exactly one caller learns that
-//!   all steps are finished, and it sees what they did. So what the parts refer to may be used
-//!   by a taker between `take` and `finish`, and by the one that is told, who then
-//!   publishes completion. A meeting that opens without steps is over for the one who opens it.
+//! * `take` gives each step to one taker: those that took from the front and those that took from the back are counted
+//!   in one word. A step is given out as long as their sum is below the number of steps, so the two ends never meet.
+//!   `finish` is AcqRel: exactly one caller learns that all steps are finished, and it sees what they did. So what the
+//!   parts refer to may be used by a taker between `take` and `finish`, and by the one that is told, who then publishes
+//!   completion. A meeting that opens without steps is over for the one who opens it.
 //!
 //! # Life
 //! A meeting begins with one reference for each member's cursor: a member gives it back when its
@@ -44,8 +44,8 @@ const CLOSED: u64 = u64::MAX;
 #[derive(Debug)]
 pub(crate) struct Link<P, W>(AtomicPtr<Meeting<P, W>>);
 
-/// Where a taker begins. Those of one end find in their caches what they moved in the operation before, if programs repeat it with
-/// the same buffers.
+/// Where a taker begins. Those of one end find in their caches what they moved in the operation before, if programs
+/// repeat it with the same buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// At the first step.

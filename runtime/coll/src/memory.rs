@@ -1,5 +1,5 @@
-//! Memory of the node for the time of a call, or of a script. The allocator's lock is one that only tasks of a rank's owner wait for,
-//! so thieves and handlers of signals allocate nothing here; what they use was reserved before.
+//! Memory of the node for the time of a call, or of a script. The allocator's lock is one that only tasks of a rank's
+//! owner wait for, so thieves and handlers of signals allocate nothing here; what they use was reserved before.
 
 use super::args::Blocks;
 use super::data::{Span, byte, span};

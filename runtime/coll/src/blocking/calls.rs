@@ -146,8 +146,8 @@ pub unsafe fn alltoall(
 /// The buffers are live and hold `count` elements.
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
-/// about the size, or no memory.
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they
+/// disagree about the size, or no memory.
 pub unsafe fn reduce(
     group: &Group<'_>,
     call: &Reduction<'_>,

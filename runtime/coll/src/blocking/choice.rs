@@ -1,13 +1,13 @@
 //! Which algorithm a blocking collective uses: rounds, or a schedule as its nonblocking form.
 //!
-//! All members must choose alike, so only what all of them know may decide: the setting, the node,
-//! and sizes that MPI demands to be the same everywhere. Where sizes matter, members that disagree about them go the way
-//! of the first one to choose (`members/local.rs`), so that none waits where the others do not come.
+//! All members must choose alike, so only what all of them know may decide: the setting, the node, and sizes that MPI
+//! demands to be the same everywhere. Where sizes matter, members that disagree about them go the way of the first one
+//! to choose (`members/local.rs`), so that none waits where the others do not come.
 //!
-//! In rounds each member does its own share, and data beyond an entry's needs a second meeting, after
-//! which nobody reads the others' buffers any more. With a CPU for each rank that is the
-//! fastest. When ranks outnumber CPUs, each meeting takes as long as it takes all ranks to run once. A schedule needs one
-//! meeting if the last to come does all the work, which pays as long as that takes less time than half the work and another meeting.
+//! In rounds each member does its own share, and data beyond an entry's needs a second meeting, after which nobody
+//! reads the others' buffers any more. With a CPU for each rank that is the fastest. When ranks outnumber CPUs, each
+//! meeting takes as long as it takes all ranks to run once. A schedule needs one meeting if the last to come does all
+//! the work, which pays as long as that takes less time than half the work and another meeting.
 
 use super::round::{Round, runs_others};
 use crate::args::{Call, Reduction};
@@ -24,8 +24,8 @@ use cohort_core::wait::{self, WaitKind};
 /// Shortest broadcast that is a schedule: its root helps to copy, where in rounds it waits.
 const BCAST_MIN: u64 = 64 << 10;
 
-/// Bytes for each member that the last to come moves alone when ranks outnumber CPUs: it takes about as long as to let a
-/// rank run for a moment.
+/// Bytes for each member that the last to come moves alone when ranks outnumber CPUs: it takes about as long as to let
+/// a rank run for a moment.
 const ALONE_OF_EACH: u64 = 64 << 10;
 
 /// Who moves the data of a schedule.
@@ -74,8 +74,8 @@ fn setting(algorithms: &Algorithms, call: &Call<'_>) -> Algorithm {
     }
 }
 
-/// Who moves the data of an operation that is a schedule by itself, where the settings leave it to us: only where ranks outnumber
-/// CPUs, and only if rounds would meet twice.
+/// Who moves the data of an operation that is a schedule by itself, where the settings leave it to us: only where ranks
+/// outnumber CPUs, and only if rounds would meet twice.
 #[inline(always)]
 fn by_itself(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers> {
     match call {
@@ -92,7 +92,8 @@ fn by_itself(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers> {
     }
 }
 
-/// Has the members agree whether an operation is a schedule. They all know the bytes that a member posts, or all do not.
+/// Has the members agree whether an operation is a schedule. They all know the bytes that a member posts, or all do
+/// not.
 #[inline(never)]
 fn agree_to_meet_once(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers> {
     let size = group.size();
@@ -111,8 +112,8 @@ fn agree_to_meet_once(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers>
     is_chosen.then_some(movers)
 }
 
-/// Runs an operation as a schedule, if that is chosen; a broadcast chooses in its round. `None`: not chosen. Where the operation is known at
-/// compile time, this is a look at one setting.
+/// Runs an operation as a schedule, if that is chosen; a broadcast chooses in its round. `None`: not chosen. Where the
+/// operation is known at compile time, this is a look at one setting.
 ///
 /// # Safety
 /// As for the operation's own function.

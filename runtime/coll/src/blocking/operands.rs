@@ -161,8 +161,8 @@ unsafe fn check_sizes(round: &Round<'_>) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Exchanges addresses: posts the caller's, of its operand and of `output`, and has it work on blocks of the elements `range` of all
-/// members' memory, which stays until everybody has come to the end.
+/// Exchanges addresses: posts the caller's, of its operand and of `output`, and has it work on blocks of the elements
+/// `range` of all members' memory, which stays until everybody has come to the end.
 ///
 /// # Errors
 /// No memory, before anything is posted; those of [`check_sizes`], after taking part.

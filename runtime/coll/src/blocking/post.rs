@@ -20,7 +20,8 @@ impl Round<'_> {
         exposed
     }
 
-    /// [`Round::post_layout`] of a member that need not wait for others: up to [`COPY_MAX`] bytes are copied, so that it can leave.
+    /// [`Round::post_layout`] of a member that need not wait for others: up to [`COPY_MAX`] bytes are copied, so that
+    /// it can leave.
     ///
     /// # Safety
     /// As [`Round::post_layout`].
@@ -108,8 +109,9 @@ impl Round<'_> {
         }
     }
 
-    /// Posts the blocks for all members: their data if equal and in total no more than an entry holds, or than `copied_most` (at
-    /// most what a side buffer holds), else their address. Returns whether others will read the caller's memory.
+    /// Posts the blocks for all members: their data if equal and in total no more than an entry holds, or than
+    /// `copied_most` (at most what a side buffer holds), else their address. Returns whether others will read the
+    /// caller's memory.
     ///
     /// # Safety
     /// The blocks are live, readable buffers.

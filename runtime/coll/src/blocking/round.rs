@@ -10,9 +10,10 @@
 //! barrier of its park slot before it sleeps. Who posts or completes passes the light barrier before it looks for
 //! announcements, so it sees the announcement or the waiter sees the post: neither stalls for the other's cache line.
 //!
-//! "The last" is well defined because who sees an announcement passes a full fence before it looks at the others: of several
-//! that do so at least one sees all of them. A post of somebody who saw no announcement came before the waiter's heavy barrier, so
-//! whoever looks after that sees it; and whoever looked, in vain, before it had posted before it too, and the waiter sees them both.
+//! "The last" is well defined because who sees an announcement passes a full fence before it looks at the others: of
+//! several that do so at least one sees all of them. A post of somebody who saw no announcement came before the
+//! waiter's heavy barrier, so whoever looks after that sees it; and whoever looked, in vain, before it had posted
+//! before it too, and the waiter sees them both.
 
 use crate::members::{
     Awaits, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot,
@@ -97,7 +98,8 @@ impl<'a> Round<'a> {
         self.group.me()
     }
 
-    /// The other members, beginning with the caller's right neighbour, so that members that read do not all begin with the same one.
+    /// The other members, beginning with the caller's right neighbour, so that members that read do not all begin with
+    /// the same one.
     pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<'a> {
         let (me, size) = (self.me(), self.slots.len());
         (me + 1..size).chain(0..me)
@@ -142,7 +144,8 @@ impl<'a> Round<'a> {
         entry
     }
 
-    /// The caller's entry with data beside it, at most [`SIDE_BYTES`] bytes, to be published. `None` when memory is short.
+    /// The caller's entry with data beside it, at most [`SIDE_BYTES`] bytes, to be published. `None` when memory is
+    /// short.
     pub(crate) fn side_buffer(&self, bytes: u64, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
         debug_assert!(bytes as usize > INLINE && bytes as usize <= SIDE_BYTES);
         let beside = &self.mine().own.side_buffers[self.round as usize % SIDE_BUFFERS];
@@ -202,8 +205,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Chooses `wanted` (this round, or this round [`SCHEDULED`]) in one of the words that `shared.rs` describes, unless
-    /// another member has chosen. `true`: the round is to be a schedule.
+    /// Chooses `wanted` (this round, or this round [`SCHEDULED`]) in one of the words that `shared.rs` describes,
+    /// unless another member has chosen. `true`: the round is to be a schedule.
     fn choose(&self, word: &AtomicU64, wanted: u64) -> bool {
         let mut chosen = word.load(Ordering::SeqCst);
         if chosen & !SCHEDULED != self.round {

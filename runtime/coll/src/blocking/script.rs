@@ -11,8 +11,8 @@ use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 
-/// Tag of the messages of blocking collectives, which have one lane. Members call these in the same order and messages between two
-/// processes do not overtake each other, so one will do.
+/// Tag of the messages of blocking collectives, which have one lane. Members call these in the same order and messages
+/// between two processes do not overtake each other, so one will do.
 const TAG: i32 = -2;
 
 /// A script to be written and then [`run`], of the group's member.

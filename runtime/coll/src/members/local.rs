@@ -7,10 +7,11 @@
 //! round or of earlier ones any more.
 //!
 //! Invariants:
-//! * Only its owner writes a slot, but for marks in `round` (below), and for the ring, which the first makes who needs it. The entry of
-//!   round *n* is `ring[n % RING]`, of the first few rounds one in `first`. It holds what was posted
+//! * Only its owner writes a slot, but for marks in `round` (below), and for the ring, which the first makes who needs
+//!   it. The entry of round *n* is `ring[n % RING]`, of the first few rounds one in `first`. It holds what was posted
 //!   in round *n* from the store of `round = n` on until the owner overwrites it.
-//! * An owner overwrites the entry of round *m*, and the side buffer that it refers to, only when every member has completed *m*.
+//! * An owner overwrites the entry of round *m*, and the side buffer that it refers to, only when every member has
+//!   completed *m*.
 //! * `completed` and the number in each entry's `round` only grow.
 //!
 //! # Choices
@@ -19,8 +20,8 @@
 //! broadcast the `round` of the root's entry, where the root's post is a choice too, else one of `choices`. A word
 //! takes the value *n*, or *n* with the mark [`SCHEDULED`], by one swap from whatever it held before.
 //!
-//! Why all members read the same choice of round *n*: whoever writes the word knows that everybody has completed
-//! round *n* − [`RING`]. So nobody reads or writes it for an earlier round any more, and nobody writes it for a later one
+//! Why all members read the same choice of round *n*: whoever writes the word knows that everybody has completed round
+//! *n* − [`RING`]. So nobody reads or writes it for an earlier round any more, and nobody writes it for a later one
 //! before everybody has completed *n*: between the two there is one successful swap, and all others find its value.
 
 use crate::meeting::{Link, release_cursor};
@@ -35,8 +36,8 @@ use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
 
 /// Rounds that a member may run ahead of the readers of its entries. Many more than hide the way of a cache line: when
-/// ranks outnumber CPUs, a root that runs ahead saves as many switches. A broadcast of 8 bytes to 8 ranks on 2 CPUs takes
-/// 0.35 us with 64, and 0.55 with 16.
+/// ranks outnumber CPUs, a root that runs ahead saves as many switches. A broadcast of 8 bytes to 8 ranks on 2 CPUs
+/// takes 0.35 us with 64, and 0.55 with 16.
 pub(crate) const RING: usize = 64;
 
 /// The first rounds, whose entries are in the slot itself. Many communicators see few collectives, and a ring is large.
@@ -52,8 +53,9 @@ pub(crate) const INLINE: usize = 240;
 pub(crate) const SIDE_BYTES: usize = 64 << 10;
 pub(crate) const SIDE_BUFFERS: usize = 4;
 
-/// Longest data that a member copies to a side buffer, so as not to wait for its readers: the copy takes less time than that wait. When
-/// ranks outnumber CPUs the wait is long, and the limit for data of which each reader takes a share is [`SIDE_BYTES`].
+/// Longest data that a member copies to a side buffer, so as not to wait for its readers: the copy takes less time than
+/// that wait. When ranks outnumber CPUs the wait is long, and the limit for data of which each reader takes a share is
+/// [`SIDE_BYTES`].
 pub(crate) const COPY_MAX: usize = 16 << 10;
 
 /// What one member posts in one round. The first 48 bytes of data share the line of `round`.
@@ -152,7 +154,8 @@ pub(crate) struct Own {
     pub(crate) side_buffers: [SideBuffer; SIDE_BUFFERS],
 }
 
-/// Memory for data of one round that does not fit in an entry, of which readers learn by the entry. Only the owner uses these fields.
+/// Memory for data of one round that does not fit in an entry, of which readers learn by the entry. Only the owner uses
+/// these fields.
 pub(crate) struct SideBuffer {
     /// Null until it is needed.
     pub(crate) base: AtomicPtr<u8>,

@@ -42,8 +42,8 @@ pub(crate) unsafe fn start_once(
     }
 }
 
-/// The operation's root, or member 0 if it has none, if leaders have scripts for their nodes in it. Kind, operation and places decide,
-/// which all members know alike. A user's operation is called by each member for itself.
+/// The operation's root, or member 0 if it has none, if leaders have scripts for their nodes in it. Kind, operation and
+/// places decide, which all members know alike. A user's operation is called by each member for itself.
 fn root_of(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> Option<u32> {
     let is_led = match call {
         Call::Barrier | Call::Allgather { .. } | Call::Bcast { .. } => true,

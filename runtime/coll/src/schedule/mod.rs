@@ -8,7 +8,8 @@
 //! finishes the last step completes the requests of all members. So a member's one call is all that
 //! an operation needs of it.
 //!
-//! * What is small is done at once by the last to post ([`AT_ONCE_MAX`]; more in a call that blocks, where ranks outnumber CPUs).
+//! * What is small is done at once by the last to post ([`AT_ONCE_MAX`]; more in a call that blocks, where ranks
+//!   outnumber CPUs).
 //! * A user's operation runs on the tasks of members only, in any MPI call of theirs that makes
 //!   progress: thieves leave such schedules alone.
 //! * Each member's pending schedules are in a list of its rank, where the rank and its thieves

@@ -83,7 +83,8 @@ const IN_SCHEDULES: u8 = 0;
 /// The pending schedules of a rank.
 pub(crate) type Pending = List<Listed, IN_SCHEDULES>;
 
-/// The request of a nonblocking collective. Its request is the first field, so that the address of one is that of the other.
+/// The request of a nonblocking collective. Its request is the first field, so that the address of one is that of the
+/// other.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Listed {

@@ -1,5 +1,5 @@
-//! Scripts: collectives as lists of steps, which are messages to and from other members, copies and folds, in stages. (MPICH and
-//! Open MPI call such a list the schedule of a nonblocking collective.) They are written by `write`.
+//! Scripts: collectives as lists of steps, which are messages to and from other members, copies and folds, in stages.
+//! (MPICH and Open MPI call such a list the schedule of a nonblocking collective.) They are written by `write`.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! Nonblocking collectives in which one member of each node, the first one, its *leader*, has a script for all of them.
 //!
-//! All members of a node live in one address space. So the leader's script reads their operands and writes their results itself, and
-//! only leaders send messages. Other members have no script: their requests are completed at the end of it.
+//! All members of a node live in one address space. So the leader's script reads their operands and writes their
+//! results itself, and only leaders send messages. Other members have no script: their requests are completed at the
+//! end of it.
 //!
 //! # How the members of a node meet
 //! ```text
@@ -13,18 +14,19 @@
 //!    the meeting                                  else it puts the script down, under its claim
 //! J4 and rings the leader's bell
 //! ```
-//! The steps are written in a call of a member, which may allocate. Whoever goes on with the script, a thief or the handler of a signal
-//! too, only takes them over ([`NodeMeetingRef::take`]). A member needs no claim but its own for all of that.
+//! The steps are written in a call of a member, which may allocate. Whoever goes on with the script, a thief or the
+//! handler of a signal too, only takes them over ([`NodeMeetingRef::take`]). A member needs no claim but its own for
+//! all of that.
 //!
 //! # Nobody forgets it
-//! Opening the meeting is a publication in the sense of [`cohort_core::bell`] that makes work ready: J3 is P1, J4 the rest. The bell hangs then,
-//! since L1 comes before the leader's J2, which by the meeting's Acquire and Release comes before J3 of the last one. If the leader is the
-//! last itself, it goes on in the same call.
+//! Opening the meeting is a publication in the sense of [`cohort_core::bell`] that makes work ready: J3 is P1, J4 the
+//! rest. The bell hangs then, since L1 comes before the leader's J2, which by the meeting's Acquire and Release comes
+//! before J3 of the last one. If the leader is the last itself, it goes on in the same call.
 //!
 //! # Which ones
-//! Kind, operation and places decide (`root_of` in `nonblocking/start.rs`), which all members of a communicator know alike; no length does.
-//! A user's operation is called by each member for itself, and so is what `COHORT_REDUCE_ORDER=ranks` asks for: then each member has a
-//! script of its own.
+//! Kind, operation and places decide (`root_of` in `nonblocking/start.rs`), which all members of a communicator know
+//! alike; no length does. A user's operation is called by each member for itself, and so is what
+//! `COHORT_REDUCE_ORDER=ranks` asks for: then each member has a script of its own.
 
 use super::message::Message;
 use super::steps::Script;
@@ -64,7 +66,8 @@ pub(crate) struct Posted {
     pub(crate) rank: &'static Rank,
 }
 
-// SAFETY: the addresses in a part lead to buffers that their owners leave to the runtime until the operation is complete.
+// SAFETY: the addresses in a part lead to buffers that their owners leave to the runtime until the operation is
+// complete.
 unsafe impl Send for Part {}
 
 /// What the last one adds: taken out once, by whoever goes on with the script first.
@@ -147,7 +150,8 @@ impl NodeMeetingRef {
     /// The script is over, and only the caller knows it.
     pub(crate) unsafe fn complete(self, status: Status) {
         for place in 0..self.size {
-            // SAFETY: the meeting is open; a request and what the part refers to are not touched after the request is complete.
+            // SAFETY: the meeting is open; a request and what the part refers to are not touched after the request is
+            // complete.
             unsafe {
                 let part = self.get().part_of(place);
                 let mut status = status;

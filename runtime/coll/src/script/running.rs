@@ -1,29 +1,32 @@
 //! Scripts that go on while their member does something else.
 //!
 //! # Who goes on
-//! A started script is in its rank's list until it is over. Its owner takes the first stage in the call that starts it. After that
-//! whoever looks at the rank and finds that the messages of a stage are complete takes the next one: the owner in any call that makes
-//! progress, a thief, a progress thread, a dedicated worker, the handler of a signal. Only a script that calls a user's operation waits
-//! for its owner.
+//! A started script is in its rank's list until it is over. Its owner takes the first stage in the call that starts it.
+//! After that whoever looks at the rank and finds that the messages of a stage are complete takes the next one: the
+//! owner in any call that makes progress, a thief, a progress thread, a dedicated worker, the handler of a signal. Only
+//! a script that calls a user's operation waits for its owner.
 //!
 //! # One at a time
-//! A task that finds a script ready *takes* it, under the rank's claim. While it is taken nobody else looks into it. The task copies and
-//! folds without the claim, in pieces, of which each visit takes a bounded number. It takes the claim again to start messages, to see
-//! whether they are complete, and at the end. Owners wait for the claim then. Others try: one that finds it held gives the script back as
-//! it is. Giving back is a Release that pairs with the Acquire of whoever takes it next, so neither needs the claim for that.
+//! A task that finds a script ready *takes* it, under the rank's claim. While it is taken nobody else looks into it.
+//! The task copies and folds without the claim, in pieces, of which each visit takes a bounded number. It takes the
+//! claim again to start messages, to see whether they are complete, and at the end. Owners wait for the claim then.
+//! Others try: one that finds it held gives the script back as it is. Giving back is a Release that pairs with the
+//! Acquire of whoever takes it next, so neither needs the claim for that.
 //!
 //! # Nobody forgets one
-//! A script that can go on and is not taken is found under the claim. So whoever gives the claim back looks for one ([`leave`]). Whoever
-//! completes a message or gives a script back without the claim rings the rank's [bell](cohort_core::bell), which has the proof. As long as the
-//! script lasts, the rank also expects progress, so thieves visit it.
+//! A script that can go on and is not taken is found under the claim. So whoever gives the claim back looks for one
+//! ([`leave`]). Whoever completes a message or gives a script back without the claim rings the rank's
+//! [bell](cohort_core::bell), which has the proof. As long as the script lasts, the rank also expects progress, so
+//! thieves visit it.
 //!
 //! # Messages
-//! They are started in the name of whoever holds the claim ([`Claim::caller`]): a thief calls the network as itself. What it may not send
-//! waits in line for a turn of somebody who may.
+//! They are started in the name of whoever holds the claim ([`Claim::caller`]): a thief calls the network as itself.
+//! What it may not send waits in line for a turn of somebody who may.
 //!
 //! # Memory
-//! All that a script needs is reserved when it starts; messages and requests come from the rank's heap, under its claim. The owner's next
-//! call frees a script that is over (`coll/memory.rs`): it is memory of the node, whose lock the code below a handler may hold.
+//! All that a script needs is reserved when it starts; messages and requests come from the rank's heap, under its
+//! claim. The owner's next call frees a script that is over (`memory.rs`): it is memory of the node, whose lock
+//! the code below a handler may hold.
 
 use super::message::Message;
 use super::node_meeting::{NodeMeetingRef, note};
@@ -229,8 +232,8 @@ impl ScriptRef {
         }
     }
 
-    /// Goes on until messages are under way that are not complete, to the end, or as far as `pieces` pieces of data go. Returns the
-    /// bytes that were copied and folded. Outside of the claim.
+    /// Goes on until messages are under way that are not complete, to the end, or as far as `pieces` pieces of data go.
+    /// Returns the bytes that were copied and folded. Outside of the claim.
     pub(crate) fn work(&self, pieces: u32) -> u64 {
         let mut pieces = pieces;
         let mut bytes = 0;
@@ -314,8 +317,8 @@ impl Drop for ScriptRef {
 }
 
 impl Running {
-    /// One that has just begun, taken by the caller: `script`, or what the members of a node write at `meeting`, for this request.
-    /// There is room for the messages of any stage. A private one is its owner's alone.
+    /// One that has just begun, taken by the caller: `script`, or what the members of a node write at `meeting`, for
+    /// this request. There is room for the messages of any stage. A private one is its owner's alone.
     pub(crate) fn new(
         (script, messages): (Option<Script<'static>>, Vec<Message>),
         meeting: Option<NodeMeetingRef>,

@@ -1,4 +1,5 @@
-//! A collective as a list of steps, for those who take them. Nothing here allocates, waits or calls the network but through a claim.
+//! A collective as a list of steps, for those who take them. Nothing here allocates, waits or calls the network but
+//! through a claim.
 
 use super::message::Message;
 use crate::fold::{Folder, Runner};

@@ -1,4 +1,5 @@
-//! Collectives among nodes whose members start them and never call again: ranks that wait for something else go on with them.
+//! Collectives among nodes whose members start them and never call again: ranks that wait for something else go on with
+//! them.
 
 use super::ranks::{Ranks, networks};
 use crate::{self as coll};
@@ -189,8 +190,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Has members start one operation after the other, while the other ranks wait for all to be over. Nobody leaves earlier: a
-/// dedicated worker ends with the rank whose task has it.
+/// Has members start one operation after the other, while the other ranks wait for all to be over. Nobody leaves
+/// earlier: a dedicated worker ends with the rank whose task has it.
 fn run(nodes: &[&[u32]], ranks: &Ranks, work: impl Fn(&Group<'_>) + Sync) {
     const CONTEXT: u32 = 1;
     let members = members_of(nodes);
@@ -363,7 +364,8 @@ fn starts_of_a_persistent_operation_meet_in_a_chain_of_their_own() {
             .map(|_| coll::Repeated::open(group).expect("memory"))
             .collect();
         for round in 0..12 {
-            // Each member starts them in an order of its own (their number is even, the factor odd), and others between them.
+            // Each member starts them in an order of its own (their number is even, the factor odd), and others between
+            // them.
             let order = |it: u32| (it * (1 + 2 * (group.me % 4)) + round) % KINDS;
             let mut trials: Vec<_> = (0..KINDS)
                 .map(|it| Trial::new(order(it), COUNTS[round as usize % 3], group))

@@ -9,7 +9,8 @@ use crate::args::Call;
 use crate::fold::Folder;
 use cohort_core::EngineError;
 
-/// Writes the steps of an operation in which each member sends and receives for itself; of a reducing one with its folder.
+/// Writes the steps of an operation in which each member sends and receives for itself; of a reducing one with its
+/// folder.
 ///
 /// # Safety
 /// The buffers that `call` names are live.
@@ -25,7 +26,8 @@ pub(crate) unsafe fn write<'a>(
     }
 }
 
-/// Steps of an operation that any group of members can do by itself, whose root, if it has one, is at place `root` of the group.
+/// Steps of an operation that any group of members can do by itself, whose root, if it has one, is at place `root` of
+/// the group.
 ///
 /// # Errors
 /// No memory; [`EngineError::Unsupported`] for the other operations.

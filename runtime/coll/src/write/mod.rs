@@ -1,5 +1,6 @@
-//! Writers of scripts: the algorithms of collectives that send messages, each described once. Blocking calls run what they write
-//! at once; nonblocking and persistent ones leave it to whoever looks at the rank. By the owner of the rank: they allocate.
+//! Writers of scripts: the algorithms of collectives that send messages, each described once. Blocking calls run what
+//! they write at once; nonblocking and persistent ones leave it to whoever looks at the rank. By the owner of the rank:
+//! they allocate.
 
 mod builder;
 mod calls;

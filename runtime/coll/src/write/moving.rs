@@ -24,8 +24,8 @@ pub(crate) fn barrier(script: &mut ScriptBuilder<'_>, group: Subgroup<'_>) {
 /// Bytes of the pieces in which a long buffer goes from member to member.
 const PIECE: u64 = 128 << 10;
 
-/// The longest group along which a buffer of any length is passed on whole: members that disagree about the length then still do the
-/// same.
+/// The longest group along which a buffer of any length is passed on whole: members that disagree about the length then
+/// still do the same.
 const WHOLE_MOST: usize = 4;
 
 /// Steps that bring the buffer of the member at place `root` to all of a group.

@@ -14,8 +14,8 @@ use cohort_core::EngineError;
 use cohort_datatype::Layout;
 use core::ops::Range;
 
-/// Writes the script of an operation in which leaders send and receive for their nodes: for `root`, or member 0 if there is none.
-/// The endpoint is the leader's, the first member's of this node.
+/// Writes the script of an operation in which leaders send and receive for their nodes: for `root`, or member 0 if
+/// there is none. The endpoint is the leader's, the first member's of this node.
 ///
 /// # Safety
 /// All members of this node have posted.
@@ -168,8 +168,8 @@ impl Posts<'_> {
         Ok(())
     }
 
-    /// Steps that fold the operands of all members, in rank order. Returns where the result is. Where they disagree about the
-    /// length, as `outcome` says then, it is one of the operands.
+    /// Steps that fold the operands of all members, in rank order. Returns where the result is. Where they disagree
+    /// about the length, as `outcome` says then, it is one of the operands.
     fn fold(
         &self,
         script: &mut ScriptBuilder<'static>,

@@ -1,12 +1,12 @@
 //! Collectives that fold operands, always in rank order.
 //!
-//! Unless the setting `COHORT_REDUCE_ORDER` says `ranks`, neighbours are folded first along trees: the same
-//! operands in the same order, but in a grouping that depends on placement. With `ranks` the grouping is that of a node, as
-//! it is where each member folds a share.
+//! Unless the setting `COHORT_REDUCE_ORDER` says `ranks`, neighbours are folded first along trees: the same operands in
+//! the same order, but in a grouping that depends on placement. With `ranks` the grouping is that of a node, as it is
+//! where each member folds a share.
 //!
-//! In a group of up to [`ANY_BYTES_MOST`] members their number alone tells how many messages travel between any two of them, not
-//! the length of operands: members that disagree about it, in a wrong program, get through, and find operands of another length than
-//! their own. Larger groups have so many messages to save that their operands' length decides.
+//! In a group of up to [`ANY_BYTES_MOST`] members their number alone tells how many messages travel between any two of
+//! them, not the length of operands: members that disagree about it, in a wrong program, get through, and find operands
+//! of another length than their own. Larger groups have so many messages to save that their operands' length decides.
 
 use super::builder::{ScriptBuilder, Subgroup};
 use super::moving::broadcast;
@@ -161,8 +161,8 @@ impl<'g, 'a> Operands<'g, 'a> {
         Ok(sum)
     }
 
-    /// Steps that fold the caller's share of everybody's operands, in rank order. `shares` are the elements of each place
-    /// of the group. Returns where the result is; the operands are free afterwards.
+    /// Steps that fold the caller's share of everybody's operands, in rank order. `shares` are the elements of each
+    /// place of the group. Returns where the result is; the operands are free afterwards.
     fn fold_share(
         self,
         script: &mut ScriptBuilder<'a>,
@@ -205,8 +205,8 @@ impl<'g, 'a> Operands<'g, 'a> {
         Ok(sum)
     }
 
-    /// Steps that fold operands at those that get the result, the elements `shares` of each place; short ones of very many at the
-    /// first of the group, which deals the result out. Returns where the caller's part is.
+    /// Steps that fold operands at those that get the result, the elements `shares` of each place; short ones of very
+    /// many at the first of the group, which deals the result out. Returns where the caller's part is.
     fn fold_and_scatter(
         self,
         script: &mut ScriptBuilder<'a>,
@@ -264,8 +264,8 @@ pub(crate) fn reduce<'a>(
     Ok(())
 }
 
-/// Steps of an allreduce among a group: each member folds a share, or, of short operands, all; in a very long group the first one
-/// folds those and broadcasts the result.
+/// Steps of an allreduce among a group: each member folds a share, or, of short operands, all; in a very long group the
+/// first one folds those and broadcasts the result.
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`].
@@ -371,8 +371,8 @@ pub(crate) fn reduce_scatter<'a>(
     Ok(())
 }
 
-/// Steps of a reduce-scatter among leaders. The operand of `call` is what those of the caller's node are folded to; the results of
-/// that node's members come to its output, where a whole result would have them.
+/// Steps of a reduce-scatter among leaders. The operand of `call` is what those of the caller's node are folded to; the
+/// results of that node's members come to its output, where a whole result would have them.
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`].

@@ -1,7 +1,7 @@
 //! Reduce, allreduce and reduce-scatter.
 //!
-//! Small (an entry's worth, or, where it saves a meeting, a side buffer's): everybody posts its operand; whoever needs the result
-//! folds them, in rank order.
+//! Small (an entry's worth, or, where it saves a meeting, a side buffer's): everybody posts its operand; whoever needs
+//! the result folds them, in rank order.
 //!
 //! Large: members exchange addresses; each folds its share of the elements straight from all
 //! operands, block by block in the first-level cache, and writes the result straight to
@@ -29,8 +29,8 @@ const ALL_FOLD_MAX: usize = 16 << 10;
 /// The buffers are live and hold `count` elements.
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
-/// about the size, or no memory.
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they
+/// disagree about the size, or no memory.
 #[inline(always)]
 pub(super) unsafe fn allreduce(
     group: &LocalGroup<'_>,
@@ -63,8 +63,8 @@ pub(super) unsafe fn allreduce(
 /// The buffers are live and hold `count` elements.
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
-/// about the size, or no memory.
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they
+/// disagree about the size, or no memory.
 #[inline(always)]
 pub(super) unsafe fn reduce(
     group: &LocalGroup<'_>,
@@ -103,8 +103,8 @@ pub(super) unsafe fn reduce(
     }
 }
 
-/// Longest operand that members leave to the root to fold. Its fold takes as long as a meeting then; where ranks outnumber CPUs, all that
-/// members leave, since a meeting takes so much longer.
+/// Longest operand that members leave to the root to fold. Its fold takes as long as a meeting then; where ranks
+/// outnumber CPUs, all that members leave, since a meeting takes so much longer.
 fn copied_max(group: &LocalGroup<'_>) -> u64 {
     let max = match group.rank.node().is_crowded() {
         true => COPY_MAX,
@@ -113,8 +113,8 @@ fn copied_max(group: &LocalGroup<'_>) -> u64 {
     max as u64
 }
 
-/// Longest operand of an allreduce that every member folds all of, which saves a meeting. Users' operations are called for
-/// each element once, beyond an entry's worth.
+/// Longest operand of an allreduce that every member folds all of, which saves a meeting. Users' operations are called
+/// for each element once, beyond an entry's worth.
 fn everyone_folds_max(group: &LocalGroup<'_>, folder: &Folder<'_>) -> u64 {
     let max = match group.rank.node().is_crowded() || folder.calls_user() {
         true => INLINE,
@@ -170,8 +170,8 @@ unsafe fn reduce_by_shares(
 /// place: the sum).
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
-/// about the size, or no memory.
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they
+/// disagree about the size, or no memory.
 #[inline(always)]
 pub(super) unsafe fn reduce_scatter(
     group: &LocalGroup<'_>,

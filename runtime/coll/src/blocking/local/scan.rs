@@ -22,8 +22,8 @@ use cohort_core::EngineError;
 /// The buffers are live and hold `count` elements.
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they disagree
-/// about the size, or no memory.
+/// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they
+/// disagree about the size, or no memory.
 #[inline(always)]
 pub(super) unsafe fn scan(
     group: &LocalGroup<'_>,

@@ -4,9 +4,10 @@
 //! post where their blocks lie; the leader packs those for each node, and the others copy theirs out of what it
 //! has received. Only for blocks of one length (`MPI_Alltoall`), which all members know.
 //!
-//! Long blocks travel *apart*, straight between members. Should members disagree about the length, in a wrong program, they might
-//! disagree about this too. So those of a node tell each other, and leaders each other in any case: a message between leaders
-//! begins with the length, or with [`APART`], and then has nothing else. Between two nodes of which one says so all blocks travel apart.
+//! Long blocks travel *apart*, straight between members. Should members disagree about the length, in a wrong program,
+//! they might disagree about this too. So those of a node tell each other, and leaders each other in any case: a
+//! message between leaders begins with the length, or with [`APART`], and then has nothing else. Between two nodes of
+//! which one says so all blocks travel apart.
 
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Round};

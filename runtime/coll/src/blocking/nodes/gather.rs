@@ -1,9 +1,9 @@
 //! Gather, scatter and allgather in which one member of each node, its *leader*, sends and receives for all.
 //!
-//! Between nodes a message costs far more than its bytes as long as these are few. So the members of a node give
-//! their blocks to the leader through what they share, and it sends them on as one [`Bundle`]. The lengths of
-//! blocks may differ and be known at one end only (`MPI_Gatherv`): they travel with the bundle, and say which blocks are
-//! not in it because they are long. Nodes with one member send without bundles.
+//! Between nodes a message costs far more than its bytes as long as these are few. So the members of a node give their
+//! blocks to the leader through what they share, and it sends them on as one [`Bundle`]. The lengths of blocks may
+//! differ and be known at one end only (`MPI_Gatherv`): they travel with the bundle, and say which blocks are not in it
+//! because they are long. Nodes with one member send without bundles.
 
 use super::bundle::{BUNDLED, Bundle, Content};
 use crate::args::Blocks;
