@@ -1,22 +1,19 @@
 //! Partitioned communication (MPI-4.1, chapter 4).
 //!
-//! A send and a receive are matched once, by their order among those with the same envelope: the
-//! sender's first act is an ordinary message, in a context of its own ([`PARTITIONED`]), that
-//! carries the address of the *channel*. From then on the two sides share it, and no further message
-//! is needed: in each round a partition is copied once, straight from the sender's buffer to the
-//! receiver's, by whoever comes second of "partition ready" and "buffer open" ([`crate::rounds`]). So a
-//! partition of an open round arrives while its receiver computes.
+//! A send and a receive meet once, in order: the sender's first act is an ordinary message, in a context of
+//! its own ([`PARTITIONED`]), with the address of a *channel*. Both sides share it from then on. In each
+//! round a partition is copied once, straight from the sender's buffer to the receiver's, by whoever
+//! comes second of "partition ready" and "buffer open" ([`crate::rounds`]). So a partition of an open
+//! round arrives while its receiver computes.
 //!
 //! The sides may cut the same data differently and describe it by different types: partition `p`
 //! of the receiver has arrived when all of the sender's partitions that overlap it have.
 //!
-//! A receive that is started before its sender's introduction has come waits in a list of its
-//! rank. Whoever progresses the rank opens its buffer when the introduction is there.
+//! A receive that starts before the introduction waits in a list; a holder of the claim opens it then.
 //!
 //! # Who holds what
-//! A channel has a reference of either side; the last one frees it, from any task. The sender's
-//! part of it is written before its message leaves; the receiver's part before the first
-//! round is opened.
+//! A channel has a reference of either side; the last one frees it, from any task. The sender writes
+//! its part before its message leaves, the receiver its part before the first round opens.
 
 use crate::P2p;
 use crate::messages::{irecv, isend_owned};
