@@ -83,5 +83,6 @@ pub fn say(fd: BorrowedFd<'_>, arguments: fmt::Arguments<'_>) {
 /// [`say`] on standard error.
 pub fn complain(arguments: fmt::Arguments<'_>) {
     // SAFETY: the text is for whatever is standard error now; if it is closed the write fails.
-    say(unsafe { rustix::stdio::stderr() }, arguments);
+    let error = unsafe { BorrowedFd::borrow_raw(rustix::stdio::raw_stderr()) };
+    say(error, arguments);
 }
