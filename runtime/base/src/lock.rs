@@ -112,7 +112,9 @@ impl<T> FutexLock<T> {
     #[cold]
     fn wait_and_lock(&self) -> FutexGuard<'_, T> {
         // L2. With a sleeper there is nothing to gain: the holder's U1 enters the kernel anyway.
-        for _ in 0..SPINS {
+        let mut left = SPINS;
+        while left > 0 {
+            left -= 1;
             match self.word.load(Ordering::Relaxed) {
                 HELD => pause(),
                 FREE => match self.try_lock() {
