@@ -79,6 +79,15 @@ impl World {
         }
     }
 
+    /// Ranks of the nodes before this one that may use some of its CPUs: they take theirs first.
+    #[must_use]
+    pub fn ranks_before(&self) -> u32 {
+        let own = &self.nodes[self.place.index as usize];
+        let before = &self.nodes[..self.place.index as usize];
+        let sharing = before.iter().filter(|info| info.shares_cpus_with(own));
+        sharing.map(|info| info.ranks).fold(0, u32::saturating_add)
+    }
+
     /// A node's host.
     #[must_use]
     pub fn host(&self, node: u32) -> &str {
@@ -373,6 +382,8 @@ mod tests {
         assert_eq!(world(1).cpus(2), 1, "5 ranks on 2 CPUs");
         assert_eq!(world(2).cpus(2), 2, "for itself");
         assert_eq!(world(3).cpus(4), 4, "too few, but its own");
+        let before = [0, 1, 2, 3].map(|index| world(index).ranks_before());
+        assert_eq!(before, [0, 2, 0, 0]);
         let crowd = vec![info("a", 1, 1); 3];
         let world = World::of(Place { index: 0, count: 3 }, crowd);
         assert_eq!(world.cpus(1), 0, "less than one");

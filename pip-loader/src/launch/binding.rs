@@ -1,7 +1,8 @@
 //! Which CPUs the ranks are bound to.
 //!
 //! Every rank is dealt a core, in the order of `--map-by`, and bound to what `--bind-to` says around
-//! that core: the core itself, or all CPUs that share its cache, NUMA node or socket.
+//! that core: the core itself, or all CPUs that share its cache, NUMA node or socket. Nodes of one job
+//! on the same machine take its cores one after the other.
 
 use super::Refusal;
 use super::options::{Bind, Options};
@@ -28,16 +29,12 @@ pub fn level(options: &Options) -> Option<Level> {
     }
 }
 
-/// The binding of each rank, or `None` when ranks are not bound. Cores are used in turn
-/// when there are more ranks than cores.
+/// The bindings that ranks take in turn, one for each core, or `None` when ranks are not bound: see
+/// [`deal`].
 ///
 /// # Errors
 /// `-c` names a CPU that this job may not use, or the system does not tell which it may.
-pub fn bind(
-    options: &Options,
-    topology: &Topology,
-    ranks: usize,
-) -> Result<Option<Vec<Binding>>, Refusal> {
+pub fn turns(options: &Options, topology: &Topology) -> Result<Option<Vec<Binding>>, Refusal> {
     let Some(level) = level(options) else {
         return Ok(None);
     };
@@ -60,14 +57,29 @@ pub fn bind(
             .or_default()
             .push(cpu.place.cpu);
     }
-    let of_rank = |rank: usize| {
-        let first = &cores[order[(turn + rank) % order.len()]][0];
+    let of_core = |&core: &usize| {
+        let first = &cores[core][0];
         Binding {
             cpu: first.place.cpu,
             cpus: sharing[&level.of(first)].clone(),
         }
     };
-    Ok(Some((0..ranks).map(of_rank).collect()))
+    let cores = order[turn..].iter().chain(&order[..turn]);
+    Ok(Some(cores.map(of_core).collect()))
+}
+
+/// The bindings of `ranks` ranks when `before` ranks of the same machine have taken theirs. With more
+/// ranks than cores the turns begin anew.
+#[must_use]
+pub fn deal(turns: &[Binding], before: usize, ranks: usize) -> Vec<Binding> {
+    let first = before % turns.len().max(1);
+    turns
+        .iter()
+        .cycle()
+        .skip(first)
+        .take(ranks)
+        .cloned()
+        .collect()
 }
 
 /// The index of the core that a CPU of `-c` belongs to.
@@ -151,8 +163,8 @@ mod tests {
     }
 
     fn bound(options: &Options, topology: &Topology, ranks: usize) -> Vec<Binding> {
-        let bindings = bind(options, topology, ranks).expect("usable");
-        bindings.expect("bound")
+        let turns = turns(options, topology).expect("usable");
+        deal(&turns.expect("bound"), 0, ranks)
     }
 
     fn firsts(options: &Options, topology: &Topology, ranks: usize) -> Vec<u32> {
@@ -182,7 +194,7 @@ mod tests {
             ..Options::default()
         };
         for options in [Options::default(), options] {
-            assert_eq!(bind(&options, &machine(), 2).expect("usable"), None);
+            assert_eq!(turns(&options, &machine()).expect("usable"), None);
         }
     }
 
@@ -191,6 +203,14 @@ mod tests {
         let options = to(Level::Core);
         assert_eq!(firsts(&options, &machine(), 5), [0, 1, 2, 3, 0]);
         assert_eq!(bound(&options, &machine(), 1)[0].cpus, [0, 4]);
+    }
+
+    #[test]
+    fn a_second_node_of_the_machine_takes_the_cores_that_follow() {
+        let turns = turns(&to(Level::Core), &machine()).expect("usable");
+        let second = deal(&turns.expect("bound"), 3, 3);
+        let cpus: Vec<u32> = second.iter().map(|binding| binding.cpu).collect();
+        assert_eq!(cpus, [3, 0, 1]);
     }
 
     #[test]
@@ -211,7 +231,7 @@ mod tests {
             first_cpu: Some(99),
             ..Options::default()
         };
-        let message = bind(&options, &machine(), 1).unwrap_err().to_string();
+        let message = turns(&options, &machine()).unwrap_err().to_string();
         assert!(message.contains("usable ones: 0-7"), "{message}");
     }
 
@@ -267,7 +287,7 @@ mod tests {
 
     #[test]
     fn without_known_cpus_nothing_is_bound() {
-        let message = bind(&to(Level::Numa), &large([]), 1).unwrap_err();
+        let message = turns(&to(Level::Numa), &large([])).unwrap_err();
         assert!(message.to_string().contains("cannot be bound"));
     }
 }

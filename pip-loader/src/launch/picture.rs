@@ -25,9 +25,10 @@ pub fn of_this_machine(options: &Options) -> Result<String, Refusal> {
             ranks += section.ranks_on(place)?;
         }
     }
+    let turns = binding::turns(options, &topology)?;
     let picture = Picture {
         system: System::this_machine(),
-        bindings: binding::bind(options, &topology, ranks)?,
+        bindings: turns.map(|turns| binding::deal(&turns, 0, ranks)),
         level: binding::level(options),
         ranks,
         memory: allowed_memory(),
@@ -253,9 +254,10 @@ mod tests {
     ) -> Vec<String> {
         let topology = large(usable);
         let text = on_large(|system| {
+            let turns = binding::turns(options, &topology).expect("usable");
             let picture = Picture {
                 system: *system,
-                bindings: binding::bind(options, &topology, ranks).expect("usable"),
+                bindings: turns.map(|turns| binding::deal(&turns, 0, ranks)),
                 level: binding::level(options),
                 ranks,
                 memory: Some(vec![0, 1, 2, 3, 8]),

@@ -32,8 +32,8 @@ pub struct Prepared {
     pub environment: Vec<CString>,
     /// The machine.
     pub topology: Topology,
-    /// Each rank's CPUs, if they are bound.
-    pub bindings: Option<Vec<Binding>>,
+    /// The bindings that ranks take in turn, if they are bound.
+    pub turns: Option<Vec<Binding>>,
     /// `COHORT_STACKSIZE`, if set.
     pub stack_size: Option<usize>,
     /// Each rank gets an address space of its own.
@@ -122,7 +122,7 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
         environment: entries(&common)
             .filter_map(|entry| CString::new(entry.into_vec()).ok())
             .collect(),
-        bindings: binding::bind(options, &topology, ranks)?,
+        turns: binding::turns(options, &topology)?,
         topology,
         stack_size: (stack_size > 0).then_some(stack_size),
         isolated,

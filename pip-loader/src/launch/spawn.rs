@@ -1,6 +1,6 @@
 //! Starts the ranks of a prepared job.
 
-use super::binding::Binding;
+use super::binding::{self, Binding};
 use super::boot::{Node, RankFacts};
 use super::fault::RankMemory;
 use super::membership::Membership;
@@ -106,7 +106,15 @@ impl Spawner {
         }
         let world = membership.world();
         let numbers = world.ranks_of(world.place.index);
-        let facts = rank_facts(job, &numbers, world.first_application());
+        let before = world.ranks_before() as usize;
+        let bindings = job.turns.take();
+        let bindings = bindings.map(|turns| binding::deal(&turns, before, count));
+        let facts = rank_facts(
+            job,
+            &numbers,
+            world.first_application(),
+            bindings.as_deref(),
+        );
         let (server, connections) = serve_isolated(job, &facts, world.homes.len())?;
         let node = Node::open(
             shared.as_deref(),
@@ -141,7 +149,7 @@ impl Spawner {
                 .map_err(|error| refuse("cannot open /dev/null", &error))?,
             signal_mask: kernel_mask(original_mask),
             limits,
-            bindings: job.bindings.take(),
+            bindings,
         })
     }
 
@@ -275,10 +283,15 @@ fn refuse(what: &str, error: &io::Error) -> Refusal {
 }
 
 /// What the ranks are told of themselves; their programs' numbers begin with `first`.
-fn rank_facts(job: &Prepared, world_ranks: &[u32], first: u32) -> Vec<RankFacts> {
+fn rank_facts(
+    job: &Prepared,
+    world_ranks: &[u32],
+    first: u32,
+    bindings: Option<&[Binding]>,
+) -> Vec<RankFacts> {
     let numbers = (first..).zip(&job.programs);
     let numbers = numbers.flat_map(|(number, program)| std::iter::repeat_n(number, program.ranks));
-    let cpu = |rank: usize| match &job.bindings {
+    let cpu = |rank: usize| match bindings {
         Some(list) => list[rank].cpu as i32,
         None => -1,
     };

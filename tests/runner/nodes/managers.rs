@@ -13,6 +13,10 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/--map-by node deals ranks out".into(), cyclic),
         trial("nodes/PMI_PORT".into(), by_port),
         trial(
+            "nodes/nodes of one host take its cores in turn".into(),
+            bound,
+        ),
+        trial(
             "nodes/applications of the manager are numbered".into(),
             applications,
         ),
@@ -92,6 +96,30 @@ fn by_port() -> Outcome {
     let manager = Program::new(place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?);
     let job = local(manager.arg("-pmi-port"))?.args(["echo", "here"]);
     expect_lines(job.run()?, &["[0] here", "[1] here", "[2] here"])
+}
+
+/// Two nodes on this host that bind their ranks take its cores one after the other.
+fn bound() -> Outcome {
+    let picture = Program::new(place::built_file("pip-exec")?).arg("--topology");
+    let picture = picture.run()?.expect_code(0)?;
+    // A CPU that this test may not use stands in parentheses.
+    let is_usable = |line: &&str| line.trim().starts_with("core,") && !line.contains("CPU (");
+    let cores = picture.stdout.lines().filter(is_usable).count();
+    let manager = Program::new(place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?);
+    let show = ["grep", "Cpus_allowed_list", "/proc/self/status"];
+    let job = local(manager)?.args(["--bind-to", "core"]).args(show);
+    let ended = job.run()?.expect_code(0)?;
+    let cpus_of = |rank: u32| {
+        let label = format!("[{rank}] Cpus_allowed_list:");
+        let mut lines = ended.stdout.lines();
+        lines.find_map(|line| line.strip_prefix(&label))
+    };
+    match (cpus_of(0), cpus_of(1)) {
+        (Some(first), Some(second)) if first != second || cores < 2 => Ok(()),
+        _ => Err(ended
+            .failure(&format!("both nodes begin with the same of {cores} cores"))
+            .into()),
+    }
 }
 
 fn applications() -> Outcome {
