@@ -6,6 +6,7 @@
 mod binding;
 mod boot;
 mod fault;
+mod host_list;
 mod hosts;
 mod job;
 mod libraries;
@@ -27,6 +28,7 @@ pub use options::{Options, Request, Section};
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;
+use std::path::Path;
 
 /// Exit status for a command line or a program that was refused.
 pub const REFUSED: i32 = 2;
@@ -41,6 +43,11 @@ pub struct Refusal(String);
 impl Refusal {
     fn new(message: impl Into<String>) -> Self {
         Self(message.into())
+    }
+
+    /// For a program's file that cannot be run.
+    fn to_run(file: &Path, reason: &dyn fmt::Display) -> Self {
+        Self(format!("cannot run {}: {reason}", file.display()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `--hosts`: one `pip-exec` on each of several hosts, by the process manager that is installed.
 //! This module only makes its command line; the manager does the rest.
 
+use super::host_list::{Host, Launcher};
 use super::options::{Bind, Options};
 use super::{Refusal, say};
 use cohort_manager::wireup::Numbering;
@@ -8,26 +9,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// A host of `--hosts`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
-    /// Its name or address.
-    pub name: String,
-    /// Most ranks that it takes.
-    pub slots: usize,
-}
-
-/// A process manager that can start programs on other hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Launcher {
-    /// MPICH's and Intel's.
-    Hydra,
-    /// Slurm's.
-    Srun,
-    /// PRRTE's, Open MPI's too.
-    Prterun,
-}
 
 impl Launcher {
     /// Every one, in the order in which they are looked for outside of a Slurm allocation.
@@ -76,45 +57,6 @@ impl Launcher {
         };
         words.into_iter().map(OsString::from).collect()
     }
-}
-
-/// Reads `a:4,b:4`; a host without a number takes one rank.
-///
-/// # Errors
-/// The message for the user.
-pub fn parse(list: &OsStr) -> Result<Vec<Host>, Refusal> {
-    let refuse = |problem: String| {
-        Refusal::new(format!(
-            "--hosts {}: {problem}; it takes hosts and the ranks that each may have, as in a:4,b:4",
-            list.to_string_lossy()
-        ))
-    };
-    let text = list.to_str().unwrap_or_default();
-    let mut hosts: Vec<Host> = Vec::new();
-    for part in text.split(',') {
-        // An address of IPv6 stands in brackets, so that its colons are no separators.
-        let (name, slots) = match part.rsplit_once(':') {
-            Some((name, slots)) if !slots.contains(']') => (name, slots),
-            _ => (part, "1"),
-        };
-        let letters = |letter: char| letter.is_ascii_alphanumeric() || ".-_:[]".contains(letter);
-        if name.is_empty() || name.starts_with('-') || !name.chars().all(letters) {
-            return Err(refuse(format!("\"{name}\" is no name of a host")));
-        }
-        let slots: usize = slots
-            .parse()
-            .ok()
-            .filter(|&slots| slots > 0)
-            .ok_or_else(|| refuse(format!("\"{slots}\" is no number of ranks")))?;
-        if hosts.iter().any(|host| host.name == name) {
-            return Err(refuse(format!("{name} is named twice")));
-        }
-        hosts.push(Host {
-            name: name.to_owned(),
-            slots,
-        });
-    }
-    Ok(hosts)
 }
 
 /// Replaces this process by a process manager's that starts the job on its hosts, or prints the
@@ -295,11 +237,12 @@ fn quoted(word: &OsStr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::host_list;
     use super::super::options::{Request, parse as parse_options};
     use super::*;
 
     fn hosts(text: &str) -> Vec<Host> {
-        parse(OsStr::new(text)).expect("valid")
+        host_list::parse(OsStr::new(text)).expect("valid")
     }
 
     fn line(launcher: Launcher, text: &str) -> Result<String, Refusal> {
@@ -312,25 +255,6 @@ mod tests {
         let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         let here = std::env::current_dir().expect("exists");
         Ok(words.join(" ").replace(&*here.to_string_lossy(), "HERE"))
-    }
-
-    #[test]
-    fn lists_of_hosts() {
-        let names = hosts("a:4,node-2.example,[fe80::1]:2,[::1]");
-        let read: Vec<_> = names.iter().map(|host| (&*host.name, host.slots)).collect();
-        assert_eq!(
-            read,
-            [
-                ("a", 4),
-                ("node-2.example", 1),
-                ("[fe80::1]", 2),
-                ("[::1]", 1)
-            ]
-        );
-        for wrong in ["", "a,,b", "a:0", "a:x", "a,a:2", "-x", "a;b", "a b"] {
-            let message = parse(OsStr::new(wrong)).unwrap_err().to_string();
-            assert!(message.contains("a:4,b:4"), "{wrong}: {message}");
-        }
     }
 
     #[test]

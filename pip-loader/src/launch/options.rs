@@ -1,7 +1,7 @@
 //! The command line, in mpiexec's manner: long options take one dash or two, a value
 //! follows as the next word or after `=`, and `:` separates programs.
 
-use super::hosts::{self, Host, Launcher};
+use super::host_list::{self, Host, Launcher};
 use super::topology::Level;
 use super::{Refusal, text};
 use cohort_base::settings::{MEMORY_KINDS, Progress, nearest};
@@ -275,7 +275,7 @@ fn parse_option(
         "no-mpi" => options.no_mpi = true,
         "isolate" => options.isolate = true,
         "dry-run" => options.dry_run = true,
-        "hosts" => options.hosts = Some(hosts::parse(&words.value(&option)?)?),
+        "hosts" => options.hosts = Some(host_list::parse(&words.value(&option)?)?),
         "launcher" => {
             let choices = [
                 ("hydra", Launcher::Hydra),

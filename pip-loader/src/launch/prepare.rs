@@ -206,7 +206,7 @@ impl Context<'_> {
         if let (Some(folder), Some(library)) = (self.libraries, dependencies.mpi_library) {
             let library = folder.join(library);
             if !library.is_file() {
-                return Err(program::refuse(
+                return Err(Refusal::to_run(
                     &program.file,
                     &format!("it needs {}, which is missing", library.display()),
                 ));
@@ -316,7 +316,7 @@ fn open_linker(
             "its dynamic linker {} cannot be used: {reason}",
             path.display()
         );
-        program::refuse(&program.file, &what)
+        Refusal::to_run(&program.file, &what)
     })?;
     let linker = Rc::new(linker);
     linkers.insert(path, Rc::clone(&linker));

@@ -54,24 +54,27 @@ fn resolve_at_depth(name: &OsStr, search: Search<'_>, depth: usize) -> Result<Pr
     let found = find(name, search)?;
     let file = found
         .canonicalize()
-        .map_err(|error| refuse(&found, &error))?;
+        .map_err(|error| Refusal::to_run(&found, &error))?;
     let bytes = File::open(&file)
         .and_then(|file| image::file_bytes(&file))
-        .map_err(|error| refuse(&found, &error))?;
+        .map_err(|error| Refusal::to_run(&found, &error))?;
     let bytes = bytes.as_deref().unwrap_or_default();
     if let Some(line) = bytes.strip_prefix(b"#!") {
         if depth == 0 {
-            return Err(refuse(&found, &"too many interpreters of interpreters"));
+            return Err(Refusal::to_run(
+                &found,
+                &"too many interpreters of interpreters",
+            ));
         }
         return resolve_script(line, &found, search, depth);
     }
     match elf::parse(bytes) {
-        Ok(plan) if plan.interpreter.is_none() => Err(refuse(
+        Ok(plan) if plan.interpreter.is_none() => Err(Refusal::to_run(
             &found,
             &"it is statically linked (it names no dynamic linker), and a rank needs a libc of its \
               own; link it without -static or -static-pie",
         )),
-        Ok(plan) if plan.executable_stack => Err(refuse(
+        Ok(plan) if plan.executable_stack => Err(Refusal::to_run(
             &found,
             &"it asks for an executable stack; link it with -z noexecstack",
         )),
@@ -84,12 +87,22 @@ fn resolve_at_depth(name: &OsStr, search: Search<'_>, depth: usize) -> Result<Pr
                 preload: vec![],
             };
             let stub = match whole.plan.fixed_address {
-                true => python::stub(&whole.file, &found, search)?,
+                true => python::stub(&whole.file, search.own, search.library_path)?,
                 false => None,
             };
-            Ok(stub.unwrap_or(whole))
+            let Some(stub) = stub else {
+                return Ok(whole);
+            };
+            // Python derives its prefix and a virtual environment from its name.
+            Ok(Program {
+                file: stub.file,
+                plan: stub.plan,
+                name: found.into(),
+                leading: vec![],
+                preload: vec![stub.library],
+            })
         }
-        Err(error) => Err(refuse(&found, &error)),
+        Err(error) => Err(Refusal::to_run(&found, &error)),
     }
 }
 
@@ -113,7 +126,7 @@ fn resolve_script(
     let interpreter = OsStr::from_bytes(&line[..at]);
     let argument = line[at..].trim_ascii();
     if interpreter.is_empty() {
-        return Err(refuse(script, &"its #! line names no interpreter"));
+        return Err(Refusal::to_run(script, &"its #! line names no interpreter"));
     }
     let (interpreter, arguments) = match env_target(interpreter, argument) {
         Some((target, arguments)) => (target, arguments),
@@ -169,7 +182,7 @@ fn find(name: &OsStr, search: Search<'_>) -> Result<PathBuf, Refusal> {
         let path = search.directory.join(name);
         return match executable(&path) {
             Ok(()) => Ok(path),
-            Err(reason) => Err(refuse(&path, &reason)),
+            Err(reason) => Err(Refusal::to_run(&path, &reason)),
         };
     }
     let mut denied = None;
@@ -177,7 +190,9 @@ fn find(name: &OsStr, search: Search<'_>) -> Result<PathBuf, Refusal> {
         let path = search.directory.join(folder).join(name);
         match executable(&path) {
             Ok(()) => return Ok(path),
-            Err(reason) if path.exists() => denied = denied.or(Some(refuse(&path, &reason))),
+            Err(reason) if path.exists() => {
+                denied = denied.or(Some(Refusal::to_run(&path, &reason)))
+            }
             Err(_) => {}
         }
     }
@@ -212,10 +227,6 @@ fn plain(error: &std::io::Error) -> String {
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
     }
-}
-
-pub(super) fn refuse(path: &Path, reason: &dyn std::fmt::Display) -> Refusal {
-    Refusal::new(format!("cannot run {}: {reason}", path.display()))
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Pythons that cannot be mapped twice, and those that hide behind a script.
 
 use super::Refusal;
-use super::program::{Program, Search, refuse};
-use crate::elf;
+use crate::elf::{self, LoadPlan};
 use crate::image;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,47 +19,56 @@ pub fn version(file: &Path) -> Option<&str> {
     (major == "3" && digits(minor)).then_some(version)
 }
 
-/// The stub with the `libpython` that belongs to `file`, a Python linked to fixed
-/// addresses that was found as `found`. The stub sees the path of `found` as its own
-/// name, from which Python derives its prefix and a virtual environment. `None` when the file
-/// is no Python or its library is not installed.
+/// What is started in place of a Python that is linked to fixed addresses.
+#[derive(Debug)]
+pub struct Stub {
+    /// The stub.
+    pub file: PathBuf,
+    /// What it asks for.
+    pub plan: LoadPlan,
+    /// The `libpython` to preload.
+    pub library: PathBuf,
+}
+
+/// The stub for `file`, a Python linked to fixed addresses; it lies in pip-exec's folder, `own`. The rank
+/// looks for libraries in `library_path` first. `None` when the file is no Python or its library is
+/// not installed.
 ///
 /// # Errors
 /// The stub is missing.
-pub fn stub(file: &Path, found: &Path, search: Search<'_>) -> Result<Option<Program>, Refusal> {
+pub fn stub(file: &Path, own: &Path, library_path: &OsStr) -> Result<Option<Stub>, Refusal> {
     let Some(version) = version(file) else {
         return Ok(None);
     };
     let soname = format!("libpython{version}.so.1.0");
-    let Some(library) = library_folders(file, search)
+    let Some(library) = library_folders(file, library_path)
         .map(|dir| dir.join(&soname))
         .find(|p| p.is_file())
     else {
         return Ok(None);
     };
-    let stub = search.own.join(STUB);
+    let stub = own.join(STUB);
     let plan = File::open(&stub)
         .and_then(|file| image::file_bytes(&file))
-        .map_err(|error| refuse(&stub, &error))
+        .map_err(|error| Refusal::to_run(&stub, &error))
         .and_then(|bytes| {
-            elf::parse(bytes.as_deref().unwrap_or_default()).map_err(|error| refuse(&stub, &error))
+            elf::parse(bytes.as_deref().unwrap_or_default())
+                .map_err(|error| Refusal::to_run(&stub, &error))
         })?;
-    Ok(Some(Program {
+    Ok(Some(Stub {
         file: stub,
         plan,
-        name: found.into(),
-        leading: vec![],
-        preload: vec![library],
+        library,
     }))
 }
 
 /// Folders in which the library of the Python `file` may lie.
-fn library_folders<'a>(file: &'a Path, search: Search<'a>) -> impl Iterator<Item = PathBuf> + 'a {
+fn library_folders(file: &Path, library_path: &OsStr) -> impl Iterator<Item = PathBuf> {
     let prefix = file
         .parent()
         .and_then(Path::parent)
         .unwrap_or(Path::new("/usr"));
-    let user: Vec<PathBuf> = std::env::split_paths(search.library_path).collect();
+    let user: Vec<PathBuf> = std::env::split_paths(library_path).collect();
     let own = ["lib/x86_64-linux-gnu", "lib64", "lib"].map(|folder| prefix.join(folder));
     let system = [
         "/usr/lib/x86_64-linux-gnu",

@@ -109,12 +109,8 @@ impl Spawner {
         let before = world.ranks_before() as usize;
         let bindings = job.turns.take();
         let bindings = bindings.map(|turns| binding::deal(&turns, before, count));
-        let facts = rank_facts(
-            job,
-            &numbers,
-            world.first_application(),
-            bindings.as_deref(),
-        );
+        let first = world.first_application();
+        let facts = rank_facts(job, &numbers, first, bindings.as_deref());
         let (server, connections) = serve_isolated(job, &facts, world.homes.len())?;
         let node = Node::open(
             shared.as_deref(),
@@ -124,9 +120,6 @@ impl Spawner {
             membership,
         )?;
         let (stacks, handler_stacks) = reserve_stacks(count, stack_size)?;
-        let records: &'static [CrashRecord] =
-            Vec::leak((0..count).map(|_| CrashRecord::default()).collect());
-        crash::publish(records);
         Ok(Self {
             node,
             stacks,
@@ -136,11 +129,12 @@ impl Spawner {
             isolated: job.isolated,
             connections: connections.into_iter(),
             memory: Vec::with_capacity(count),
-            forwarder: match job.label {
-                true => Some(Forwarder::new().map_err(|e| refuse("--label", &e))?),
-                false => None,
-            },
-            records,
+            forwarder: job
+                .label
+                .then(Forwarder::new)
+                .transpose()
+                .map_err(|error| refuse("--label", &error))?,
+            records: crash::make_records(count),
             handler_stacks,
             auxiliary: InheritedAuxiliary::of_this_process()
                 .map_err(|error| refuse("cannot read /proc/self/auxv", &error))?,

@@ -64,12 +64,15 @@ impl CrashRecord {
 static RECORDS: AtomicPtr<CrashRecord> = AtomicPtr::new(ptr::null_mut());
 static RECORDS_LEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Tells the handler where the records of all ranks are. Call once, before the first
-/// rank starts.
-pub fn publish(records: &'static [CrashRecord]) {
+/// Makes the records of so many ranks and tells the handler where they are. Call once, before the
+/// first rank starts.
+pub fn make_records(count: usize) -> &'static [CrashRecord] {
+    let records: &'static [CrashRecord] =
+        Vec::leak((0..count).map(|_| CrashRecord::default()).collect());
     RECORDS_LEN.store(records.len(), Ordering::Relaxed);
     // Release pairs with the handler's Acquire of the pointer.
     RECORDS.store(records.as_ptr().cast_mut(), Ordering::Release);
+    records
 }
 
 /// The kernel's `struct sigaction` of x86-64 (`kernel_sigaction`, whose handlers take one argument).
