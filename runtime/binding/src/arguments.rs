@@ -3,23 +3,27 @@
 //! A function's body returns an error class; the wrappers here turn it into a call of the right
 //! error handler, out of line. The body itself decides nothing about error handlers.
 
-use crate::context::{Listener, Process, blame, raise};
-use crate::pending::Pending;
-use crate::request::Failure;
+use crate::context::{Listener, raise};
+use crate::passed::{Array, Base, In, InOut, Out, Place, Text};
+use crate::process::Process;
+use crate::process::pending::Pending;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Count, Handle, Integer, neutral};
 use cohort_engine::datatype::{TypeRef, predefined};
 use cohort_engine::{EngineError, Owner, Rank};
-use cohort_object::{Datatype, Objects, Session, Win};
-use core::ffi::c_void;
+use cohort_object::{Datatype, Objects, Session, Win, blame};
+use core::cell::Cell;
+use core::ffi::{CStr, c_void};
 use core::fmt;
 use core::marker::PhantomData;
 
-pub use cohort_object::{Comm, Outcome};
+pub use cohort_object::{Comm, Error, Outcome};
 
 /// One call of the program.
 pub struct Call<'a, A: Abi> {
     process: &'a Process,
+    /// Who hears when the call fails.
+    listener: Cell<Listener>,
     abi: PhantomData<A>,
 }
 
@@ -29,12 +33,52 @@ impl<'a, A: Abi> Call<'a, A> {
     /// # Safety
     /// `caller` is the calling rank, as the facade got it.
     #[inline]
-    unsafe fn new(caller: *const c_void) -> Self {
+    pub unsafe fn new(caller: *const c_void) -> Self {
         Self {
             // SAFETY: the caller's contract.
             process: unsafe { Process::of(caller) },
+            listener: Cell::new(Listener::Process),
             abi: PhantomData,
         }
+    }
+
+    /// The communicator that the call is for; its error handler hears when the call fails.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COMM`.
+    #[inline]
+    pub fn on_comm(&self, comm: A::Comm) -> Outcome<&'a Comm> {
+        let comm = comm.neutral();
+        self.listener.set(Listener::Comm(comm));
+        let found = self.process.objects.comm(comm);
+        found.map_err(|class| bad_comm(self, comm, class))
+    }
+
+    /// The session that the call is for; its error handler hears when the call fails.
+    ///
+    /// # Errors
+    /// `MPI_ERR_SESSION`.
+    pub fn on_session(&self, session: A::Session) -> Outcome<&'a Session> {
+        let session = session.neutral();
+        self.listener.set(Listener::Session(session));
+        self.process.objects.session(session).map(|found| &**found)
+    }
+
+    /// The window that the call is for; its error handler hears when the call fails.
+    ///
+    /// # Errors
+    /// `MPI_ERR_WIN`.
+    #[inline]
+    pub fn on_win(&self, win: A::Win) -> Outcome<&'a Win> {
+        let win = win.neutral();
+        self.listener.set(Listener::Win(win));
+        let found = self.process.objects.win(win).map(|found| &**found);
+        found.map_err(|class| bad_win(self, win, class))
+    }
+
+    /// The call is for `MPI_FILE_NULL`, whose error handler hears when it fails.
+    pub fn on_file(&self) {
+        self.listener.set(Listener::File);
     }
 
     /// The calling process.
@@ -112,12 +156,7 @@ impl<'a, A: Abi> Call<'a, A> {
     /// # Errors
     /// `MPI_ERR_BUFFER`.
     #[inline]
-    pub fn check_buffer(
-        &self,
-        buffer: *const c_void,
-        elements: i64,
-        datatype: &TypeRef,
-    ) -> Outcome<()> {
+    pub fn check_buffer(&self, buffer: Base, elements: i64, datatype: &TypeRef) -> Outcome<()> {
         let address = buffer.addr();
         let nowhere = address == 0 && elements > 0 && datatype.size() > 0 && datatype.is_dense();
         let special = address == <A as Constants>::IN_PLACE;
@@ -129,20 +168,50 @@ impl<'a, A: Abi> Call<'a, A> {
         Ok(())
     }
 
-    /// Remembers what is wrong with an argument, and returns `class`.
+    /// The error of a call with a wrong argument ([`blame`]).
     #[cold]
-    pub fn blame(&self, class: i32, what: fmt::Arguments<'_>) -> i32 {
-        blame(self.rank(), class, what)
+    pub fn blame(&self, class: impl Into<Error>, what: fmt::Arguments<'_>) -> Error {
+        blame(class, what)
     }
-
-    /// Refuses NULL for an argument that the program must give a place for; `name` is the
-    /// standard's name of the argument.
+    /// The place for a result; `name` is the standard's name of the argument.
     ///
     /// # Errors
-    /// `MPI_ERR_ARG`.
+    /// `MPI_ERR_ARG` for NULL.
     #[inline]
-    pub fn output<T>(&self, target: *mut T, name: &'static str) -> Outcome<()> {
-        output(target).map_err(|class| self.blame(class, format_args!("{name} is NULL")))
+    pub fn output<'c, T>(&self, target: Out<'c, T>, name: &'static str) -> Outcome<Place<'c, T>> {
+        target.place().ok_or_else(|| self.null(name))
+    }
+
+    /// The value of an argument that MPI changes; `name` is as in [`Call::output`].
+    ///
+    /// # Errors
+    /// `MPI_ERR_ARG` for NULL.
+    #[inline]
+    pub fn inout<'c, T>(&self, value: InOut<'c, T>, name: &'static str) -> Outcome<&'c Cell<T>> {
+        value.value().ok_or_else(|| self.null(name))
+    }
+
+    /// The value of an argument that is passed by address; `name` is as in [`Call::output`].
+    ///
+    /// # Errors
+    /// `MPI_ERR_ARG` for NULL.
+    #[inline]
+    pub fn input<T: Copy>(&self, value: In<'_, T>, name: &'static str) -> Outcome<T> {
+        value.get().ok_or_else(|| self.null(name))
+    }
+
+    /// A string of the program's; `name` is as in [`Call::output`].
+    ///
+    /// # Errors
+    /// `MPI_ERR_ARG` for NULL.
+    pub fn text<'c>(&self, text: Text<'c>, name: &'static str) -> Outcome<&'c CStr> {
+        text.get().ok_or_else(|| self.null(name))
+    }
+
+    /// The error of NULL where the program must give something.
+    #[cold]
+    fn null(&self, name: &'static str) -> Error {
+        self.blame(neutral::ERR_ARG, format_args!("{name} is NULL"))
     }
 
     /// A count of elements.
@@ -161,34 +230,34 @@ impl<'a, A: Abi> Call<'a, A> {
 
     /// The datatypes of an array of handles, committed or not.
     ///
-    /// # Safety
-    /// The array has `length` entries.
-    ///
     /// # Errors
     /// `MPI_ERR_TYPE`; `MPI_ERR_ARG` for NULL.
-    pub unsafe fn datatypes(
+    pub fn datatypes(
         &self,
-        handles: *const A::Datatype,
+        handles: Array<'_, A::Datatype>,
         length: usize,
     ) -> Outcome<Vec<TypeRef>> {
-        // SAFETY: the caller's contract.
-        unsafe { each(handles, length, |handle| self.datatype(handle)) }
+        let handles = handles.entries(length)?;
+        handles
+            .iter()
+            .map(|&handle| self.datatype(handle))
+            .collect()
     }
 
     /// The datatypes of an array of handles, for communication.
     ///
-    /// # Safety
-    /// The array has `length` entries.
-    ///
     /// # Errors
     /// `MPI_ERR_TYPE`; `MPI_ERR_ARG` for NULL.
-    pub unsafe fn all_committed(
+    pub fn all_committed(
         &self,
-        handles: *const A::Datatype,
+        handles: Array<'_, A::Datatype>,
         length: usize,
     ) -> Outcome<Vec<TypeRef>> {
-        // SAFETY: the caller's contract.
-        unsafe { each(handles, length, |handle| self.committed(handle)) }
+        let handles = handles.entries(length)?;
+        handles
+            .iter()
+            .map(|&handle| self.committed(handle))
+            .collect()
     }
 
     /// Keeps a new datatype and returns its handle; for a type of Fortran's kinds the one
@@ -207,8 +276,8 @@ impl<'a, A: Abi> Call<'a, A> {
 
 /// Explains why there is no communicator with this handle.
 #[cold]
-fn bad_comm<A: Abi>(call: &Call<'_, A>, handle: u32, class: i32) -> i32 {
-    match (class, handle) {
+fn bad_comm<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
+    match (class.code(), handle) {
         (neutral::ERR_OTHER, _) => {
             let stage = call.process.lifetime.stage_text();
             call.blame(class, format_args!("{stage}"))
@@ -223,7 +292,7 @@ fn bad_comm<A: Abi>(call: &Call<'_, A>, handle: u32, class: i32) -> i32 {
 
 /// Explains why there is no datatype with this handle.
 #[cold]
-fn bad_datatype<A: Abi>(call: &Call<'_, A>, handle: u32, class: i32) -> i32 {
+fn bad_datatype<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
     match handle {
         neutral::handle::DATATYPE_NULL => {
             call.blame(class, format_args!("it is MPI_DATATYPE_NULL"))
@@ -235,57 +304,71 @@ fn bad_datatype<A: Abi>(call: &Call<'_, A>, handle: u32, class: i32) -> i32 {
     }
 }
 
-/// Runs the body of a call of the MPI function `name` on a communicator, whose error handler hears of a failure.
-///
-/// # Safety
-/// `caller` is the calling rank.
-#[inline]
-pub unsafe fn on_comm<A: Abi>(
-    caller: *const c_void,
-    name: &'static str,
-    comm: A::Comm,
-    body: impl FnOnce(&Call<'_, A>, &Comm) -> Outcome<()>,
-) -> core::ffi::c_int {
-    // SAFETY: the caller's contract.
-    let call = unsafe { Call::<A>::new(caller) };
-    let comm = comm.neutral();
-    match call
-        .objects()
-        .comm(comm)
-        .map_err(|class| bad_comm(&call, comm, class))
-        .and_then(|object| body(&call, object))
-    {
-        Ok(()) => A::error_out(neutral::SUCCESS),
-        Err(class) => raise::<A>(call.process, name, Listener::Comm(comm), class),
+/// Failure of an operation, and whose error handler hears of it.
+#[derive(Debug)]
+pub struct Failure {
+    /// Why it failed.
+    pub error: Error,
+    /// Neutral handle of the communicator.
+    pub comm: u32,
+}
+
+impl<E: Into<Error>> From<E> for Failure {
+    /// A failure of the call itself, which belongs to no communicator (MPI-4.1, 9.3).
+    fn from(error: E) -> Self {
+        Self {
+            error: error.into(),
+            comm: neutral::handle::COMM_SELF,
+        }
     }
 }
 
-/// Runs the body of a call of `name` on a session, whose error handler hears of a failure.
+/// Why a call failed: the call's own listener hears of it, or another that the failure names.
+pub trait Fault {
+    /// The error, and who hears of it in place of the call's own listener.
+    fn parts(self) -> (Error, Option<Listener>);
+}
+
+impl Fault for Error {
+    #[inline]
+    fn parts(self) -> (Error, Option<Listener>) {
+        (self, None)
+    }
+}
+
+impl Fault for Failure {
+    #[inline]
+    fn parts(self) -> (Error, Option<Listener>) {
+        (self.error, Some(Listener::of(self.comm)))
+    }
+}
+
+/// Runs the body of a call of the MPI function `name`. Its error handler hears of a failure: that of the object that the
+/// body says the call is for ([`Call::on_comm`] and its like), else that of `MPI_COMM_SELF` (MPI-4.1, 9.3).
 ///
 /// # Safety
 /// `caller` is the calling rank.
-pub unsafe fn on_session<A: Abi>(
+#[inline(always)]
+pub unsafe fn enter<A: Abi, F: Fault>(
     caller: *const c_void,
     name: &'static str,
-    session: A::Session,
-    body: impl FnOnce(&Call<'_, A>, &Session) -> Outcome<()>,
+    body: impl FnOnce(&Call<'_, A>) -> Result<(), F>,
 ) -> core::ffi::c_int {
     // SAFETY: the caller's contract.
     let call = unsafe { Call::<A>::new(caller) };
-    let session = session.neutral();
-    match call
-        .objects()
-        .session(session)
-        .and_then(|object| body(&call, object))
-    {
+    match body(&call) {
         Ok(()) => A::error_out(neutral::SUCCESS),
-        Err(class) => raise::<A>(call.process, name, Listener::Session(session), class),
+        Err(fault) => {
+            let (error, listener) = fault.parts();
+            let listener = listener.unwrap_or(call.listener.get());
+            raise::<A>(call.process, name, listener, &error)
+        }
     }
 }
 
 /// Explains why there is no window with this handle.
 #[cold]
-fn bad_win<A: Abi>(call: &Call<'_, A>, handle: u32, class: i32) -> i32 {
+fn bad_win<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
     match handle {
         neutral::handle::WIN_NULL => call.blame(class, format_args!("it is MPI_WIN_NULL")),
         _ => call.blame(
@@ -295,119 +378,22 @@ fn bad_win<A: Abi>(call: &Call<'_, A>, handle: u32, class: i32) -> i32 {
     }
 }
 
-/// Runs the body of a call of `name` on a window, whose error handler hears of a failure.
-///
-/// # Safety
-/// `caller` is the calling rank.
-#[inline]
-pub unsafe fn on_win<A: Abi>(
-    caller: *const c_void,
-    name: &'static str,
-    win: A::Win,
-    body: impl FnOnce(&Call<'_, A>, &Win) -> Outcome<()>,
-) -> core::ffi::c_int {
-    // SAFETY: the caller's contract.
-    let call = unsafe { Call::<A>::new(caller) };
-    let win = win.neutral();
-    match call
-        .objects()
-        .win(win)
-        .map_err(|class| bad_win(&call, win, class))
-        .and_then(|object| body(&call, object))
-    {
-        Ok(()) => A::error_out(neutral::SUCCESS),
-        Err(class) => raise::<A>(call.process, name, Listener::Win(win), class),
-    }
-}
-
-/// Runs the body of a call of `name` that has no communicator: `MPI_COMM_SELF`'s error handler
-/// hears of a failure (MPI-4.1, 9.3).
-///
-/// # Safety
-/// `caller` is the calling rank.
-#[inline]
-pub unsafe fn on_process<A: Abi>(
-    caller: *const c_void,
-    name: &'static str,
-    body: impl FnOnce(&Call<'_, A>) -> Outcome<()>,
-) -> core::ffi::c_int {
-    // SAFETY: the caller's contract.
-    let call = unsafe { Call::<A>::new(caller) };
-    match body(&call) {
-        Ok(()) => A::error_out(neutral::SUCCESS),
-        Err(class) => raise::<A>(call.process, name, Listener::Process, class),
-    }
-}
-
-/// Runs the body of a call of `name` for `MPI_FILE_NULL`, whose error handler hears of a failure.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe fn on_file<A: Abi>(
-    caller: *const c_void,
-    name: &'static str,
-    body: impl FnOnce(&Call<'_, A>) -> Outcome<()>,
-) -> core::ffi::c_int {
-    // SAFETY: the caller's contract.
-    let call = unsafe { Call::<A>::new(caller) };
-    match body(&call) {
-        Ok(()) => A::error_out(neutral::SUCCESS),
-        Err(class) => raise::<A>(call.process, name, Listener::File, class),
-    }
-}
-
-/// Runs the body of a call of `name` that completes requests: the error handler of the communicator or window of
-/// the operation that failed hears of it.
-///
-/// # Safety
-/// `caller` is the calling rank.
-#[inline]
-pub unsafe fn on_request<A: Abi>(
-    caller: *const c_void,
-    name: &'static str,
-    body: impl FnOnce(&Call<'_, A>) -> Result<(), Failure>,
-) -> core::ffi::c_int {
-    // SAFETY: the caller's contract.
-    let call = unsafe { Call::<A>::new(caller) };
-    match body(&call) {
-        Ok(()) => A::error_out(neutral::SUCCESS),
-        Err(failure) => raise::<A>(
-            call.process,
-            name,
-            Listener::of(failure.comm),
-            failure.class,
-        ),
-    }
-}
-
-/// The error class of a failure of the engine.
-#[cold]
-pub fn engine_error(error: EngineError) -> i32 {
-    match error {
-        EngineError::OutOfMemory => neutral::ERR_NO_MEM,
-        EngineError::Truncated { .. } => neutral::ERR_TRUNCATE,
-        EngineError::Unsupported => neutral::ERR_UNSUPPORTED_OPERATION,
-        _ => neutral::ERR_INTERN,
-    }
-}
-
-/// Refuses NULL for a result of a helper that does not know the argument's name ([`Call::output`] does).
+/// Refuses an intercommunicator, for calls that take none.
 ///
 /// # Errors
-/// `MPI_ERR_ARG`.
-#[inline]
-pub fn output<T>(target: *mut T) -> Outcome<()> {
-    if target.is_null() {
-        Err(neutral::ERR_ARG)
-    } else {
-        Ok(())
+/// `MPI_ERR_COMM`.
+pub fn only_intra(comm: &Comm) -> Outcome<()> {
+    if !comm.is_inter() {
+        return Ok(());
     }
+    let what = format_args!("it is an intercommunicator");
+    Err(blame(neutral::ERR_COMM, what))
 }
 
-/// Whether a status argument is `MPI_STATUS_IGNORE`.
-#[inline]
-pub fn ignored<A: Abi>(status: *mut A::Status) -> bool {
-    status.addr() == <A as Constants>::STATUS_IGNORE
+/// The error of a failure of the engine.
+#[cold]
+pub fn engine_error(error: EngineError) -> Error {
+    error.into()
 }
 
 /// A count of elements.
@@ -417,7 +403,7 @@ pub fn ignored<A: Abi>(status: *mut A::Status) -> bool {
 #[inline]
 pub fn count<C: Count>(elements: C) -> Outcome<i64> {
     match elements.to_i64() {
-        elements if elements < 0 => Err(neutral::ERR_COUNT),
+        elements if elements < 0 => Err(neutral::ERR_COUNT.into()),
         elements => Ok(elements),
     }
 }
@@ -428,47 +414,31 @@ pub fn count<C: Count>(elements: C) -> Outcome<i64> {
 /// `MPI_ERR_COUNT` for a negative one.
 #[inline]
 pub fn length<I: Integer>(entries: I) -> Outcome<usize> {
-    usize::try_from(entries.to_i64()).map_err(|_| neutral::ERR_COUNT)
+    usize::try_from(entries.to_i64()).map_err(|_| neutral::ERR_COUNT.into())
 }
 
 /// The integers of an array.
 ///
-/// # Safety
-/// The array has `length` entries.
-///
 /// # Errors
 /// `MPI_ERR_ARG` for NULL.
-pub unsafe fn list<I: Integer>(array: *const I, length: usize) -> Outcome<Vec<i64>> {
-    // SAFETY: the caller's contract.
-    unsafe { each(array, length, |entry| Ok(entry.to_i64())) }
+pub fn list<I: Integer>(array: Array<'_, I>, length: usize) -> Outcome<Vec<i64>> {
+    let entries = array.entries(length)?;
+    Ok(entries.iter().map(|entry| entry.to_i64()).collect())
 }
 
 /// The counts of an array.
 ///
-/// # Safety
-/// The array has `length` entries.
-///
 /// # Errors
 /// `MPI_ERR_ARG` for NULL, `MPI_ERR_COUNT` for a negative count.
-pub unsafe fn counts<C: Count>(array: *const C, length: usize) -> Outcome<Vec<i64>> {
-    // SAFETY: the caller's contract.
-    unsafe { each(array, length, count) }
+pub fn counts<C: Count>(array: Array<'_, C>, length: usize) -> Outcome<Vec<i64>> {
+    array.entries(length)?.iter().copied().map(count).collect()
 }
 
-/// What `convert` makes of each entry of an array.
+/// The place for a result of a helper that does not know the argument's name ([`Call::output`] does).
 ///
-/// # Safety
-/// The array has `length` entries.
-unsafe fn each<T: Copy, U>(
-    array: *const T,
-    length: usize,
-    convert: impl FnMut(T) -> Outcome<U>,
-) -> Outcome<Vec<U>> {
-    if length == 0 {
-        return Ok(Vec::new());
-    }
-    output(array.cast_mut())?;
-    // SAFETY: not NULL, and the caller's contract.
-    let entries = unsafe { core::slice::from_raw_parts(array, length) };
-    entries.iter().copied().map(convert).collect()
+/// # Errors
+/// `MPI_ERR_ARG` for NULL.
+#[inline]
+pub fn output<T>(target: Out<'_, T>) -> Outcome<Place<'_, T>> {
+    target.place().ok_or_else(|| neutral::ERR_ARG.into())
 }

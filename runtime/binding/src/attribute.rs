@@ -1,7 +1,8 @@
 //! Keyvals and attributes (MPI-4.1 section 7.7).
 
-use crate::arguments::{Call, Outcome, on_comm, on_process, on_win, output};
-use crate::context::Process;
+use crate::arguments::{Call, Outcome, output};
+use crate::passed::{InOut, Out};
+use crate::process::Process;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use cohort_abi::{Abi, Handle, callback, neutral};
@@ -40,7 +41,7 @@ unsafe impl<A, H> Sync for Functions<A, H> {}
 fn outcome<A: Abi>(code: c_int) -> Outcome<()> {
     match A::error_in(code) {
         neutral::SUCCESS => Ok(()),
-        error => Err(error),
+        error => Err(error.into()),
     }
 }
 
@@ -85,39 +86,30 @@ impl<A: Abi, H: Handle> AttributeCallbacks for Functions<A, H> {
 }
 
 /// Makes a keyval.
-///
-/// # Safety
-/// `keyval` is valid for writes or NULL; `caller` is the calling rank.
-unsafe fn create<A: Abi, H: Handle>(
-    caller: *const c_void,
-    name: &'static str,
+fn create<A: Abi, H: Handle>(
+    call: &Call<'_, A>,
     owner: Owner,
     copy: Option<Copy<H>>,
     delete: Option<Delete<H>>,
-    keyval: *mut c_int,
+    keyval: Out<'_, c_int>,
     extra: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, name, |call| {
-            output(keyval)?;
-            let copying = match copy {
-                None => Copying::Never,
-                Some(copy) if Some(copy as usize) == A::DUP_FN => Copying::Value,
-                Some(copy) => Copying::Function(copy),
-            };
-            let extra = extra.expose_provenance();
-            let functions = Functions::<A, H> {
-                copying,
-                delete,
-                extra,
-                abi: PhantomData,
-            };
-            let object = Arc::new(Keyval::new(owner, Box::new(functions)));
-            keyval.write(call.objects().add_keyval(object)? as c_int);
-            Ok(())
-        })
-    }
+) -> Outcome<()> {
+    let keyval = output(keyval)?;
+    let copying = match copy {
+        None => Copying::Never,
+        Some(copy) if Some(copy as usize) == A::DUP_FN => Copying::Value,
+        Some(copy) => Copying::Function(copy),
+    };
+    let extra = extra.expose_provenance();
+    let functions = Functions::<A, H> {
+        copying,
+        delete,
+        extra,
+        abi: PhantomData,
+    };
+    let object = Arc::new(Keyval::new(owner, Box::new(functions)));
+    keyval.write(call.objects().add_keyval(object)? as c_int);
+    Ok(())
 }
 
 /// The keyval of a number, if it is for objects of this kind.
@@ -126,101 +118,64 @@ fn keyval<'a, A: Abi>(call: &Call<'a, A>, number: c_int, owner: Owner) -> Outcom
     if keyval.owner() == owner {
         Ok(keyval)
     } else {
-        Err(neutral::ERR_KEYVAL)
+        Err(neutral::ERR_KEYVAL.into())
     }
 }
 
 /// Frees a keyval; attributes that have it keep it alive.
-///
-/// # Safety
-/// `number` is valid for reads and writes or NULL; `caller` is the calling rank.
-unsafe fn free<A: Abi>(
-    caller: *const c_void,
-    name: &'static str,
-    number: *mut c_int,
-    owner: Owner,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, name, |call| {
-            output(number)?;
-            keyval(call, *number, owner)?;
-            call.objects().remove_keyval(*number as u32)?;
-            number.write(A::keyval_out(neutral::KEYVAL_INVALID));
-            Ok(())
-        })
-    }
+fn free<A: Abi>(call: &Call<'_, A>, number: InOut<'_, c_int>, owner: Owner) -> Outcome<()> {
+    let number = number.value().ok_or(neutral::ERR_ARG)?;
+    keyval(call, number.get(), owner)?;
+    call.objects().remove_keyval(number.get() as u32)?;
+    number.set(A::keyval_out(neutral::KEYVAL_INVALID));
+    Ok(())
 }
 
 /// Writes what `MPI_*_get_attr` answers.
-///
-/// # Safety
-/// `value` points to a pointer, `flag` is valid for writes; both may be NULL.
-unsafe fn answer(found: Option<usize>, value: *mut c_void, flag: *mut c_int) -> Outcome<()> {
-    output(flag)?;
-    output(value)?;
-    // SAFETY: not NULL, and the caller's contract.
-    unsafe {
-        flag.write(c_int::from(found.is_some()));
-        if let Some(found) = found {
-            value.cast::<usize>().write(found);
-        }
+fn answer(found: Option<usize>, value: Out<'_, *mut c_void>, flag: Out<'_, c_int>) -> Outcome<()> {
+    let flag = output(flag)?;
+    let value = output(value)?;
+    flag.write(c_int::from(found.is_some()));
+    if let Some(found) = found {
+        value.write(core::ptr::with_exposed_provenance_mut(found));
     }
     Ok(())
 }
 
-/// Values of the predefined attributes of `MPI_COMM_WORLD`, whose addresses programs get.
-#[derive(Default)]
-pub struct Predefined {
-    values: [AtomicI32; 7],
-}
-
-impl Predefined {
-    /// The address of a predefined attribute's value; `None` for other keyvals.
-    fn get<A: Abi>(&self, process: &Process, keyval: i32) -> Option<usize> {
-        let rank = process.objects.rank();
-        let (index, value) = match keyval {
-            neutral::TAG_UB => (0, i32::MAX),
-            neutral::HOST => (1, A::rank_out(neutral::PROC_NULL)),
-            neutral::IO => (2, A::rank_out(neutral::ANY_SOURCE)),
-            neutral::WTIME_IS_GLOBAL => (3, 1),
-            neutral::UNIVERSE_SIZE => (4, rank.node().boot().world_ranks as i32),
-            neutral::APPNUM => (5, rank.boot().app_number as i32),
-            neutral::LASTUSEDCODE => (6, A::error_out(process.objects.errors.last_used())),
-            _ => return None,
-        };
-        self.values[index].store(value, Ordering::Relaxed);
-        Some(self.values[index].as_ptr().addr())
-    }
+/// The address of the value of a predefined attribute of `MPI_COMM_WORLD`; `None` for other keyvals.
+fn predefined<A: Abi>(process: &Process, keyval: i32) -> Option<usize> {
+    let rank = process.objects.rank();
+    let (index, value) = match keyval {
+        neutral::TAG_UB => (0, i32::MAX),
+        neutral::HOST => (1, A::rank_out(neutral::PROC_NULL)),
+        neutral::IO => (2, A::rank_out(neutral::ANY_SOURCE)),
+        neutral::WTIME_IS_GLOBAL => (3, 1),
+        neutral::UNIVERSE_SIZE => (4, rank.node().boot().world_ranks as i32),
+        neutral::APPNUM => (5, rank.boot().app_number as i32),
+        neutral::LASTUSEDCODE => (6, A::error_out(process.objects.errors.last_used())),
+        _ => return None,
+    };
+    let slot = &process.attributes[index];
+    slot.store(value, Ordering::Relaxed);
+    Some(slot.as_ptr().addr())
 }
 
 macro_rules! comm_keyvals {
     ($($name:ident $free:ident $copy:ident $delete:ident, $create_name:literal $free_name:literal;)*) => {$(
         #[doc = concat!("`", $create_name, "`.")]
-        ///
-        /// # Safety
-        /// MPI's: `keyval` is valid for writes; `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(
-            caller: *const c_void,
+        pub fn $name<A: Abi>(
+            call: &Call<'_, A>,
             copy: Option<callback::$copy<A>>,
             delete: Option<callback::$delete<A>>,
-            keyval: *mut c_int,
+            keyval: Out<'_, c_int>,
             extra: *mut c_void,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe { create::<A, A::Comm>(caller, $create_name, Owner::Comm, copy, delete, keyval, extra) }
+        ) -> Outcome<()> {
+            create::<A, A::Comm>(call, Owner::Comm, copy, delete, keyval, extra)
         }
 
         #[doc = concat!("`", $free_name, "`.")]
-        ///
-        /// # Safety
-        /// MPI's: `keyval` is valid for reads and writes; `caller` is the calling rank.
-        pub unsafe extern "C" fn $free<A: Abi>(
-            caller: *const c_void,
-            keyval: *mut c_int,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe { free::<A>(caller, $free_name, keyval, Owner::Comm) }
+        pub fn $free<A: Abi>(call: &Call<'_, A>, keyval: InOut<'_, c_int>) -> Outcome<()> {
+            free::<A>(call, keyval, Owner::Comm)
         }
     )*};
 }
@@ -233,104 +188,58 @@ comm_keyvals! {
 }
 
 /// `MPI_Comm_set_attr`, and the deprecated `MPI_Attr_put`.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn comm_set_attr<A: Abi>(
-    caller: *const c_void,
+pub fn comm_set_attr<A: Abi>(
+    call: &Call<'_, A>,
     comm: A::Comm,
     number: c_int,
     value: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Comm_set_attr", comm, |call, object| {
-            let keyval = keyval(call, number, Owner::Comm)?;
-            object
-                .attributes
-                .set(comm.neutral(), number, keyval, value.expose_provenance())
-        })
-    }
+) -> Outcome<()> {
+    let object = call.on_comm(comm)?;
+    let keyval = keyval(call, number, Owner::Comm)?;
+    object
+        .attributes
+        .set(comm.neutral(), number, keyval, value.expose_provenance())
 }
 
 /// `MPI_Comm_get_attr`, and the deprecated `MPI_Attr_get`.
-///
-/// # Safety
-/// MPI's: `value` points to a pointer, `flag` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn comm_get_attr<A: Abi>(
-    caller: *const c_void,
+pub fn comm_get_attr<A: Abi>(
+    call: &Call<'_, A>,
     comm: A::Comm,
     number: c_int,
-    value: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        let process = Process::of(caller);
-        on_comm::<A>(caller, "MPI_Comm_get_attr", comm, |call, object| {
-            let predefined = process.attributes.get::<A>(process, A::keyval_in(number));
-            if predefined.is_some() {
-                return answer(predefined, value, flag);
-            }
-            let keyval = keyval(call, number, Owner::Comm)?;
-            answer(object.attributes.get(keyval), value, flag)
-        })
+    value: Out<'_, *mut c_void>,
+    flag: Out<'_, c_int>,
+) -> Outcome<()> {
+    let process = call.process();
+    let object = call.on_comm(comm)?;
+    let predefined = predefined::<A>(process, A::keyval_in(number));
+    if predefined.is_some() {
+        return answer(predefined, value, flag);
     }
+    let keyval = keyval(call, number, Owner::Comm)?;
+    answer(object.attributes.get(keyval), value, flag)
 }
 
 /// `MPI_Comm_delete_attr`, and the deprecated `MPI_Attr_delete`.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn comm_delete_attr<A: Abi>(
-    caller: *const c_void,
-    comm: A::Comm,
-    number: c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Comm_delete_attr", comm, |call, object| {
-            let keyval = keyval(call, number, Owner::Comm)?;
-            object.attributes.delete(comm.neutral(), number, keyval)
-        })
-    }
+pub fn comm_delete_attr<A: Abi>(call: &Call<'_, A>, comm: A::Comm, number: c_int) -> Outcome<()> {
+    let object = call.on_comm(comm)?;
+    let keyval = keyval(call, number, Owner::Comm)?;
+    object.attributes.delete(comm.neutral(), number, keyval)
 }
 
 /// `MPI_Type_create_keyval`.
-///
-/// # Safety
-/// MPI's: `keyval` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn type_create_keyval<A: Abi>(
-    caller: *const c_void,
+pub fn type_create_keyval<A: Abi>(
+    call: &Call<'_, A>,
     copy: Option<callback::TypeCopyAttrFunction<A>>,
     delete: Option<callback::TypeDeleteAttrFunction<A>>,
-    keyval: *mut c_int,
+    keyval: Out<'_, c_int>,
     extra: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        create::<A, A::Datatype>(
-            caller,
-            "MPI_Type_create_keyval",
-            Owner::Datatype,
-            copy,
-            delete,
-            keyval,
-            extra,
-        )
-    }
+) -> Outcome<()> {
+    create::<A, A::Datatype>(call, Owner::Datatype, copy, delete, keyval, extra)
 }
 
 /// `MPI_Type_free_keyval`.
-///
-/// # Safety
-/// MPI's: `keyval` is valid for reads and writes; `caller` is the calling rank.
-pub unsafe extern "C" fn type_free_keyval<A: Abi>(
-    caller: *const c_void,
-    keyval: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { free::<A>(caller, "MPI_Type_free_keyval", keyval, Owner::Datatype) }
+pub fn type_free_keyval<A: Abi>(call: &Call<'_, A>, keyval: InOut<'_, c_int>) -> Outcome<()> {
+    free::<A>(call, keyval, Owner::Datatype)
 }
 
 /// The attributes of a datatype.
@@ -339,173 +248,112 @@ fn of_type<'a, A: Abi>(call: &Call<'a, A>, datatype: A::Datatype) -> Outcome<&'a
 }
 
 /// `MPI_Type_set_attr`.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn type_set_attr<A: Abi>(
-    caller: *const c_void,
+pub fn type_set_attr<A: Abi>(
+    call: &Call<'_, A>,
     datatype: A::Datatype,
     number: c_int,
     value: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Type_set_attr", |call| {
-            let keyval = keyval(call, number, Owner::Datatype)?;
-            let attributes = of_type(call, datatype)?;
-            attributes.set(
-                datatype.neutral(),
-                number,
-                keyval,
-                value.expose_provenance(),
-            )
-        })
-    }
+) -> Outcome<()> {
+    let keyval = keyval(call, number, Owner::Datatype)?;
+    let attributes = of_type(call, datatype)?;
+    attributes.set(
+        datatype.neutral(),
+        number,
+        keyval,
+        value.expose_provenance(),
+    )
 }
 
 /// `MPI_Type_get_attr`.
-///
-/// # Safety
-/// MPI's: `value` points to a pointer, `flag` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn type_get_attr<A: Abi>(
-    caller: *const c_void,
+pub fn type_get_attr<A: Abi>(
+    call: &Call<'_, A>,
     datatype: A::Datatype,
     number: c_int,
-    value: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Type_get_attr", |call| {
-            let keyval = keyval(call, number, Owner::Datatype)?;
-            answer(of_type(call, datatype)?.get(keyval), value, flag)
-        })
-    }
+    value: Out<'_, *mut c_void>,
+    flag: Out<'_, c_int>,
+) -> Outcome<()> {
+    let keyval = keyval(call, number, Owner::Datatype)?;
+    answer(of_type(call, datatype)?.get(keyval), value, flag)
 }
 
 /// `MPI_Type_delete_attr`.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn type_delete_attr<A: Abi>(
-    caller: *const c_void,
+pub fn type_delete_attr<A: Abi>(
+    call: &Call<'_, A>,
     datatype: A::Datatype,
     number: c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Type_delete_attr", |call| {
-            let keyval = keyval(call, number, Owner::Datatype)?;
-            of_type(call, datatype)?.delete(datatype.neutral(), number, keyval)
-        })
-    }
+) -> Outcome<()> {
+    let keyval = keyval(call, number, Owner::Datatype)?;
+    of_type(call, datatype)?.delete(datatype.neutral(), number, keyval)
 }
 
 /// `MPI_Win_create_keyval`.
-///
-/// # Safety
-/// MPI's: `keyval` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn win_create_keyval<A: Abi>(
-    caller: *const c_void,
+pub fn win_create_keyval<A: Abi>(
+    call: &Call<'_, A>,
     copy: Option<callback::WinCopyAttrFunction<A>>,
     delete: Option<callback::WinDeleteAttrFunction<A>>,
-    keyval: *mut c_int,
+    keyval: Out<'_, c_int>,
     extra: *mut c_void,
-) -> c_int {
-    let name = "MPI_Win_create_keyval";
-    // SAFETY: the caller's contract.
-    unsafe { create::<A, A::Win>(caller, name, Owner::Win, copy, delete, keyval, extra) }
+) -> Outcome<()> {
+    create::<A, A::Win>(call, Owner::Win, copy, delete, keyval, extra)
 }
 
 /// `MPI_Win_free_keyval`.
-///
-/// # Safety
-/// MPI's: `keyval` is valid for reads and writes; `caller` is the calling rank.
-pub unsafe extern "C" fn win_free_keyval<A: Abi>(
-    caller: *const c_void,
-    keyval: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { free::<A>(caller, "MPI_Win_free_keyval", keyval, Owner::Win) }
+pub fn win_free_keyval<A: Abi>(call: &Call<'_, A>, keyval: InOut<'_, c_int>) -> Outcome<()> {
+    free::<A>(call, keyval, Owner::Win)
 }
 
 /// `MPI_Win_set_attr`.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn win_set_attr<A: Abi>(
-    caller: *const c_void,
+pub fn win_set_attr<A: Abi>(
+    call: &Call<'_, A>,
     win: A::Win,
     number: c_int,
     value: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_win::<A>(caller, "MPI_Win_set_attr", win, |call, object| {
-            let keyval = keyval(call, number, Owner::Win)?;
-            let attributes = &object.attributes;
-            attributes.set(win.neutral(), number, keyval, value.expose_provenance())
-        })
-    }
+) -> Outcome<()> {
+    let object = call.on_win(win)?;
+    let keyval = keyval(call, number, Owner::Win)?;
+    let attributes = &object.attributes;
+    attributes.set(win.neutral(), number, keyval, value.expose_provenance())
 }
 
 /// `MPI_Win_get_attr`. The predefined attributes of a window are the address of its memory, and addresses of their
 /// values.
-///
-/// # Safety
-/// MPI's: `value` points to a pointer, `flag` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn win_get_attr<A: Abi>(
-    caller: *const c_void,
+pub fn win_get_attr<A: Abi>(
+    call: &Call<'_, A>,
     win: A::Win,
     number: c_int,
-    value: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_win::<A>(caller, "MPI_Win_get_attr", win, |call, object| {
-            let facts = object.facts();
-            let fact = |slot: &AtomicI32, value| {
-                slot.store(value, Ordering::Relaxed);
-                slot.as_ptr().addr()
-            };
-            let predefined = match A::keyval_in(number) {
-                neutral::WIN_BASE => Some(object.part().base),
-                neutral::WIN_SIZE => Some((&raw const facts.size).addr()),
-                neutral::WIN_DISP_UNIT => Some((&raw const facts.unit).addr()),
-                neutral::WIN_CREATE_FLAVOR => {
-                    let flavor = A::win_flavor_out(object.flavor().neutral());
-                    Some(fact(&facts.flavor, flavor))
-                }
-                neutral::WIN_MODEL => {
-                    let model = A::win_model_out(neutral::WIN_UNIFIED);
-                    Some(fact(&facts.model, model))
-                }
-                _ => None,
-            };
-            if predefined.is_some() {
-                return answer(predefined, value, flag);
-            }
-            let keyval = keyval(call, number, Owner::Win)?;
-            answer(object.attributes.get(keyval), value, flag)
-        })
+    value: Out<'_, *mut c_void>,
+    flag: Out<'_, c_int>,
+) -> Outcome<()> {
+    let object = call.on_win(win)?;
+    let facts = object.facts();
+    let fact = |slot: &AtomicI32, value| {
+        slot.store(value, Ordering::Relaxed);
+        slot.as_ptr().addr()
+    };
+    let predefined = match A::keyval_in(number) {
+        neutral::WIN_BASE => Some(object.part().base),
+        neutral::WIN_SIZE => Some((&raw const facts.size).addr()),
+        neutral::WIN_DISP_UNIT => Some((&raw const facts.unit).addr()),
+        neutral::WIN_CREATE_FLAVOR => {
+            let flavor = A::win_flavor_out(object.flavor().neutral());
+            Some(fact(&facts.flavor, flavor))
+        }
+        neutral::WIN_MODEL => {
+            let model = A::win_model_out(neutral::WIN_UNIFIED);
+            Some(fact(&facts.model, model))
+        }
+        _ => None,
+    };
+    if predefined.is_some() {
+        return answer(predefined, value, flag);
     }
+    let keyval = keyval(call, number, Owner::Win)?;
+    answer(object.attributes.get(keyval), value, flag)
 }
 
 /// `MPI_Win_delete_attr`.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn win_delete_attr<A: Abi>(
-    caller: *const c_void,
-    win: A::Win,
-    number: c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_win::<A>(caller, "MPI_Win_delete_attr", win, |call, object| {
-            let keyval = keyval(call, number, Owner::Win)?;
-            object.attributes.delete(win.neutral(), number, keyval)
-        })
-    }
+pub fn win_delete_attr<A: Abi>(call: &Call<'_, A>, win: A::Win, number: c_int) -> Outcome<()> {
+    let object = call.on_win(win)?;
+    let keyval = keyval(call, number, Owner::Win)?;
+    object.attributes.delete(win.neutral(), number, keyval)
 }

@@ -6,6 +6,7 @@ mod inter;
 mod neighbour;
 mod parts;
 mod reduction;
+mod run;
 mod schedules;
 mod simple;
 

@@ -1,77 +1,15 @@
-//! The process of a call: who calls, what it has, and what happens when a call fails.
+//! Who hears of an error, and what then happens.
 
-use crate::attribute::Predefined;
-use crate::environment::Lifetime;
-use crate::pending::Pending;
-use crate::tool::Tool;
-use alloc::boxed::Box;
+use crate::process::Process;
 use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, INDEX_MAX, Kind, dynamic, neutral};
 use cohort_base::Peer;
 use cohort_base::text::FixedText;
-use cohort_engine::{Rank, lifecycle};
-use cohort_object::Objects;
+use cohort_engine::lifecycle;
+use cohort_object::Error;
 use cohort_object::errhandler::Errhandler;
 use core::ffi::{c_int, c_void};
-use core::fmt;
-use spin::Mutex;
-
-/// Everything that one rank has of MPI. The facade passes its address as first argument.
-pub struct Process {
-    /// By handle.
-    pub objects: Objects,
-    /// Under way.
-    pub pending: Pending,
-    /// Values of the predefined attributes.
-    pub attributes: Predefined,
-    /// Initialised, finalised, thread level.
-    pub lifetime: Lifetime,
-    /// The tool information interface.
-    pub tool: Tool,
-    /// What is wrong with an argument of the call that fails now, and the error class that
-    /// this explains. Written and read by failing calls only.
-    detail: Mutex<Option<(i32, Detail)>>,
-}
-
-/// An explanation for the user: which argument, which value, what would be valid.
-pub type Detail = FixedText<160>;
-
-impl Process {
-    /// The process of a call.
-    ///
-    /// # Safety
-    /// `caller` is what [`attach`] returned.
-    #[inline]
-    pub unsafe fn of<'a>(caller: *const c_void) -> &'a Self {
-        // SAFETY: a process is leaked when it is made.
-        unsafe { &*caller.cast() }
-    }
-
-    /// Takes what [`blame`] said of a failure of this class; empty if it said nothing.
-    pub fn take_detail(&self, class: i32) -> Detail {
-        let detail = self.detail.lock().take();
-        let detail = detail.filter(|&(explained, _)| explained == class);
-        detail.map(|(_, text)| text).unwrap_or_default()
-    }
-}
-
-/// The first argument of all functions for a rank. Idempotent; called by the rank's own task.
-#[must_use]
-pub fn attach(rank: &'static Rank) -> *const c_void {
-    if rank.local().is_null() {
-        let process = Process {
-            objects: Objects::new(rank),
-            pending: Pending::default(),
-            attributes: Predefined::default(),
-            lifetime: Lifetime::new(),
-            tool: Tool::default(),
-            detail: Mutex::new(None),
-        };
-        rank.set_local(Box::into_raw(Box::new(process)).cast());
-    }
-    rank.local()
-}
 
 /// Who hears of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,34 +95,23 @@ impl Listener {
     }
 }
 
-/// Remembers what is wrong with an argument of the call that is about to fail with `class`, and
-/// returns `class`: `Err(blame(rank, neutral::ERR_TAG, format_args!("tag is {tag}")))`.
-#[cold]
-pub fn blame(rank: &Rank, class: i32, what: fmt::Arguments<'_>) -> i32 {
-    // SAFETY: the local word of a rank whose program is in an MPI call is its process.
-    let process = unsafe { Process::of(rank.local()) };
-    *process.detail.lock() = Some((class, Detail::of(what)));
-    class
-}
-
-/// Reports an error of class `class` (or an added code) in the MPI function `function` to the
-/// error handler of `listener`, and returns it as the program's code if the handler returns.
+/// Reports an error in the MPI function `function` to the error handler of `listener`, and returns it as the program's
+/// code if the handler returns.
 #[cold]
 pub fn raise<A: Abi>(
     process: &Process,
     function: &'static str,
     listener: Listener,
-    class: i32,
+    error: &Error,
 ) -> c_int {
     let (listener, handler) = listener.resolve(process);
-    let detail = process.take_detail(class);
     let site = Site {
         function,
         listener,
-        detail: detail.as_str(),
+        detail: error.detail(),
     };
-    handle_error(process, &site, &handler, class);
-    A::error_out(class)
+    handle_error(process, &site, &handler, error.code());
+    A::error_out(error.code())
 }
 
 /// Where an error happened.
@@ -269,11 +196,11 @@ fn win_name(process: &Process, win: u32) -> String {
 /// What a function that is not implemented does: it raises `MPI_ERR_UNSUPPORTED_OPERATION`.
 ///
 /// # Safety
-/// `caller` is what [`attach`] returned.
+/// `caller` is what [`attach`](crate::process::attach) returned.
 #[cold]
 pub unsafe fn unsupported<A: Abi>(caller: *const c_void, name: &'static str) -> c_int {
     // SAFETY: the caller's contract.
     let process = unsafe { Process::of(caller) };
-    let class = neutral::ERR_UNSUPPORTED_OPERATION;
-    raise::<A>(process, name, Listener::Process, class)
+    let error = Error::from(neutral::ERR_UNSUPPORTED_OPERATION);
+    raise::<A>(process, name, Listener::Process, &error)
 }

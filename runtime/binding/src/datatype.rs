@@ -18,10 +18,10 @@ pub use inquire::{
 };
 pub use life::{commit, dup, free, get_name, set_name};
 
-use crate::arguments::{Call, Outcome, on_process};
+use crate::arguments::{Call, Error, Outcome};
+use crate::passed::Out;
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::datatype::{CountForm, TypeError, TypeRef};
-use core::ffi::{c_int, c_void};
 
 /// Which procedure was called, for `MPI_Type_get_envelope`.
 const fn form<C: Count>() -> CountForm {
@@ -32,31 +32,23 @@ const fn form<C: Count>() -> CountForm {
     }
 }
 
-/// The error class of a constructor's refusal.
+/// The error of a constructor's refusal.
 #[cold]
-fn failure(error: TypeError) -> i32 {
-    match error {
+fn failure(error: TypeError) -> Error {
+    let class = match error {
         TypeError::Overflow | TypeError::BadArray { .. } => neutral::ERR_ARG,
         TypeError::NegativeCount { .. } => neutral::ERR_COUNT,
-    }
+    };
+    class.into()
 }
 
 /// Makes a datatype and gives the program its handle.
-///
-/// # Safety
-/// `target` is valid for writes; `caller` is the calling rank.
-unsafe fn create<A: Abi>(
-    caller: *const c_void,
-    name: &'static str,
-    target: *mut A::Datatype,
+fn create<A: Abi>(
+    call: &Call<'_, A>,
+    target: Out<'_, A::Datatype>,
     make: impl FnOnce(&Call<'_, A>) -> Outcome<TypeRef>,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, name, |call| {
-            call.output(target, "newtype")?;
-            target.write(call.add_datatype(make(call)?)?);
-            Ok(())
-        })
-    }
+) -> Outcome<()> {
+    let target = call.output(target, "newtype")?;
+    target.write(call.add_datatype(make(call)?)?);
+    Ok(())
 }

@@ -1,13 +1,14 @@
 //! Error handlers, and the errors that programs add (MPI-4.1 sections 9.3 and 9.5).
 
-use crate::arguments::{Call, Outcome, on_comm, on_process};
-use crate::environment::shortened;
+use crate::arguments::{Call, Outcome};
+use crate::passed::{InOut, Out, Text};
+use crate::text::shortened;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use cohort_abi::{Abi, Constants, Handle, callback, neutral};
 use cohort_object::Errhandler;
 use cohort_object::errhandler::{ErrhandlerOwner, ErrorCallback, UserErrhandler};
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::c_int;
 use core::marker::PhantomData;
 use neutral::handle::{ERRHANDLER_NULL, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
 
@@ -37,35 +38,24 @@ impl<A: Abi, H: Handle> ErrorCallback for Function<A, H> {
 }
 
 /// `MPI_Comm_create_errhandler`, and the removed `MPI_Errhandler_create`.
-///
-/// # Safety
-/// MPI's: `target` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn comm_create_errhandler<A: Abi>(
-    caller: *const c_void,
+pub fn comm_create_errhandler<A: Abi>(
+    call: &Call<'_, A>,
     function: Option<callback::CommErrhandlerFunction<A>>,
-    target: *mut A::Errhandler,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Comm_create_errhandler", |call| {
-            let function = function.ok_or(neutral::ERR_ARG)?;
-            let callback = Box::new(Function::<A, A::Comm>::new(function));
-            let user = UserErrhandler::new(ErrhandlerOwner::Comm, callback);
-            publish(call, &Errhandler::User(Arc::new(user)), target)
-        })
-    }
+    target: Out<'_, A::Errhandler>,
+) -> Outcome<()> {
+    let function = function.ok_or(neutral::ERR_ARG)?;
+    let callback = Box::new(Function::<A, A::Comm>::new(function));
+    let user = UserErrhandler::new(ErrhandlerOwner::Comm, callback);
+    publish(call, &Errhandler::User(Arc::new(user)), target)
 }
 
 /// Gives the program a handle of an error handler.
-///
-/// # Safety
-/// `target` is valid for writes, or NULL.
-pub(crate) unsafe fn publish<A: Abi>(
+pub(crate) fn publish<A: Abi>(
     call: &Call<'_, A>,
     handler: &Errhandler,
-    target: *mut A::Errhandler,
+    target: Out<'_, A::Errhandler>,
 ) -> Outcome<()> {
-    call.output(target, "errhandler")?;
+    let target = call.output(target, "errhandler")?;
     let handle = match handler {
         Errhandler::Fatal => ERRORS_ARE_FATAL,
         Errhandler::Abort => ERRORS_ABORT,
@@ -79,8 +69,7 @@ pub(crate) unsafe fn publish<A: Abi>(
             held.0
         }
     };
-    // SAFETY: not NULL, and the caller's contract.
-    unsafe { target.write(A::Errhandler::from_neutral(handle)) };
+    target.write(A::Errhandler::from_neutral(handle));
     Ok(())
 }
 
@@ -106,153 +95,90 @@ pub(crate) fn of_handle<A: Abi>(
 }
 
 /// `MPI_Comm_set_errhandler`.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn comm_set_errhandler<A: Abi>(
-    caller: *const c_void,
+pub fn comm_set_errhandler<A: Abi>(
+    call: &Call<'_, A>,
     comm: A::Comm,
     handle: A::Errhandler,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Comm_set_errhandler", comm, |call, comm| {
-            let handler = of_handle(call, handle, ErrhandlerOwner::Comm)?;
-            *comm.errhandler.lock() = handler;
-            Ok(())
-        })
-    }
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let handler = of_handle(call, handle, ErrhandlerOwner::Comm)?;
+    *comm.errhandler.lock() = handler;
+    Ok(())
 }
 
 /// `MPI_Comm_get_errhandler`.
-///
-/// # Safety
-/// MPI's: `target` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn comm_get_errhandler<A: Abi>(
-    caller: *const c_void,
+pub fn comm_get_errhandler<A: Abi>(
+    call: &Call<'_, A>,
     comm: A::Comm,
-    target: *mut A::Errhandler,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Comm_get_errhandler", comm, |call, comm| {
-            let handler = comm.errhandler.lock().clone();
-            publish(call, &handler, target)
-        })
-    }
+    target: Out<'_, A::Errhandler>,
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let handler = comm.errhandler.lock().clone();
+    publish(call, &handler, target)
 }
 
 /// `MPI_Errhandler_free`. Communicators that use it keep it alive.
-///
-/// # Safety
-/// MPI's: `handle` is valid for reads and writes; `caller` is the calling rank.
-pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, handle: *mut A::Errhandler) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Errhandler_free", |call| {
-            call.output(handle, "errhandler")?;
-            match (*handle).neutral() {
-                // What MPI_Comm_get_errhandler gave must be freeable (MPI 9.3.4).
-                ERRORS_ARE_FATAL | ERRORS_ABORT | ERRORS_RETURN => {}
-                handle => {
-                    let user = call.objects().errhandler(handle)?.clone();
-                    let mut held = user.held.lock();
-                    held.1 -= 1;
-                    if held.1 == 0 {
-                        call.objects().remove_errhandler(handle)?;
-                    }
-                }
+pub fn free<A: Abi>(call: &Call<'_, A>, handle: InOut<'_, A::Errhandler>) -> Outcome<()> {
+    let handle = call.inout(handle, "errhandler")?;
+    match handle.get().neutral() {
+        // What MPI_Comm_get_errhandler gave must be freeable (MPI 9.3.4).
+        ERRORS_ARE_FATAL | ERRORS_ABORT | ERRORS_RETURN => {}
+        handle => {
+            let user = call.objects().errhandler(handle)?.clone();
+            let mut held = user.held.lock();
+            held.1 -= 1;
+            if held.1 == 0 {
+                call.objects().remove_errhandler(handle)?;
             }
-            handle.write(A::Errhandler::from_neutral(ERRHANDLER_NULL));
-            Ok(())
-        })
+        }
     }
+    handle.set(A::Errhandler::from_neutral(ERRHANDLER_NULL));
+    Ok(())
 }
 
 /// `MPI_Add_error_class`.
-///
-/// # Safety
-/// MPI's: `class` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn add_error_class<A: Abi>(
-    caller: *const c_void,
-    class: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Add_error_class", |call| {
-            call.output(class, "errorclass")?;
-            class.write(A::error_out(call.objects().errors.add_class()));
-            Ok(())
-        })
-    }
+pub fn add_error_class<A: Abi>(call: &Call<'_, A>, class: Out<'_, c_int>) -> Outcome<()> {
+    let class = call.output(class, "errorclass")?;
+    class.write(A::error_out(call.objects().errors.add_class()));
+    Ok(())
 }
 
 /// `MPI_Add_error_code`.
-///
-/// # Safety
-/// MPI's: `code` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn add_error_code<A: Abi>(
-    caller: *const c_void,
+pub fn add_error_code<A: Abi>(
+    call: &Call<'_, A>,
     class: c_int,
-    code: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Add_error_code", |call| {
-            call.output(code, "errorcode")?;
-            let added = call.objects().errors.add_code(A::error_in(class))?;
-            code.write(A::error_out(added));
-            Ok(())
-        })
-    }
+    code: Out<'_, c_int>,
+) -> Outcome<()> {
+    let code = call.output(code, "errorcode")?;
+    let added = call.objects().errors.add_code(A::error_in(class))?;
+    code.write(A::error_out(added));
+    Ok(())
 }
 
 /// `MPI_Add_error_string`.
-///
-/// # Safety
-/// MPI's: `text` is a string; `caller` is the calling rank.
-pub unsafe extern "C" fn add_error_string<A: Abi>(
-    caller: *const c_void,
-    code: c_int,
-    text: *const c_char,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Add_error_string", |call| {
-            call.output(text.cast_mut(), "string")?;
-            let text = CStr::from_ptr(text)
-                .to_str()
-                .map_err(|_| neutral::ERR_ARG)?;
-            let limit = <A as Constants>::MAX_ERROR_STRING - 1;
-            let text = shortened(text, limit);
-            call.objects().errors.set_text(A::error_in(code), text)
-        })
-    }
+pub fn add_error_string<A: Abi>(call: &Call<'_, A>, code: c_int, text: Text<'_>) -> Outcome<()> {
+    let text = call.text(text, "string")?;
+    let text = text.to_str().map_err(|_| neutral::ERR_ARG)?;
+    let limit = <A as Constants>::MAX_ERROR_STRING - 1;
+    let text = shortened(text, limit);
+    call.objects().errors.set_text(A::error_in(code), text)
 }
 
 macro_rules! removals {
-    ($($(#[$page:meta])* $name:ident $mpi:literal $errors:ident $code:ident $remove:expr;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $errors:ident $code:ident $remove:expr;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, code: c_int) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                on_process::<A>(caller, $mpi, |call| {
-                    let ($errors, $code) = (&call.objects().errors, A::error_in(code));
-                    $remove
-                })
-            }
+        pub fn $name<A: Abi>(call: &Call<'_, A>, code: c_int) -> Outcome<()> {
+            let ($errors, $code) = (&call.objects().errors, A::error_in(code));
+            $remove
         }
     )*};
 }
 
 removals! {
     /// `MPI_Remove_error_class`.
-    remove_error_class "MPI_Remove_error_class" errors code errors.remove(code, true);
+    remove_error_class errors code errors.remove(code, true);
     /// `MPI_Remove_error_code`.
-    remove_error_code "MPI_Remove_error_code" errors code errors.remove(code, false);
+    remove_error_code errors code errors.remove(code, false);
     /// `MPI_Remove_error_string`.
-    remove_error_string "MPI_Remove_error_string" errors code errors.set_text(code, "");
+    remove_error_string errors code errors.set_text(code, "");
 }

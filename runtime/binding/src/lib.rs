@@ -20,29 +20,33 @@ pub mod attribute;
 pub mod coll;
 pub mod comm;
 mod context;
+mod data;
 pub mod datatype;
 pub mod environment;
 pub mod errhandler;
 mod generated {
+    pub mod shims;
     pub mod wiring;
 }
 pub mod group;
 pub mod info;
-pub mod intercomm;
 pub mod op;
 pub mod p2p;
 pub mod pack;
-mod pending;
+mod passed;
 pub mod probe;
+mod process;
 pub mod progress;
 pub mod request;
 pub mod session;
 pub mod status;
 #[cfg(test)]
 mod tests;
+mod text;
 pub mod tool;
 pub mod topology;
 pub mod win;
 
-pub use context::{attach, unsupported};
+pub use context::unsupported;
 pub use generated::wiring::*;
+pub use process::attach;

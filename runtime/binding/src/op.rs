@@ -1,22 +1,12 @@
 //! Reduction operations (MPI-4.1 section 6.9).
 
-use crate::arguments::{Call, Outcome, on_process, output};
+use crate::arguments::{Call, Outcome, output};
+use crate::passed::{InOut, Out};
+use crate::process::pending::UserFunction;
 use cohort_abi::{Abi, Count, Handle, INDEX_MAX, Kind, callback, dynamic, neutral};
 use cohort_engine::datatype::{Type, TypeRef};
 use cohort_engine::op::{Op, PredefinedOp, UserOp, element_class, supports};
-use core::ffi::{c_int, c_void};
-
-/// An operation that the application made. It belongs to one rank, whose programs speak one ABI,
-/// so the function's type is known again where it is called.
-#[derive(Clone, Copy, Debug)]
-pub struct UserFunction {
-    address: *const (),
-    large: bool,
-    commutes: bool,
-}
-
-// SAFETY: the address of a function of the rank's program is valid on all of the rank's tasks.
-unsafe impl Send for UserFunction {}
+use core::ffi::c_int;
 
 /// An operation as one collective call uses it. It lives on when its handle is freed.
 pub struct BoundOp<A: Abi>(Bound<A>);
@@ -55,10 +45,12 @@ impl<A: Abi> BoundOp<A> {
     pub fn check(&self, datatype: &Type) -> Outcome<()> {
         match self.0 {
             Bound::User(_) => Ok(()),
-            Bound::Predefined(PredefinedOp::Replace | PredefinedOp::NoOp) => Err(neutral::ERR_OP),
+            Bound::Predefined(PredefinedOp::Replace | PredefinedOp::NoOp) => {
+                Err(neutral::ERR_OP.into())
+            }
             Bound::Predefined(op) => match element_class(datatype) {
                 Some(class) if supports(op, class) => Ok(()),
-                _ => Err(neutral::ERR_OP),
+                _ => Err(neutral::ERR_OP.into()),
             },
         }
     }
@@ -79,7 +71,7 @@ impl<A: Abi> UserOp for UserCall<A> {
     }
 
     unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &TypeRef) {
-        // SAFETY: the caller's contract; `create` stored a function of this type.
+        // SAFETY: the engine's promise; `create` stored a function of this type.
         unsafe {
             if self.function.large {
                 self.pieces::<i64>(input, inout, count, i64::MAX as u64, datatype);
@@ -94,7 +86,7 @@ impl<A: Abi> UserCall<A> {
     /// Calls the function on at most `limit` elements at a time.
     ///
     /// # Safety
-    /// Of [`UserOp::call`], and the function was stored with counts of type `C`.
+    /// Both buffers have `count` elements; the function's address is one of a function with counts of type `C`.
     unsafe fn pieces<C: Count>(
         &self,
         input: *const u8,
@@ -132,113 +124,76 @@ impl<A: Abi> UserCall<A> {
 fn user<'a, A: Abi>(call: &Call<'a, A>, handle: u32) -> Outcome<&'a UserFunction> {
     let index = handle & INDEX_MAX;
     if handle != dynamic(Kind::Op, index) {
-        return Err(neutral::ERR_OP);
+        return Err(neutral::ERR_OP.into());
     }
     // SAFETY: MPI forbids to free an operation that another thread is using.
-    unsafe { call.pending().ops.get(index) }.ok_or(neutral::ERR_OP)
+    unsafe { call.pending().ops.get(index) }.ok_or_else(|| neutral::ERR_OP.into())
 }
 
 /// Stores a user function and gives the program its handle.
-///
-/// # Safety
-/// `op` is valid for writes; `caller` is the calling rank.
-unsafe fn publish<A: Abi>(
-    caller: *const c_void,
-    name: &'static str,
+fn publish<A: Abi>(
+    call: &Call<'_, A>,
     function: Option<*const ()>,
     large: bool,
     commutes: c_int,
-    op: *mut A::Op,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, name, |call| {
-            output(op)?;
-            let function = UserFunction {
-                address: function.ok_or(neutral::ERR_ARG)?,
-                large,
-                commutes: commutes != 0,
-            };
-            let claim = &mut call.rank().enter();
-            let index = call
-                .pending()
-                .ops
-                .insert(claim, function)
-                .ok_or(neutral::ERR_NO_MEM)?;
-            op.write(A::Op::from_neutral(dynamic(Kind::Op, index)));
-            Ok(())
-        })
-    }
+    op: Out<'_, A::Op>,
+) -> Outcome<()> {
+    let op = output(op)?;
+    let function = UserFunction {
+        address: function.ok_or(neutral::ERR_ARG)?,
+        large,
+        commutes: commutes != 0,
+    };
+    let claim = &mut call.rank().enter();
+    let index = call
+        .pending()
+        .ops
+        .insert(claim, function)
+        .ok_or(neutral::ERR_NO_MEM)?;
+    op.write(A::Op::from_neutral(dynamic(Kind::Op, index)));
+    Ok(())
 }
 
 /// `MPI_Op_create`.
-///
-/// # Safety
-/// MPI's: `op` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn create<A: Abi>(
-    caller: *const c_void,
+pub fn create<A: Abi>(
+    call: &Call<'_, A>,
     function: Option<callback::UserFunction<A, c_int>>,
     commutes: c_int,
-    op: *mut A::Op,
-) -> c_int {
+    op: Out<'_, A::Op>,
+) -> Outcome<()> {
     let address = function.map(|function| function as *const ());
-    // SAFETY: the caller's contract.
-    unsafe { publish::<A>(caller, "MPI_Op_create", address, false, commutes, op) }
+    publish::<A>(call, address, false, commutes, op)
 }
 
 /// `MPI_Op_create_c`.
-///
-/// # Safety
-/// MPI's: `op` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn create_large<A: Abi>(
-    caller: *const c_void,
+pub fn create_large<A: Abi>(
+    call: &Call<'_, A>,
     function: Option<callback::UserFunction<A, i64>>,
     commutes: c_int,
-    op: *mut A::Op,
-) -> c_int {
+    op: Out<'_, A::Op>,
+) -> Outcome<()> {
     let address = function.map(|function| function as *const ());
-    // SAFETY: the caller's contract.
-    unsafe { publish::<A>(caller, "MPI_Op_create_c", address, true, commutes, op) }
+    publish::<A>(call, address, true, commutes, op)
 }
 
 /// `MPI_Op_free`. Predefined operations cannot be freed.
-///
-/// # Safety
-/// MPI's: `op` is valid; `caller` is the calling rank.
-pub unsafe extern "C" fn free<A: Abi>(caller: *const c_void, op: *mut A::Op) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Op_free", |call| {
-            call.output(op, "op")?;
-            let handle = (*op).neutral();
-            user(call, handle)?;
-            let claim = &mut call.rank().enter();
-            call.pending().ops.remove(claim, handle & INDEX_MAX);
-            op.write(A::Op::from_neutral(neutral::handle::OP_NULL));
-            Ok(())
-        })
-    }
+pub fn free<A: Abi>(call: &Call<'_, A>, op: InOut<'_, A::Op>) -> Outcome<()> {
+    let op = call.inout(op, "op")?;
+    let handle = op.get().neutral();
+    user(call, handle)?;
+    let claim = &mut call.rank().enter();
+    call.pending().ops.remove(claim, handle & INDEX_MAX);
+    op.set(A::Op::from_neutral(neutral::handle::OP_NULL));
+    Ok(())
 }
 
 /// `MPI_Op_commutative`.
-///
-/// # Safety
-/// MPI's: `commutes` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn commutative<A: Abi>(
-    caller: *const c_void,
-    op: A::Op,
-    commutes: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Op_commutative", |call| {
-            call.output(commutes, "commute")?;
-            let answer = match PredefinedOp::from_handle(op.neutral()) {
-                Some(op) => op.commutative(),
-                None => user(call, op.neutral())?.commutes,
-            };
-            commutes.write(c_int::from(answer));
-            Ok(())
-        })
-    }
+pub fn commutative<A: Abi>(call: &Call<'_, A>, op: A::Op, commutes: Out<'_, c_int>) -> Outcome<()> {
+    let commutes = call.output(commutes, "commute")?;
+    let answer = match PredefinedOp::from_handle(op.neutral()) {
+        Some(op) => op.commutative(),
+        None => user(call, op.neutral())?.commutes,
+    };
+    commutes.write(c_int::from(answer));
+    Ok(())
 }

@@ -4,14 +4,17 @@ mod blocking;
 mod buffered;
 mod message;
 mod nonblocking;
+mod partitioned;
+mod persistent;
 mod sendrecv;
 
 pub use blocking::{bsend, recv, rsend, send, ssend};
 pub use buffered::{
-    BufferPools, Departure, Owners, attach, comm_attach, comm_detach, comm_flush, comm_iflush,
-    detach, flush, flush_buffers, forget_buffer, forget_departure, iflush, post_buffered,
-    session_attach, session_detach, session_flush, session_iflush,
+    attach, comm_attach, comm_detach, comm_flush, comm_iflush, detach, flush, flush_buffers,
+    forget_buffer, iflush, session_attach, session_detach, session_flush, session_iflush,
 };
 pub use message::{FROM_NOBODY, Incoming, Outgoing, source, wanted_tag};
 pub use nonblocking::{ibsend, irecv, irsend, isend, issend};
+pub use partitioned::{parrived, pready, pready_list, pready_range, precv_init, psend_init};
+pub use persistent::{bsend_init, recv_init, rsend_init, send_init, ssend_init};
 pub use sendrecv::{isendrecv, isendrecv_replace, sendrecv, sendrecv_replace};

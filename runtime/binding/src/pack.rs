@@ -8,44 +8,72 @@ pub use external::{
     pack as pack_external, pack_size as pack_external_size, unpack as unpack_external,
 };
 
-use crate::arguments::{Outcome, on_comm, output};
+use crate::arguments::{Call, Outcome};
+use crate::data::Data;
+use crate::passed::{Base, Buffer, InOut, Out};
 use cohort_abi::{Abi, Count, Integer, neutral};
-use cohort_engine::datatype::{self, Layout, TypeRef};
-use core::ffi::{c_int, c_void};
+use cohort_engine::datatype::{self, TypeRef};
+use core::cell::Cell;
 
-/// A packed buffer, from the current position on.
+/// As many bytes of a packed buffer as some data takes, from the current position on.
 struct Packed {
-    data: *mut u8,
-    position: i64,
+    base: *mut u8,
+    bytes: u64,
+    /// Where they end in the buffer.
+    end: i64,
 }
 
-/// Checks that `bytes` bytes fit into a packed buffer at `*position`.
-///
-/// # Safety
-/// `position` is valid.
-unsafe fn packed<I: Integer>(
-    buffer: *const c_void,
-    size: I,
-    position: *mut I,
-    bytes: i64,
-) -> Outcome<Packed> {
-    output(position)?;
-    // SAFETY: the caller's contract.
-    let (size, position) = (size.to_i64(), unsafe { *position }.to_i64());
-    if size < 0 || position < 0 || position > size {
-        return Err(neutral::ERR_ARG);
+impl Packed {
+    /// Checks that `data` fits into a packed buffer of `size` bytes at its current position.
+    fn check<I: Integer>(buffer: Base, size: I, position: &Cell<I>, data: &Data) -> Outcome<Self> {
+        let (_, count, datatype) = data.raw();
+        let bytes = size_of(datatype, count as i64)?;
+        let (size, position) = (size.to_i64(), position.get().to_i64());
+        if size < 0 || position < 0 || position > size {
+            return Err(neutral::ERR_ARG.into());
+        }
+        if bytes > size - position {
+            return Err(neutral::ERR_TRUNCATE.into());
+        }
+        if buffer.is_null() && bytes > 0 {
+            return Err(neutral::ERR_BUFFER.into());
+        }
+        Ok(Self {
+            base: buffer
+                .as_ptr()
+                .cast::<u8>()
+                .wrapping_offset(position as isize),
+            bytes: bytes as u64,
+            end: position + bytes,
+        })
     }
-    if bytes > size - position {
-        return Err(neutral::ERR_TRUNCATE);
+
+    /// Packs `data`, which it was checked for.
+    fn fill(&self, data: &Data) {
+        // SAFETY: arguments of one call, checked: the data is there and the packed form fits.
+        unsafe { datatype::pack(data.layout(), 0, self.base, self.bytes) };
     }
-    if buffer.is_null() && bytes > 0 {
-        return Err(neutral::ERR_BUFFER);
+
+    /// Unpacks `data`, which it was checked for.
+    fn empty(&self, data: &Data) {
+        // SAFETY: arguments of one call, checked: there is room for the data, and the packed form is there.
+        unsafe { datatype::unpack(data.layout(), 0, self.base, self.bytes) };
     }
-    let data = buffer
-        .cast::<u8>()
-        .cast_mut()
-        .wrapping_offset(position as isize);
-    Ok(Packed { data, position })
+
+    /// The bytes.
+    fn stream(&mut self) -> &mut [u8] {
+        if self.bytes == 0 {
+            return &mut [];
+        }
+        // SAFETY: not NULL, and `check` found that so many bytes are within the buffer of the call.
+        unsafe { core::slice::from_raw_parts_mut(self.base, self.bytes as usize) }
+    }
+
+    /// Moves the position behind the bytes.
+    fn advance<I: Integer>(&self, position: &Cell<I>) -> Outcome<()> {
+        position.set(I::from_i64(self.end).ok_or(neutral::ERR_ARG)?);
+        Ok(())
+    }
 }
 
 /// Bytes that `elements` elements pack to.
@@ -53,96 +81,55 @@ fn size_of(datatype: &TypeRef, elements: i64) -> Outcome<i64> {
     datatype
         .size()
         .checked_mul(elements)
-        .ok_or(neutral::ERR_COUNT)
-}
-
-/// Moves the position behind the bytes.
-///
-/// # Safety
-/// `target` is valid for writes.
-unsafe fn advance<I: Integer>(target: *mut I, position: i64) -> Outcome<()> {
-    let position = I::from_i64(position).ok_or(neutral::ERR_ARG)?;
-    // SAFETY: the caller's contract.
-    unsafe { target.write(position) };
-    Ok(())
+        .ok_or_else(|| neutral::ERR_COUNT.into())
 }
 
 /// `MPI_Pack`.
-///
-/// # Safety
-/// MPI's: the buffers have their sizes, `position` is valid; `caller` is the calling rank.
-pub unsafe extern "C" fn pack<A: Abi, C: Count>(
-    caller: *const c_void,
-    input: *const c_void,
-    elements: C,
-    datatype: A::Datatype,
-    buffer: *mut c_void,
+pub fn pack<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    input: Buffer<A, C>,
+    buffer: Base,
     size: C,
-    position: *mut C,
+    position: InOut<'_, C>,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Pack", comm, |call, _| {
-            let elements = call.count(elements)?;
-            let datatype = call.committed(datatype)?;
-            call.check_buffer(input, elements, &datatype)?;
-            let bytes = size_of(&datatype, elements)?;
-            let target = packed(buffer, size, position, bytes)?;
-            let layout = Layout::new(input.cast::<u8>().cast_mut(), elements as u64, &datatype);
-            datatype::pack(layout, 0, target.data, bytes as u64);
-            advance(position, target.position + bytes)
-        })
-    }
+) -> Outcome<()> {
+    call.on_comm(comm)?;
+    let position = call.inout(position, "position")?;
+    let data = Data::check(call, input)?;
+    let target = Packed::check(buffer, size, position, &data)?;
+    target.fill(&data);
+    target.advance(position)
 }
 
 /// `MPI_Unpack`.
-///
-/// # Safety
-/// MPI's: the buffers have their sizes, `position` is valid; `caller` is the calling rank.
-pub unsafe extern "C" fn unpack<A: Abi, C: Count>(
-    caller: *const c_void,
-    buffer: *const c_void,
+pub fn unpack<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    buffer: Base,
     size: C,
-    position: *mut C,
-    target: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
+    position: InOut<'_, C>,
+    target: Buffer<A, C>,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Unpack", comm, |call, _| {
-            let elements = call.count(elements)?;
-            let datatype = call.committed(datatype)?;
-            call.check_buffer(target, elements, &datatype)?;
-            let bytes = size_of(&datatype, elements)?;
-            let source = packed(buffer, size, position, bytes)?;
-            let layout = Layout::new(target.cast(), elements as u64, &datatype);
-            datatype::unpack(layout, 0, source.data, bytes as u64);
-            advance(position, source.position + bytes)
-        })
-    }
+) -> Outcome<()> {
+    call.on_comm(comm)?;
+    let position = call.inout(position, "position")?;
+    let data = Data::check(call, target)?;
+    let source = Packed::check(buffer, size, position, &data)?;
+    source.empty(&data);
+    source.advance(position)
 }
 
 /// `MPI_Pack_size`.
-///
-/// # Safety
-/// MPI's: `size` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn pack_size<A: Abi, C: Count>(
-    caller: *const c_void,
+pub fn pack_size<A: Abi, C: Count>(
+    call: &Call<'_, A>,
     elements: C,
     datatype: A::Datatype,
     comm: A::Comm,
-    size: *mut C,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Pack_size", comm, |call, _| {
-            call.output(size, "size")?;
-            let elements = call.count(elements)?;
-            let datatype = call.committed(datatype)?;
-            advance(size, size_of(&datatype, elements)?)
-        })
-    }
+    size: Out<'_, C>,
+) -> Outcome<()> {
+    call.on_comm(comm)?;
+    let size = call.output(size, "size")?;
+    let elements = call.count(elements)?;
+    let bytes = size_of(&call.committed(datatype)?, elements)?;
+    size.write(C::from_i64(bytes).ok_or(neutral::ERR_ARG)?);
+    Ok(())
 }

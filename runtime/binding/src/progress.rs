@@ -1,40 +1,27 @@
 //! Extensions for progress: `MPIX_Progress_set`, and the info key that gives communicators and windows a policy.
 
-use crate::arguments::{Call, Comm, Outcome, on_comm};
+use crate::arguments::{Call, Comm, Error, Outcome};
+use crate::passed::Text;
 use cohort_abi::{Abi, neutral};
 use cohort_base::settings::Progress;
 use cohort_engine::lifecycle;
 use cohort_object::Info;
 use cohort_object::policy::{KEY, wanted};
-use core::ffi::{CStr, c_char, c_int, c_void};
 
 /// `MPIX_Progress_set`: from now on the calling rank has the progress policy of this name, a value of
 /// `COHORT_PROGRESS`, for all communicators and windows without one of their own. Local; `comm` only says whose error
 /// handler hears of a name that is none.
-///
-/// # Safety
-/// `policy` is a text that ends with NUL; `caller` is the calling rank.
-pub unsafe extern "C" fn progress_set<A: Abi>(
-    caller: *const c_void,
-    comm: A::Comm,
-    policy: *const c_char,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPIX_Progress_set", comm, |call, _| {
-            if policy.is_null() {
-                return Err(neutral::ERR_ARG);
-            }
-            let name = CStr::from_ptr(policy).to_str().unwrap_or("(not UTF-8)");
-            let progress =
-                Progress::of_name(name).ok_or_else(|| unknown(call, neutral::ERR_ARG, name))?;
-            lifecycle::set_policy(call.rank().forever(), progress);
-            Ok(())
-        })
-    }
+pub fn progress_set<A: Abi>(call: &Call<'_, A>, comm: A::Comm, policy: Text<'_>) -> Outcome<()> {
+    call.on_comm(comm)?;
+    let name = policy.get().ok_or(neutral::ERR_ARG)?;
+    let name = name.to_str().unwrap_or("(not UTF-8)");
+    let progress =
+        Progress::of_name(name).ok_or_else(|| unknown(call, neutral::ERR_ARG.into(), name))?;
+    lifecycle::set_policy(call.rank().forever(), progress);
+    Ok(())
 }
 
-fn unknown<A: Abi>(call: &Call<'_, A>, class: i32, name: &str) -> i32 {
+fn unknown<A: Abi>(call: &Call<'_, A>, class: Error, name: &str) -> Error {
     let what = format_args!("no progress policy is called {name}: see COHORT_PROGRESS");
     call.blame(class, what)
 }

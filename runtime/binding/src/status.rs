@@ -1,9 +1,10 @@
 //! Statuses (MPI-4.1 sections 3.2.5, 5.1.11 and 13.3).
 
-use crate::arguments::{Outcome, ignored, on_process, output};
+use crate::arguments::{Call, Outcome};
+use crate::passed::{In, InOut, Out, Place};
 use cohort_abi::{Abi, Integer, Status, StatusLayout, neutral};
 use cohort_engine::datatype::{Basic, Type};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
 /// The engine's status as the ABIs know it.
 #[inline]
@@ -18,130 +19,76 @@ pub fn neutral_status(status: &cohort_engine::Status) -> Status {
     }
 }
 
-/// Writes the empty status (MPI-4.1, 3.7.3), which has an error code, unlike others.
-///
-/// # Safety
-/// `target` is `MPI_STATUS_IGNORE` or valid.
-pub unsafe fn write_empty<A: Abi>(target: *mut A::Status) {
-    if !ignored::<A>(target) {
-        // SAFETY: the caller's contract.
-        unsafe {
-            (*target).write(&Status::EMPTY);
-            (*target).write_error(neutral::SUCCESS);
-        }
-    }
-}
-
 /// Stores a count, or `MPI_UNDEFINED` if there is none or it does not fit.
-///
-/// # Safety
-/// `target` is valid for writes.
-unsafe fn store<I: Integer>(target: *mut I, count: Option<i64>) -> Outcome<()> {
+fn store<I: Integer>(target: Place<'_, I>, count: Option<i64>) -> Outcome<()> {
     let value = count.and_then(I::from_i64);
     let value = value.or_else(|| I::from_i64(i64::from(neutral::UNDEFINED)));
-    // SAFETY: the caller's contract.
-    unsafe { target.write(value.ok_or(neutral::ERR_INTERN)?) };
+    target.write(value.ok_or(neutral::ERR_INTERN)?);
     Ok(())
 }
 
 /// `MPI_Get_count`.
-///
-/// # Safety
-/// MPI's: `status` is valid, `count` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn get_count<A: Abi, I: Integer>(
-    caller: *const c_void,
-    status: *const A::Status,
+pub fn get_count<A: Abi, I: Integer>(
+    call: &Call<'_, A>,
+    status: In<'_, A::Status>,
     datatype: A::Datatype,
-    count: *mut I,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Get_count", |call| {
-            call.output(status.cast_mut(), "status")?;
-            call.output(count, "count")?;
-            let datatype = call.committed(datatype)?;
-            store(count, datatype.count_in((*status).read().count_bytes))
-        })
-    }
+    count: Out<'_, I>,
+) -> Outcome<()> {
+    let status = call.input(status, "status")?;
+    let count = call.output(count, "count")?;
+    let datatype = call.committed(datatype)?;
+    store(count, datatype.count_in(status.read().count_bytes))
 }
 
 /// `MPI_Get_elements`, `MPI_Get_elements_x`.
-///
-/// # Safety
-/// MPI's: `status` is valid, `count` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn get_elements<A: Abi, I: Integer>(
-    caller: *const c_void,
-    status: *const A::Status,
+pub fn get_elements<A: Abi, I: Integer>(
+    call: &Call<'_, A>,
+    status: In<'_, A::Status>,
     datatype: A::Datatype,
-    count: *mut I,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Get_elements", |call| {
-            call.output(status.cast_mut(), "status")?;
-            call.output(count, "count")?;
-            let datatype = call.committed(datatype)?;
-            store(count, datatype.elements_in((*status).read().count_bytes))
-        })
-    }
+    count: Out<'_, I>,
+) -> Outcome<()> {
+    let status = call.input(status, "status")?;
+    let count = call.output(count, "count")?;
+    let datatype = call.committed(datatype)?;
+    store(count, datatype.elements_in(status.read().count_bytes))
 }
 
 /// `MPI_Get_elements_x`.
-///
-/// # Safety
-/// As for [`get_elements`].
-pub unsafe extern "C" fn get_elements_x<A: Abi>(
-    caller: *const c_void,
-    status: *const A::Status,
+pub fn get_elements_x<A: Abi>(
+    call: &Call<'_, A>,
+    status: In<'_, A::Status>,
     datatype: A::Datatype,
-    count: *mut i64,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { get_elements::<A, i64>(caller, status, datatype, count) }
+    count: Out<'_, i64>,
+) -> Outcome<()> {
+    get_elements::<A, i64>(call, status, datatype, count)
 }
 
 /// Changes a status of the program's.
-///
-/// # Safety
-/// `status` is valid; `caller` is the calling rank.
-unsafe fn change<A: Abi>(
-    caller: *const c_void,
-    name: &'static str,
-    status: *mut A::Status,
+fn change<A: Abi>(
+    call: &Call<'_, A>,
+    status: InOut<'_, A::Status>,
     change: impl FnOnce(&mut Status),
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, name, |_| {
-            output(status)?;
-            let mut value = (*status).read();
-            change(&mut value);
-            (*status).write(&value);
-            Ok(())
-        })
-    }
+) -> Outcome<()> {
+    let status = call.inout(status, "status")?;
+    let mut stored = status.get();
+    let mut value = stored.read();
+    change(&mut value);
+    stored.write(&value);
+    status.set(stored);
+    Ok(())
 }
 
 /// Reads a field of a status of the program's.
-///
-/// # Safety
-/// `status` is valid, `target` is valid for writes; `caller` is the calling rank.
-unsafe fn field<A: Abi>(
-    caller: *const c_void,
-    name: &'static str,
-    status: *const A::Status,
-    target: *mut c_int,
+fn field<A: Abi>(
+    call: &Call<'_, A>,
+    status: In<'_, A::Status>,
+    target: Out<'_, c_int>,
     get: impl FnOnce(&Status) -> c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, name, |_| {
-            output(status.cast_mut())?;
-            output(target)?;
-            target.write(get(&(*status).read()));
-            Ok(())
-        })
-    }
+) -> Outcome<()> {
+    let status = call.input(status, "status")?;
+    let target = call.output(target, "the place for the answer")?;
+    target.write(get(&status.read()));
+    Ok(())
 }
 
 /// Bytes that the first `elements` basic elements of a stream of `datatype` take; the two
@@ -170,182 +117,104 @@ fn bytes_of(datatype: &Type, elements: u64) -> Option<i64> {
 }
 
 /// `MPI_Status_set_elements`.
-///
-/// # Safety
-/// MPI's: `status` is valid; `caller` is the calling rank.
-pub unsafe extern "C" fn set_elements<A: Abi, I: Integer>(
-    caller: *const c_void,
-    status: *mut A::Status,
+pub fn set_elements<A: Abi, I: Integer>(
+    call: &Call<'_, A>,
+    status: InOut<'_, A::Status>,
     datatype: A::Datatype,
     count: I,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Status_set_elements", |call| {
-            call.output(status, "status")?;
-            let datatype = call.committed(datatype)?;
-            let elements = u64::try_from(count.to_i64()).map_err(|_| neutral::ERR_COUNT)?;
-            let bytes = bytes_of(&datatype, elements).ok_or(neutral::ERR_COUNT)?;
-            let mut value = (*status).read();
-            value.count_bytes = bytes;
-            (*status).write(&value);
-            Ok(())
-        })
-    }
+) -> Outcome<()> {
+    let datatype = call.committed(datatype)?;
+    let elements = u64::try_from(count.to_i64()).map_err(|_| neutral::ERR_COUNT)?;
+    let bytes = bytes_of(&datatype, elements).ok_or(neutral::ERR_COUNT)?;
+    change::<A>(call, status, |status| status.count_bytes = bytes)
 }
 
 /// `MPI_Status_set_elements_x`.
-///
-/// # Safety
-/// As for [`set_elements`].
-pub unsafe extern "C" fn set_elements_x<A: Abi>(
-    caller: *const c_void,
-    status: *mut A::Status,
+pub fn set_elements_x<A: Abi>(
+    call: &Call<'_, A>,
+    status: InOut<'_, A::Status>,
     datatype: A::Datatype,
     count: i64,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { set_elements::<A, i64>(caller, status, datatype, count) }
+) -> Outcome<()> {
+    set_elements::<A, i64>(call, status, datatype, count)
 }
 
 /// `MPI_Status_set_cancelled`.
-///
-/// # Safety
-/// MPI's: `status` is valid; `caller` is the calling rank.
-pub unsafe extern "C" fn set_cancelled<A: Abi>(
-    caller: *const c_void,
-    status: *mut A::Status,
+pub fn set_cancelled<A: Abi>(
+    call: &Call<'_, A>,
+    status: InOut<'_, A::Status>,
     flag: c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        change::<A>(caller, "MPI_Status_set_cancelled", status, |status| {
-            status.cancelled = flag != 0
-        })
-    }
+) -> Outcome<()> {
+    change::<A>(call, status, |status| status.cancelled = flag != 0)
 }
 
 /// `MPI_Test_cancelled`.
-///
-/// # Safety
-/// MPI's: `status` is valid, `flag` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn test_cancelled<A: Abi>(
-    caller: *const c_void,
-    status: *const A::Status,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        field::<A>(caller, "MPI_Test_cancelled", status, flag, |status| {
-            c_int::from(status.cancelled)
-        })
-    }
+pub fn test_cancelled<A: Abi>(
+    call: &Call<'_, A>,
+    status: In<'_, A::Status>,
+    flag: Out<'_, c_int>,
+) -> Outcome<()> {
+    field::<A>(call, status, flag, |status| c_int::from(status.cancelled))
 }
 
 /// `MPI_Status_set_source`.
-///
-/// # Safety
-/// MPI's: `status` is valid; `caller` is the calling rank.
-pub unsafe extern "C" fn set_source<A: Abi>(
-    caller: *const c_void,
-    status: *mut A::Status,
+pub fn set_source<A: Abi>(
+    call: &Call<'_, A>,
+    status: InOut<'_, A::Status>,
     source: c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        change::<A>(caller, "MPI_Status_set_source", status, |status| {
-            status.source = A::rank_in(source)
-        })
-    }
+) -> Outcome<()> {
+    change::<A>(call, status, |status| status.source = A::rank_in(source))
 }
 
 /// `MPI_Status_set_tag`.
-///
-/// # Safety
-/// MPI's: `status` is valid; `caller` is the calling rank.
-pub unsafe extern "C" fn set_tag<A: Abi>(
-    caller: *const c_void,
-    status: *mut A::Status,
+pub fn set_tag<A: Abi>(
+    call: &Call<'_, A>,
+    status: InOut<'_, A::Status>,
     tag: c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        change::<A>(caller, "MPI_Status_set_tag", status, |status| {
-            status.tag = A::tag_in(tag)
-        })
-    }
+) -> Outcome<()> {
+    change::<A>(call, status, |status| status.tag = A::tag_in(tag))
 }
 
 /// `MPI_Status_set_error`.
-///
-/// # Safety
-/// MPI's: `status` is valid; `caller` is the calling rank.
-pub unsafe extern "C" fn set_error<A: Abi>(
-    caller: *const c_void,
-    status: *mut A::Status,
+pub fn set_error<A: Abi>(
+    call: &Call<'_, A>,
+    status: InOut<'_, A::Status>,
     error: c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Status_set_error", |call| {
-            call.output(status, "status")?;
-            *(*status).error_field() = error;
-            Ok(())
-        })
-    }
+) -> Outcome<()> {
+    let status = call.inout(status, "status")?;
+    let mut stored = status.get();
+    *stored.error_field() = error;
+    status.set(stored);
+    Ok(())
 }
 
 /// `MPI_Status_get_source`.
-///
-/// # Safety
-/// MPI's: `status` is valid, `source` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn get_source<A: Abi>(
-    caller: *const c_void,
-    status: *const A::Status,
-    source: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        field::<A>(caller, "MPI_Status_get_source", status, source, |status| {
-            A::rank_out(status.source)
-        })
-    }
+pub fn get_source<A: Abi>(
+    call: &Call<'_, A>,
+    status: In<'_, A::Status>,
+    source: Out<'_, c_int>,
+) -> Outcome<()> {
+    field::<A>(call, status, source, |status| A::rank_out(status.source))
 }
 
 /// `MPI_Status_get_tag`.
-///
-/// # Safety
-/// MPI's: `status` is valid, `tag` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn get_tag<A: Abi>(
-    caller: *const c_void,
-    status: *const A::Status,
-    tag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        field::<A>(caller, "MPI_Status_get_tag", status, tag, |status| {
-            A::tag_out(status.tag)
-        })
-    }
+pub fn get_tag<A: Abi>(
+    call: &Call<'_, A>,
+    status: In<'_, A::Status>,
+    tag: Out<'_, c_int>,
+) -> Outcome<()> {
+    field::<A>(call, status, tag, |status| A::tag_out(status.tag))
 }
 
 /// `MPI_Status_get_error`.
-///
-/// # Safety
-/// MPI's: `status` is valid, `error` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn get_error<A: Abi>(
-    caller: *const c_void,
-    status: *const A::Status,
-    error: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Status_get_error", |call| {
-            call.output(status.cast_mut(), "status")?;
-            call.output(error, "err")?;
-            let mut copy = *status;
-            error.write(*copy.error_field());
-            Ok(())
-        })
-    }
+pub fn get_error<A: Abi>(
+    call: &Call<'_, A>,
+    status: In<'_, A::Status>,
+    error: Out<'_, c_int>,
+) -> Outcome<()> {
+    let status = call.input(status, "status")?;
+    let error = call.output(error, "err")?;
+    let mut status = status;
+    error.write(*status.error_field());
+    Ok(())
 }

@@ -6,7 +6,7 @@ mod messages;
 mod objects;
 mod requests;
 
-use crate::context::Process;
+use crate::process::Process;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle, Mpi5, Table, neutral};
 use cohort_base::settings::Settings;

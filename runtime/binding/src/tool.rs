@@ -27,156 +27,78 @@ pub use performance::{
     pvar_write,
 };
 
-use crate::arguments::{Outcome, output};
-use crate::context::Process;
-use alloc::vec::Vec;
+use crate::arguments::{Call, Fault, Outcome};
+use crate::passed::{InOut, Out, Place, Text, TextOut};
+use crate::process::Process;
 use cohort_abi::{Abi, neutral};
-use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicU32, Ordering};
-use spin::Mutex;
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering;
 
-/// What a process has of the interface.
-#[derive(Default)]
-pub struct Tool {
-    /// How often it is open.
-    openings: AtomicU32,
-    controls: Handles<usize>,
-    sessions: Handles<()>,
-    performances: Handles<performance::Bound>,
-}
-
-impl Tool {
-    fn check(&self) -> Outcome<()> {
-        match self.openings.load(Ordering::Relaxed) {
-            0 => Err(neutral::T_ERR_NOT_INITIALIZED),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// What handles of one kind stand for. A handle looks like a pointer to the program, and is
-/// a number here, so that a wrong one is noticed.
-struct Handles<T>(Mutex<Vec<Option<T>>>);
-
-impl<T> Default for Handles<T> {
-    fn default() -> Self {
-        Self(Mutex::new(Vec::new()))
-    }
-}
-
-/// Numbers of handles begin here: 0 is the NULL handle, and some small numbers are special.
-const FIRST_HANDLE: usize = 16;
-
-impl<T: Copy> Handles<T> {
-    fn add(&self, value: T) -> *mut c_void {
-        let mut all = self.0.lock();
-        let free = all.iter().position(Option::is_none);
-        let index = free.unwrap_or(all.len());
-        match free {
-            Some(index) => all[index] = Some(value),
-            None => all.push(Some(value)),
-        }
-        core::ptr::without_provenance_mut(FIRST_HANDLE + index)
-    }
-
-    fn slot(handle: *mut c_void) -> Option<usize> {
-        handle.addr().checked_sub(FIRST_HANDLE)
-    }
-
-    fn get(&self, handle: *mut c_void) -> Option<T> {
-        *self.0.lock().get(Self::slot(handle)?)?
-    }
-
-    fn remove(&self, handle: *mut c_void) -> Option<T> {
-        self.0.lock().get_mut(Self::slot(handle)?)?.take()
-    }
-
-    /// Removes those that the test says.
-    fn remove_all(&self, test: impl Fn(&T) -> bool) {
-        for entry in self.0.lock().iter_mut() {
-            if entry.as_ref().is_some_and(&test) {
-                *entry = None;
-            }
-        }
-    }
-}
-
-/// Runs the body of a call while the interface is open.
+/// Runs the body of a call of a function of this interface, which returns its errors without an error handler.
 ///
 /// # Safety
 /// `caller` is the calling rank.
-unsafe fn open<A: Abi>(caller: *const c_void, body: impl FnOnce(&Process) -> Outcome<()>) -> c_int {
-    // SAFETY: the caller's contract.
-    let process = unsafe { Process::of(caller) };
-    code::<A>(process.tool.check().and_then(|()| body(process)))
+pub unsafe fn enter<A: Abi, F: Fault>(
+    caller: *const c_void,
+    _name: &'static str,
+    body: impl FnOnce(&Call<'_, A>) -> Result<(), F>,
+) -> c_int {
+    // SAFETY: the promise of this function's caller is the same.
+    let call = unsafe { Call::<A>::new(caller) };
+    A::error_out(match body(&call) {
+        Ok(()) => neutral::SUCCESS,
+        Err(fault) => fault.parts().0.code(),
+    })
 }
 
-/// What a function of this interface returns.
-fn code<A: Abi>(outcome: Outcome<()>) -> c_int {
-    A::error_out(outcome.err().unwrap_or(neutral::SUCCESS))
+/// Runs the body of a call while the interface is open.
+fn open<A: Abi>(call: &Call<'_, A>, body: impl FnOnce(&Process) -> Outcome<()>) -> Outcome<()> {
+    call.process().tool.check()?;
+    body(call.process())
 }
 
 /// Writes a result that the program may not want.
-///
-/// # Safety
-/// `target` is NULL or valid for writes.
-unsafe fn answer<T>(target: *mut T, value: T) {
-    if !target.is_null() {
-        // SAFETY: not NULL, and the caller's contract.
-        unsafe { target.write(value) };
+fn answer<T>(target: Out<'_, T>, value: T) {
+    if let Some(place) = target.place() {
+        place.write(value);
     }
 }
 
+/// The place for a result that the program must want.
+fn wanted<T>(target: Out<'_, T>) -> Outcome<Place<'_, T>> {
+    target.place().ok_or_else(|| neutral::T_ERR_INVALID.into())
+}
+
+/// The value of an argument that the program must give, and that the call changes.
+fn given<T>(value: InOut<'_, T>) -> Outcome<&Cell<T>> {
+    value.value().ok_or_else(|| neutral::T_ERR_INVALID.into())
+}
+
 /// Writes a result that the program must want.
-///
-/// # Safety
-/// `target` is NULL or valid for writes.
-unsafe fn result<T>(target: *mut T, value: T) -> Outcome<()> {
-    output(target).map_err(|_| neutral::T_ERR_INVALID)?;
-    // SAFETY: not NULL, and the caller's contract.
-    unsafe { target.write(value) };
+fn result<T>(target: Out<'_, T>, value: T) -> Outcome<()> {
+    wanted(target)?.write(value);
     Ok(())
 }
 
 /// Gives the program a text (15.3.3): as much as fits with a final NUL, and its whole length with
 /// the NUL.
-///
-/// # Safety
-/// `length` is NULL or valid for reads and writes, and `target` NULL or room for `*length` bytes.
-unsafe fn give(text: &str, target: *mut c_char, length: *mut c_int) {
-    if length.is_null() {
-        return;
-    }
-    // SAFETY: not NULL, and the caller's contract.
-    unsafe {
-        let room = usize::try_from(*length).unwrap_or(0);
-        if !target.is_null() && room > 0 {
-            let taken = text.len().min(room - 1);
-            target
-                .cast::<u8>()
-                .copy_from_nonoverlapping(text.as_ptr(), taken);
-            target.add(taken).write(0);
-        }
-        length.write(text.len() as c_int + 1);
+fn give(text: &str, target: TextOut<'_>, length: InOut<'_, c_int>) {
+    if let Some(length) = length.value() {
+        target.write(text.as_bytes(), usize::try_from(length.get()).unwrap_or(0));
+        length.set(text.len() as c_int + 1);
     }
 }
 
 /// The index of a name among those of an iterator.
-///
-/// # Safety
-/// `name` is a string or NULL, `index` NULL or valid for writes.
-unsafe fn look_up<'a>(
+fn look_up<'a>(
     mut names: impl Iterator<Item = &'a str>,
-    name: *const c_char,
-    index: *mut c_int,
+    name: Text<'_>,
+    index: Out<'_, c_int>,
 ) -> Outcome<()> {
-    output(name.cast_mut()).map_err(|_| neutral::T_ERR_INVALID)?;
-    // SAFETY: not NULL, and the caller's contract.
-    let name = unsafe { CStr::from_ptr(name) };
+    let name = name.get().ok_or(neutral::T_ERR_INVALID)?;
     let found = names.position(|known| known.as_bytes() == name.to_bytes());
-    let found = found.ok_or(neutral::T_ERR_INVALID_NAME)?;
-    // SAFETY: the caller's contract.
-    unsafe { result(index, found as c_int) }
+    result(index, found.ok_or(neutral::T_ERR_INVALID_NAME)? as c_int)
 }
 
 /// The entry of a list with the program's index.
@@ -184,39 +106,28 @@ fn nth<T>(list: &[T], index: c_int) -> Outcome<&T> {
     let entry = usize::try_from(index)
         .ok()
         .and_then(|index| list.get(index));
-    entry.ok_or(neutral::T_ERR_INVALID_INDEX)
+    entry.ok_or_else(|| neutral::T_ERR_INVALID_INDEX.into())
 }
 
 /// `MPI_T_init_thread`. Every level is provided.
-///
-/// # Safety
-/// MPI's: `provided` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn init_thread<A: Abi>(
-    caller: *const c_void,
+pub fn init_thread<A: Abi>(
+    call: &Call<'_, A>,
     required: c_int,
-    provided: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        let process = Process::of(caller);
-        let outcome = result(provided, required);
-        if outcome.is_ok() {
-            process.tool.openings.fetch_add(1, Ordering::Relaxed);
-        }
-        code::<A>(outcome)
-    }
+    provided: Out<'_, c_int>,
+) -> Outcome<()> {
+    result(provided, required)?;
+    let openings = &call.process().tool.openings;
+    openings.fetch_add(1, Ordering::Relaxed);
+    Ok(())
 }
 
 /// `MPI_T_finalize`.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn finalize<A: Abi>(caller: *const c_void) -> c_int {
-    // SAFETY: the caller's contract.
-    let openings = unsafe { &Process::of(caller).tool.openings };
+pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
+    let openings = &call.process().tool.openings;
     let closed = openings.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
         open.checked_sub(1)
     });
-    let closed = closed.map_err(|_| neutral::T_ERR_NOT_INITIALIZED);
-    code::<A>(closed.map(|_| ()))
+    closed
+        .map(|_| ())
+        .map_err(|_| neutral::T_ERR_NOT_INITIALIZED.into())
 }

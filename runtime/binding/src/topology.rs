@@ -16,40 +16,31 @@ pub use graph::{
     graph_create, graph_get, graph_map, graph_neighbors, graph_neighbors_count, graphdims_get,
 };
 
-use crate::arguments::{Call, Comm, Outcome, list, output};
+use crate::arguments::{Call, Comm, Error, Outcome, list};
+use crate::passed::{Array, OutArray};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, neutral};
 use core::ffi::c_int;
 
 /// The error of a communicator whose topology is not the one that the call is for.
 #[cold]
-fn not_a<A: Abi>(call: &Call<'_, A>, kind: &str) -> i32 {
+fn not_a<A: Abi>(call: &Call<'_, A>, kind: &str) -> Error {
     let what = format_args!("the communicator has no {kind} topology");
     call.blame(neutral::ERR_TOPOLOGY, what)
 }
 
 /// The integers of an array.
-///
-/// # Safety
-/// The array has `length` entries.
-unsafe fn integers(array: *const c_int, length: usize) -> Outcome<Vec<i32>> {
-    // SAFETY: the caller's contract.
-    let entries = unsafe { list(array, length)? };
+fn integers(array: Array<'_, c_int>, length: usize) -> Outcome<Vec<i32>> {
+    let entries = list(array, length)?;
     Ok(entries.into_iter().map(|entry| entry as i32).collect())
 }
 
 /// Gives the program as many entries as it has room for.
-///
-/// # Safety
-/// `target` has room for `room` entries.
-unsafe fn give(entries: &[i32], target: *mut c_int, room: c_int) -> Outcome<()> {
+fn give(entries: &[i32], target: OutArray<'_, c_int>, room: c_int) -> Outcome<()> {
     let room = usize::try_from(room).map_err(|_| neutral::ERR_ARG)?;
     let given = &entries[..entries.len().min(room)];
-    if !given.is_empty() {
-        output(target)?;
-        // SAFETY: not NULL, and the caller's contract.
-        unsafe { target.copy_from_nonoverlapping(given.as_ptr(), given.len()) };
-    }
+    let places = target.places(given.len())?;
+    places.write_all(given.iter().copied());
     Ok(())
 }
 

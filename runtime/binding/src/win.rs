@@ -24,15 +24,15 @@ pub use nonblocking::{
     istart, iunlock, iunlock_all, iwait,
 };
 
-use crate::arguments::{Call, Outcome};
+use crate::arguments::{Call, Error, Outcome};
 use cohort_abi::{Abi, neutral};
 use cohort_engine::rma::RmaError;
 use cohort_object::Win;
 use core::ffi::c_int;
 
-/// The error class of a failure on a window; remembers what is wrong.
+/// The error of a failure on a window.
 #[cold]
-fn failed<A: Abi>(call: &Call<'_, A>, error: RmaError) -> i32 {
+fn failed<A: Abi>(call: &Call<'_, A>, error: RmaError) -> Error {
     let class = match error {
         RmaError::OutOfMemory => neutral::ERR_NO_MEM,
         RmaError::OutOfRange { .. } | RmaError::NotAttached { .. } => neutral::ERR_RMA_RANGE,

@@ -11,6 +11,32 @@ pub struct Parameter {
     pub name: String,
     /// Its C type.
     pub ty: Type,
+    /// The Forum's kind of parameter: `BUFFER`, `STATUS`, `RANK`, ...
+    pub kind: String,
+    /// Whether MPI writes what a pointer leads to, and whether it reads it.
+    pub direction: Direction,
+}
+
+/// What MPI does with an argument, or with what it points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// It reads.
+    In,
+    /// It writes.
+    Out,
+    /// It reads and writes.
+    InOut,
+}
+
+impl Direction {
+    /// The word of the Forum's file.
+    fn parse(word: &str) -> Self {
+        match word {
+            "out" => Self::Out,
+            "inout" => Self::InOut,
+            _ => Self::In,
+        }
+    }
 }
 
 /// One C procedure or callback type, in its small or its large-count form.
@@ -215,6 +241,8 @@ fn parameter(p: &Value, kinds: &Kinds, large: bool) -> Option<Parameter> {
             pointers: pointers(p),
             array: array(p),
         },
+        kind: text(&p["kind"]).to_owned(),
+        direction: Direction::parse(text(&p["param_direction"])),
     })
 }
 

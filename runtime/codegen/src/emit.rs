@@ -4,6 +4,7 @@ pub mod codec;
 pub mod documents;
 pub mod exports;
 pub mod header;
+pub mod shims;
 pub mod table;
 pub mod wiring;
 

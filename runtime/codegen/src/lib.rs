@@ -74,6 +74,10 @@ pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
             wiring.rust(&api)?,
         )?,
         rust(
+            "runtime/binding/src/generated/shims.rs",
+            emit::shims::shims(&api, &wiring)?,
+        )?,
+        rust(
             "runtime/abi-mpich/src/generated/exports.rs",
             emit::exports::exports(&api, "Mpich"),
         )?,

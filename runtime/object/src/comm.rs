@@ -33,7 +33,6 @@ mod inter;
 mod topology;
 
 pub use create::Numbering;
-pub(crate) use exchange::failed;
 pub use inter::Bridge;
 pub use topology::{Edge, SiteWish};
 

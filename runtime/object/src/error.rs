@@ -54,7 +54,7 @@ impl ErrorTable {
         if self.class_of(class) == Some(class) {
             Ok(self.add(Some(class)))
         } else {
-            Err(neutral::ERR_ARG)
+            Err(neutral::ERR_ARG.into())
         }
     }
 
@@ -70,7 +70,7 @@ impl ErrorTable {
                 entry.text = text.into();
                 Ok(())
             }
-            _ => Err(neutral::ERR_ARG),
+            _ => Err(neutral::ERR_ARG.into()),
         }
     }
 
@@ -96,7 +96,7 @@ impl ErrorTable {
                 entry.removed = true;
                 Ok(())
             }
-            _ => Err(neutral::ERR_ARG),
+            _ => Err(neutral::ERR_ARG.into()),
         }
     }
 

@@ -77,7 +77,7 @@ impl Group {
             let index = usize::try_from(rank).map_err(|_| neutral::ERR_RANK)?;
             match seen.get_mut(index) {
                 Some(seen) if !*seen => *seen = true,
-                _ => return Err(neutral::ERR_RANK),
+                _ => return Err(neutral::ERR_RANK.into()),
             }
         }
         Ok(self.derived(
@@ -103,13 +103,13 @@ impl Group {
         let mut ranks = Vec::new();
         for &[first, last, stride] in ranges {
             if stride == 0 {
-                return Err(neutral::ERR_ARG);
+                return Err(neutral::ERR_ARG.into());
             }
             let inside = |rank: i32| rank >= 0 && (rank as u32) < self.size();
             let mut rank = first;
             while (stride > 0 && rank <= last) || (stride < 0 && rank >= last) {
                 if !inside(rank) {
-                    return Err(neutral::ERR_RANK);
+                    return Err(neutral::ERR_RANK.into());
                 }
                 ranks.push(rank);
                 rank = rank.checked_add(stride).ok_or(neutral::ERR_ARG)?;

@@ -30,7 +30,7 @@ impl Info {
     pub fn set(&self, key: &str, value: &str) -> Outcome<()> {
         Self::check_key(key)?;
         if value.len() > VALUE_MAX {
-            return Err(neutral::ERR_INFO_VALUE);
+            return Err(neutral::ERR_INFO_VALUE.into());
         }
         let mut pairs = self.0.lock();
         match pairs.iter_mut().find(|(other, _)| other == key) {
@@ -46,7 +46,7 @@ impl Info {
     /// `MPI_ERR_INFO_KEY`.
     pub fn check_key(key: &str) -> Outcome<()> {
         if key.is_empty() || key.len() > KEY_MAX {
-            Err(neutral::ERR_INFO_KEY)
+            Err(neutral::ERR_INFO_KEY.into())
         } else {
             Ok(())
         }

@@ -33,6 +33,7 @@ pub mod comm;
 pub mod datatype;
 pub mod errhandler;
 pub mod error;
+mod failure;
 pub mod group;
 pub mod hints;
 pub mod info;
@@ -49,6 +50,7 @@ pub use comm::Comm;
 pub use datatype::Datatype;
 pub use errhandler::{Errhandler, ErrorCallback};
 pub use error::ErrorTable;
+pub use failure::{Error, Outcome, blame};
 pub use group::Group;
 pub use hints::Hints;
 pub use info::Info;
@@ -57,9 +59,6 @@ pub use session::Session;
 pub use slots::Slots;
 pub use topology::Topology;
 pub use win::Win;
-
-/// What an operation on objects gives, or a neutral error class.
-pub type Outcome<T> = Result<T, i32>;
 
 /// The witness that the objects of this rank are used in a call of the program, as all objects are.
 #[inline]

@@ -65,7 +65,7 @@ macro_rules! kinds {
             /// `MPI_ERR_NO_MEM` when no index is left.
             pub fn $add(&self, object: $type) -> Outcome<u32> {
                 let index = self.$field.insert(&mut self.rank.enter(), object);
-                index.map(|index| dynamic(Kind::$kind, index)).ok_or(neutral::ERR_NO_MEM)
+                index.map(|index| dynamic(Kind::$kind, index)).ok_or_else(|| neutral::ERR_NO_MEM.into())
             }
 
             /// The object of a dynamic handle.
@@ -76,10 +76,10 @@ macro_rules! kinds {
             pub fn $get(&self, handle: u32) -> Outcome<&$type> {
                 let index = handle & INDEX_MAX;
                 if handle != dynamic(Kind::$kind, index) {
-                    return Err(neutral::$error);
+                    return Err(neutral::$error.into());
                 }
                 // SAFETY: MPI forbids to free a handle while another thread uses it.
-                unsafe { self.$field.get(index) }.ok_or(neutral::$error)
+                unsafe { self.$field.get(index) }.ok_or_else(|| neutral::$error.into())
             }
 
             /// Takes the object of a dynamic handle out.
@@ -89,7 +89,7 @@ macro_rules! kinds {
             pub fn $remove(&self, handle: u32) -> Outcome<$type> {
                 self.$get(handle)?;
                 let index = handle & INDEX_MAX;
-                self.$field.remove(&mut self.rank.enter(), index).ok_or(neutral::$error)
+                self.$field.remove(&mut self.rank.enter(), index).ok_or_else(|| neutral::$error.into())
             }
         )*}
     };
@@ -207,7 +207,8 @@ impl Objects {
     fn builtin(&self) -> Outcome<&Builtin> {
         // SAFETY: NULL or what `initialize` stored, which lives as long as `self`. Acquire pairs
         // with the release there.
-        unsafe { self.live.load(Ordering::Acquire).as_ref() }.ok_or(neutral::ERR_OTHER)
+        unsafe { self.live.load(Ordering::Acquire).as_ref() }
+            .ok_or_else(|| neutral::ERR_OTHER.into())
     }
 
     /// The group of a handle.
@@ -244,7 +245,7 @@ impl Objects {
         let handle = index.map(|index| index + FIRST_DYNAMIC_DATATYPE_INDEX);
         match handle.filter(|&index| index <= INDEX_MAX) {
             Some(index) => Ok(dynamic(Kind::Datatype, index)),
-            None => Err(neutral::ERR_NO_MEM),
+            None => Err(neutral::ERR_NO_MEM.into()),
         }
     }
 
@@ -287,9 +288,10 @@ impl Objects {
             let datatype = unsafe { self.datatypes.get(index) };
             return datatype
                 .map(|datatype| &**datatype)
-                .ok_or(neutral::ERR_TYPE);
+                .ok_or_else(|| neutral::ERR_TYPE.into());
         }
-        self.predefined_datatype(handle).ok_or(neutral::ERR_TYPE)
+        self.predefined_datatype(handle)
+            .ok_or_else(|| neutral::ERR_TYPE.into())
     }
 
     fn predefined_datatype(&self, handle: u32) -> Option<&Datatype> {
@@ -308,6 +310,6 @@ impl Objects {
         let index = Self::datatype_index(handle).ok_or(neutral::ERR_TYPE)?;
         self.datatypes
             .remove(&mut self.rank.enter(), index)
-            .ok_or(neutral::ERR_TYPE)
+            .ok_or_else(|| neutral::ERR_TYPE.into())
     }
 }

@@ -81,7 +81,7 @@ pub fn wanted(hints: &Info) -> Outcome<Option<Progress>> {
         None => Ok(None),
         Some(name) => Progress::of_name(&name)
             .map(Some)
-            .ok_or(neutral::ERR_INFO_VALUE),
+            .ok_or_else(|| neutral::ERR_INFO_VALUE.into()),
     }
 }
 
@@ -96,6 +96,6 @@ mod tests {
         hints.set(KEY, "thread:rndv").unwrap();
         assert_eq!(wanted(&hints), Ok(Some(Progress::ThreadRendezvous)));
         hints.set(KEY, "gost").unwrap();
-        assert_eq!(wanted(&hints), Err(neutral::ERR_INFO_VALUE));
+        assert_eq!(wanted(&hints), Err(neutral::ERR_INFO_VALUE.into()));
     }
 }

@@ -130,7 +130,7 @@ fn begin_across_nodes(rank: &Rank, occasion: &Occasion, members: &[Peer]) -> Out
             Ok(request) => agreement.messages.push(request),
             Err(_) => {
                 agreement.abandon(claim);
-                return Err(neutral::ERR_NO_MEM);
+                return Err(neutral::ERR_NO_MEM.into());
             }
         }
     }
@@ -173,7 +173,7 @@ impl Agreement {
         if check == self.check {
             Ok(number)
         } else {
-            Err(neutral::ERR_INTERN)
+            Err(neutral::ERR_INTERN.into())
         }
     }
 

@@ -38,7 +38,7 @@ pub fn process_set(rank: &Rank, name: &str) -> Outcome<Group> {
     let members = match PROCESS_SETS.iter().position(|&known| known == name) {
         Some(0) => everyone(rank),
         Some(_) => alloc::vec![rank.peer()],
-        None => return Err(neutral::ERR_ARG),
+        None => return Err(neutral::ERR_ARG.into()),
     };
     Ok(Group::new(members, rank.peer()))
 }

@@ -89,7 +89,7 @@ impl Cart {
         });
         match cells {
             Some(cells) if cells <= cells_max.into() => Ok(Self { dims, periods }),
-            _ => Err(neutral::ERR_DIMS),
+            _ => Err(neutral::ERR_DIMS.into()),
         }
     }
 
@@ -120,7 +120,7 @@ impl Cart {
         for ((&extent, &ring), &at) in self.dims.iter().zip(&self.periods).zip(coords) {
             let inside = (0..extent).contains(&at);
             if !inside && !ring {
-                return Err(neutral::ERR_ARG);
+                return Err(neutral::ERR_ARG.into());
             }
             rank = rank * extent + at.rem_euclid(extent);
         }
@@ -218,7 +218,7 @@ impl Graph {
         if ascends.into_iter().all(|fine| fine) && known && fits && complete {
             Ok(Self { index, edges })
         } else {
-            Err(neutral::ERR_ARG)
+            Err(neutral::ERR_ARG.into())
         }
     }
 

@@ -6,7 +6,7 @@
 
 use crate::Outcome;
 use crate::attribute::Attributes;
-use crate::comm::{Comm, failed};
+use crate::comm::Comm;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::info::Info;
@@ -110,12 +110,12 @@ impl Win {
     /// memory, `MPI_ERR_NO_MEM` at all members if one is short of memory.
     pub fn make(comm: &Comm, flavor: Flavor, mut part: Part, hints: Info) -> Outcome<Self> {
         if comm.is_inter() {
-            return Err(neutral::ERR_COMM);
+            return Err(neutral::ERR_COMM.into());
         }
         let rank = comm.rank();
         let is_here = |&member: &_| rank.node().local(member).is_some();
         if flavor == Flavor::Shared && !comm.group().members().iter().all(is_here) {
-            return Err(neutral::ERR_RMA_SHARED);
+            return Err(neutral::ERR_RMA_SHARED.into());
         }
         let mut block = None;
         let mut has_failed = false;
@@ -146,7 +146,7 @@ impl Win {
                 // SAFETY: nobody has heard of it.
                 unsafe { cohort_engine::rma::free_block(block) };
             }
-            return Err(neutral::ERR_NO_MEM);
+            return Err(neutral::ERR_NO_MEM.into());
         }
         if flavor == Flavor::Shared {
             lay_out(&mut offers, &hints);
@@ -175,7 +175,7 @@ impl Win {
         if let Some(block) = block {
             window.shared().keep(block);
         }
-        coll::barrier(&own.collective()).map_err(failed)?;
+        coll::barrier(&own.collective())?;
         let part = window.shared().part(window.me());
         let progress = OwnPolicy::of_rank(rank);
         progress.take(&hints)?;
@@ -203,7 +203,7 @@ impl Win {
     /// # Errors
     /// Of the collective inside.
     pub fn release(self) -> Outcome<()> {
-        coll::barrier(&self.comm.collective()).map_err(failed)?;
+        coll::barrier(&self.comm.collective())?;
         self.window.close(self.comm.owner());
         self.comm.release();
         Ok(())

@@ -1,136 +1,106 @@
 //! `MPI_Alltoall`, `MPI_Alltoallv` and `MPI_Alltoallw` (MPI-4.1 section 6.8).
 
-use super::inter;
-use super::parts::{Part, Typed, Varying, failure, in_place};
-use crate::arguments::on_comm;
+use super::parts::{Typed, Varying, in_place};
+use super::{inter, run};
+use crate::arguments::{Call, Outcome};
+use crate::data::Data;
+use crate::passed::{Array, Base, Buffer};
 use cohort_abi::{Abi, Count};
-use cohort_engine::coll;
-use core::ffi::{c_int, c_void};
 
 /// `MPI_Alltoall`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their elements; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn alltoall<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    send_elements: C,
-    send_type: A::Datatype,
-    buffer: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
+#[inline(always)]
+pub fn alltoall<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Buffer<A, C>,
+    buffer: Buffer<A, C>,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Alltoall", comm, |call, comm| {
-            let send = match in_place::<A>(send_buffer) {
-                true => None,
-                false => Some(Part::check(call, send_buffer, send_elements, send_type)?),
-            };
-            let receive = Part::check(call, buffer, elements, datatype)?;
-            if let Some(inter) = comm.inter() {
-                return inter::alltoall(&inter, send, &receive);
-            }
-            let send = send.as_ref().map(Part::blocks);
-            coll::alltoall(&comm.collective(), send, receive.blocks()).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let send = match in_place::<A>(send_buffer) {
+        true => None,
+        false => Some(Data::check(call, send_buffer)?),
+    };
+    let receive = Data::check(call, buffer)?;
+    if let Some(inter) = comm.inter() {
+        return inter::alltoall(&inter, send, &receive);
     }
+    run::alltoall(&comm.collective(), send.as_ref(), &receive)
 }
 
 /// `MPI_Alltoallv`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their blocks, the arrays have an entry for each member; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn alltoallv<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    send_counts: *const C,
-    send_displacements: *const C::Displacement,
+pub fn alltoallv<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Base,
+    send_counts: Array<'_, C>,
+    send_displacements: Array<'_, C::Displacement>,
     send_type: A::Datatype,
-    buffer: *mut c_void,
-    counts: *const C,
-    displacements: *const C::Displacement,
+    buffer: Base,
+    counts: Array<'_, C>,
+    displacements: Array<'_, C::Displacement>,
     datatype: A::Datatype,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Alltoallv", comm, |call, comm| {
-            let send = match in_place::<A>(send_buffer) {
-                true => None,
-                false => Some(Varying::check::<A, C>(
-                    call,
-                    send_buffer,
-                    send_counts,
-                    send_displacements,
-                    send_type,
-                    comm.peers().size() as usize,
-                )?),
-            };
-            let receive = Varying::check::<A, C>(
-                call,
-                buffer,
-                counts,
-                displacements,
-                datatype,
-                comm.peers().size() as usize,
-            )?;
-            if let Some(inter) = comm.inter() {
-                return inter::alltoall(&inter, send, &receive);
-            }
-            let send = send.as_ref().map(Varying::blocks);
-            coll::alltoall(&comm.collective(), send, receive.blocks()).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let send = match in_place::<A>(send_buffer) {
+        true => None,
+        false => Some(Varying::check::<A, C>(
+            call,
+            send_buffer,
+            send_counts,
+            send_displacements,
+            send_type,
+            comm.peers().size() as usize,
+        )?),
+    };
+    let receive = Varying::check::<A, C>(
+        call,
+        buffer,
+        counts,
+        displacements,
+        datatype,
+        comm.peers().size() as usize,
+    )?;
+    if let Some(inter) = comm.inter() {
+        return inter::alltoall(&inter, send, &receive);
     }
+    run::alltoall(&comm.collective(), send.as_ref(), &receive)
 }
 
 /// `MPI_Alltoallw`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their blocks, the arrays have an entry for each member; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn alltoallw<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    send_counts: *const C,
-    send_displacements: *const C::Displacement,
-    send_types: *const A::Datatype,
-    buffer: *mut c_void,
-    counts: *const C,
-    displacements: *const C::Displacement,
-    datatypes: *const A::Datatype,
+pub fn alltoallw<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Base,
+    send_counts: Array<'_, C>,
+    send_displacements: Array<'_, C::Displacement>,
+    send_types: Array<'_, A::Datatype>,
+    buffer: Base,
+    counts: Array<'_, C>,
+    displacements: Array<'_, C::Displacement>,
+    datatypes: Array<'_, A::Datatype>,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Alltoallw", comm, |call, comm| {
-            let send = match in_place::<A>(send_buffer) {
-                true => None,
-                false => Some(Typed::check::<A, C>(
-                    call,
-                    send_buffer,
-                    send_counts,
-                    send_displacements,
-                    send_types,
-                    comm.peers().size() as usize,
-                )?),
-            };
-            let receive = Typed::check::<A, C>(
-                call,
-                buffer,
-                counts,
-                displacements,
-                datatypes,
-                comm.peers().size() as usize,
-            )?;
-            if let Some(inter) = comm.inter() {
-                return inter::alltoall(&inter, send, &receive);
-            }
-            let send = send.as_ref().map(Typed::blocks);
-            coll::alltoall(&comm.collective(), send, receive.blocks()).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let send = match in_place::<A>(send_buffer) {
+        true => None,
+        false => Some(Typed::check::<A, C>(
+            call,
+            send_buffer,
+            send_counts,
+            send_displacements,
+            send_types,
+            comm.peers().size() as usize,
+        )?),
+    };
+    let receive = Typed::check::<A, C>(
+        call,
+        buffer,
+        counts,
+        displacements,
+        datatypes,
+        comm.peers().size() as usize,
+    )?;
+    if let Some(inter) = comm.inter() {
+        return inter::alltoall(&inter, send, &receive);
     }
+    run::alltoall(&comm.collective(), send.as_ref(), &receive)
 }

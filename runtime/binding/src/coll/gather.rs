@@ -1,294 +1,226 @@
 //! Collectives that move blocks to or from one member, or to all (MPI-4.1 sections 6.5 to 6.7).
 
-use super::inter;
-use super::parts::{Part, Varying, failure, in_place, root};
-use crate::arguments::on_comm;
+use super::parts::{Varying, in_place, root};
+use super::{inter, run};
+use crate::arguments::{Call, Outcome};
+use crate::data::Data;
+use crate::passed::{Array, Base, Buffer};
 use cohort_abi::{Abi, Count};
-use cohort_engine::coll;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
 /// `MPI_Gather`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their elements; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn gather<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    send_elements: C,
-    send_type: A::Datatype,
-    buffer: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
+#[inline(always)]
+pub fn gather<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Buffer<A, C>,
+    buffer: Buffer<A, C>,
     at: c_int,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Gather", comm, |call, comm| {
-            if let Some(inter) = comm.inter() {
-                let at = inter::root::<A>(&inter, at)?;
-                return inter::gather(
-                    &inter,
-                    at,
-                    || Part::check(call, send_buffer, send_elements, send_type),
-                    || Part::check(call, buffer, elements, datatype),
-                );
-            }
-            let group = comm.collective();
-            let at = root::<A>(&group, at)?;
-            if group.me != at {
-                let send = Part::check(call, send_buffer, send_elements, send_type)?;
-                return coll::gather(&group, Some(send.layout()), None, at).map_err(failure);
-            }
-            let send = match in_place::<A>(send_buffer) {
-                true => None,
-                false => Some(Part::check(call, send_buffer, send_elements, send_type)?),
-            };
-            let receive = Part::check(call, buffer, elements, datatype)?;
-            let send = send.as_ref().map(Part::layout);
-            coll::gather(&group, send, Some(receive.blocks()), at).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    if let Some(inter) = comm.inter() {
+        let at = inter::root::<A>(&inter, at)?;
+        return inter::gather(
+            &inter,
+            at,
+            || Data::check(call, send_buffer),
+            || Data::check(call, buffer),
+        );
     }
+    let group = comm.collective();
+    let at = root::<A>(&group, at)?;
+    if group.me != at {
+        let send = Data::check(call, send_buffer)?;
+        return run::gather(&group, Some(&send), None::<&Data>, at);
+    }
+    let send = match in_place::<A>(send_buffer) {
+        true => None,
+        false => Some(Data::check(call, send_buffer)?),
+    };
+    let receive = Data::check(call, buffer)?;
+    run::gather(&group, send.as_ref(), Some(&receive), at)
 }
 
 /// `MPI_Gatherv`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their blocks, the arrays have an entry for each member; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn gatherv<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    send_elements: C,
-    send_type: A::Datatype,
-    buffer: *mut c_void,
-    counts: *const C,
-    displacements: *const C::Displacement,
+pub fn gatherv<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Buffer<A, C>,
+    buffer: Base,
+    counts: Array<'_, C>,
+    displacements: Array<'_, C::Displacement>,
     datatype: A::Datatype,
     at: c_int,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Gatherv", comm, |call, comm| {
-            if let Some(inter) = comm.inter() {
-                let at = inter::root::<A>(&inter, at)?;
-                return inter::gather(
-                    &inter,
-                    at,
-                    || Part::check(call, send_buffer, send_elements, send_type),
-                    || {
-                        Varying::check::<A, C>(
-                            call,
-                            buffer,
-                            counts,
-                            displacements,
-                            datatype,
-                            inter.remote.len(),
-                        )
-                    },
-                );
-            }
-            let group = comm.collective();
-            let at = root::<A>(&group, at)?;
-            if group.me != at {
-                let send = Part::check(call, send_buffer, send_elements, send_type)?;
-                return coll::gather(&group, Some(send.layout()), None, at).map_err(failure);
-            }
-            let send = match in_place::<A>(send_buffer) {
-                true => None,
-                false => Some(Part::check(call, send_buffer, send_elements, send_type)?),
-            };
-            let receive = Varying::check::<A, C>(
-                call,
-                buffer,
-                counts,
-                displacements,
-                datatype,
-                group.world.len(),
-            )?;
-            let send = send.as_ref().map(Part::layout);
-            coll::gather(&group, send, Some(receive.blocks()), at).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    if let Some(inter) = comm.inter() {
+        let at = inter::root::<A>(&inter, at)?;
+        return inter::gather(
+            &inter,
+            at,
+            || Data::check(call, send_buffer),
+            || {
+                Varying::check::<A, C>(
+                    call,
+                    buffer,
+                    counts,
+                    displacements,
+                    datatype,
+                    inter.remote.len(),
+                )
+            },
+        );
     }
+    let group = comm.collective();
+    let at = root::<A>(&group, at)?;
+    if group.me != at {
+        let send = Data::check(call, send_buffer)?;
+        return run::gather(&group, Some(&send), None::<&Data>, at);
+    }
+    let send = match in_place::<A>(send_buffer) {
+        true => None,
+        false => Some(Data::check(call, send_buffer)?),
+    };
+    let receive = Varying::check::<A, C>(
+        call,
+        buffer,
+        counts,
+        displacements,
+        datatype,
+        group.world.len(),
+    )?;
+    run::gather(&group, send.as_ref(), Some(&receive), at)
 }
 
 /// `MPI_Scatter`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their elements; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn scatter<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    send_elements: C,
-    send_type: A::Datatype,
-    buffer: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
+#[inline(always)]
+pub fn scatter<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Buffer<A, C>,
+    buffer: Buffer<A, C>,
     at: c_int,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Scatter", comm, |call, comm| {
-            if let Some(inter) = comm.inter() {
-                let at = inter::root::<A>(&inter, at)?;
-                return inter::scatter(
-                    &inter,
-                    at,
-                    || Part::check(call, send_buffer, send_elements, send_type),
-                    || Part::check(call, buffer, elements, datatype),
-                );
-            }
-            let group = comm.collective();
-            let at = root::<A>(&group, at)?;
-            if group.me != at {
-                let receive = Part::check(call, buffer, elements, datatype)?;
-                return coll::scatter(&group, None, Some(receive.layout()), at).map_err(failure);
-            }
-            let receive = match in_place::<A>(buffer) {
-                true => None,
-                false => Some(Part::check(call, buffer, elements, datatype)?),
-            };
-            let send = Part::check(call, send_buffer, send_elements, send_type)?;
-            let receive = receive.as_ref().map(Part::layout);
-            coll::scatter(&group, Some(send.blocks()), receive, at).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    if let Some(inter) = comm.inter() {
+        let at = inter::root::<A>(&inter, at)?;
+        return inter::scatter(
+            &inter,
+            at,
+            || Data::check(call, send_buffer),
+            || Data::check(call, buffer),
+        );
     }
+    let group = comm.collective();
+    let at = root::<A>(&group, at)?;
+    if group.me != at {
+        let receive = Data::check(call, buffer)?;
+        return run::scatter(&group, None::<&Data>, Some(&receive), at);
+    }
+    let receive = match in_place::<A>(buffer) {
+        true => None,
+        false => Some(Data::check(call, buffer)?),
+    };
+    let send = Data::check(call, send_buffer)?;
+    run::scatter(&group, Some(&send), receive.as_ref(), at)
 }
 
 /// `MPI_Scatterv`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their blocks, the arrays have an entry for each member; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn scatterv<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    send_counts: *const C,
-    send_displacements: *const C::Displacement,
+pub fn scatterv<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Base,
+    send_counts: Array<'_, C>,
+    send_displacements: Array<'_, C::Displacement>,
     send_type: A::Datatype,
-    buffer: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
+    buffer: Buffer<A, C>,
     at: c_int,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Scatterv", comm, |call, comm| {
-            if let Some(inter) = comm.inter() {
-                let at = inter::root::<A>(&inter, at)?;
-                return inter::scatter(
-                    &inter,
-                    at,
-                    || {
-                        Varying::check::<A, C>(
-                            call,
-                            send_buffer,
-                            send_counts,
-                            send_displacements,
-                            send_type,
-                            inter.remote.len(),
-                        )
-                    },
-                    || Part::check(call, buffer, elements, datatype),
-                );
-            }
-            let group = comm.collective();
-            let at = root::<A>(&group, at)?;
-            if group.me != at {
-                let receive = Part::check(call, buffer, elements, datatype)?;
-                return coll::scatter(&group, None, Some(receive.layout()), at).map_err(failure);
-            }
-            let receive = match in_place::<A>(buffer) {
-                true => None,
-                false => Some(Part::check(call, buffer, elements, datatype)?),
-            };
-            let send = Varying::check::<A, C>(
-                call,
-                send_buffer,
-                send_counts,
-                send_displacements,
-                send_type,
-                group.world.len(),
-            )?;
-            let receive = receive.as_ref().map(Part::layout);
-            coll::scatter(&group, Some(send.blocks()), receive, at).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    if let Some(inter) = comm.inter() {
+        let at = inter::root::<A>(&inter, at)?;
+        return inter::scatter(
+            &inter,
+            at,
+            || {
+                Varying::check::<A, C>(
+                    call,
+                    send_buffer,
+                    send_counts,
+                    send_displacements,
+                    send_type,
+                    inter.remote.len(),
+                )
+            },
+            || Data::check(call, buffer),
+        );
     }
+    let group = comm.collective();
+    let at = root::<A>(&group, at)?;
+    if group.me != at {
+        let receive = Data::check(call, buffer)?;
+        return run::scatter(&group, None::<&Data>, Some(&receive), at);
+    }
+    let receive = match in_place::<A>(buffer) {
+        true => None,
+        false => Some(Data::check(call, buffer)?),
+    };
+    let send = Varying::check::<A, C>(
+        call,
+        send_buffer,
+        send_counts,
+        send_displacements,
+        send_type,
+        group.world.len(),
+    )?;
+    run::scatter(&group, Some(&send), receive.as_ref(), at)
 }
 
 /// `MPI_Allgather`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their elements; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn allgather<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    send_elements: C,
-    send_type: A::Datatype,
-    buffer: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
+#[inline(always)]
+pub fn allgather<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Buffer<A, C>,
+    buffer: Buffer<A, C>,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Allgather", comm, |call, comm| {
-            let send = match in_place::<A>(send_buffer) {
-                true => None,
-                false => Some(Part::check(call, send_buffer, send_elements, send_type)?),
-            };
-            let receive = Part::check(call, buffer, elements, datatype)?;
-            if let Some(inter) = comm.inter() {
-                return inter::allgather(&inter, send, &receive);
-            }
-            let send = send.as_ref().map(Part::layout);
-            coll::allgather(&comm.collective(), send, receive.blocks()).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let send = match in_place::<A>(send_buffer) {
+        true => None,
+        false => Some(Data::check(call, send_buffer)?),
+    };
+    let receive = Data::check(call, buffer)?;
+    if let Some(inter) = comm.inter() {
+        return inter::allgather(&inter, send, &receive);
     }
+    run::allgather(&comm.collective(), send.as_ref(), &receive)
 }
 
 /// `MPI_Allgatherv`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their blocks, the arrays have an entry for each member; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn allgatherv<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    send_elements: C,
-    send_type: A::Datatype,
-    buffer: *mut c_void,
-    counts: *const C,
-    displacements: *const C::Displacement,
+pub fn allgatherv<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Buffer<A, C>,
+    buffer: Base,
+    counts: Array<'_, C>,
+    displacements: Array<'_, C::Displacement>,
     datatype: A::Datatype,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Allgatherv", comm, |call, comm| {
-            let send = match in_place::<A>(send_buffer) {
-                true => None,
-                false => Some(Part::check(call, send_buffer, send_elements, send_type)?),
-            };
-            let receive = Varying::check::<A, C>(
-                call,
-                buffer,
-                counts,
-                displacements,
-                datatype,
-                comm.peers().size() as usize,
-            )?;
-            if let Some(inter) = comm.inter() {
-                return inter::allgather(&inter, send, &receive);
-            }
-            let send = send.as_ref().map(Part::layout);
-            coll::allgather(&comm.collective(), send, receive.blocks()).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let send = match in_place::<A>(send_buffer) {
+        true => None,
+        false => Some(Data::check(call, send_buffer)?),
+    };
+    let receive = Varying::check::<A, C>(
+        call,
+        buffer,
+        counts,
+        displacements,
+        datatype,
+        comm.peers().size() as usize,
+    )?;
+    if let Some(inter) = comm.inter() {
+        return inter::allgather(&inter, send, &receive);
     }
+    run::allgather(&comm.collective(), send.as_ref(), &receive)
 }

@@ -1,10 +1,13 @@
 //! Collectives of intercommunicators (MPI-4.1 section 6.2.2): who sends what to whom.
 
-use super::parts::{Part, Parts, failure};
-use crate::arguments::{Outcome, engine_error};
-use crate::context::blame;
+use super::parts::{Parts, failure};
+use crate::arguments::{Error, Outcome, engine_error};
+use crate::data::Data;
 use cohort_abi::{Abi, neutral};
+use cohort_engine::EngineError;
+use cohort_engine::coll::exchange::{Incoming, Outgoing};
 use cohort_engine::coll::inter::{Intergroup, Root};
+use cohort_object::blame;
 use core::ffi::c_int;
 
 /// The root argument.
@@ -22,7 +25,7 @@ pub fn root<A: Abi>(inter: &Intergroup<'_>, root: c_int) -> Outcome<Root> {
                 let what = format_args!(
                     "the root is {root}, it can be MPI_ROOT, MPI_PROC_NULL or 0 to {last}"
                 );
-                Err(blame(inter.local.rank, neutral::ERR_ROOT, what))
+                Err(blame(neutral::ERR_ROOT, what))
             }
         },
     }
@@ -30,32 +33,26 @@ pub fn root<A: Abi>(inter: &Intergroup<'_>, root: c_int) -> Outcome<Root> {
 
 /// `MPI_Gather` and `MPI_Gatherv`; each argument is checked where it matters.
 ///
-/// # Safety
-/// The parts are live buffers.
-///
 /// # Errors
 /// What the checks say, `MPI_ERR_TRUNCATE`, `MPI_ERR_NO_MEM`.
-pub unsafe fn gather<R: Parts>(
+pub fn gather<R: Parts>(
     inter: &Intergroup<'_>,
     at: Root,
-    send: impl FnOnce() -> Outcome<Part>,
+    send: impl FnOnce() -> Outcome<Data>,
     receive: impl FnOnce() -> Outcome<R>,
 ) -> Outcome<()> {
-    // SAFETY: the caller's promise.
-    let done = unsafe {
-        match at {
-            Root::Beside => Ok(()),
-            Root::Here => {
-                let receive = receive()?;
-                let members = 0..inter.remote.len();
-                let messages = members.map(|member| inter.from(member, receive.part(member)));
-                inter.channel.exchange([], messages)
-            }
-            Root::Remote(at) => {
-                let send = send()?;
-                let message = inter.to(at as usize, send.elements());
-                inter.channel.exchange([message], [])
-            }
+    let done = match at {
+        Root::Beside => Ok(()),
+        Root::Here => {
+            let receive = receive()?;
+            let members = 0..inter.remote.len();
+            let messages = members.map(|member| inter.from(member, receive.part(member)));
+            exchange(inter, [], messages)
+        }
+        Root::Remote(at) => {
+            let send = send()?;
+            let message = inter.to(at as usize, send.elements());
+            exchange(inter, [message], [])
         }
     };
     done.map_err(engine_error)
@@ -63,32 +60,26 @@ pub unsafe fn gather<R: Parts>(
 
 /// `MPI_Scatter` and `MPI_Scatterv`; each argument is checked where it matters.
 ///
-/// # Safety
-/// The parts are live buffers.
-///
 /// # Errors
 /// As [`gather`].
-pub unsafe fn scatter<S: Parts>(
+pub fn scatter<S: Parts>(
     inter: &Intergroup<'_>,
     at: Root,
     send: impl FnOnce() -> Outcome<S>,
-    receive: impl FnOnce() -> Outcome<Part>,
+    receive: impl FnOnce() -> Outcome<Data>,
 ) -> Outcome<()> {
-    // SAFETY: the caller's promise.
-    let done = unsafe {
-        match at {
-            Root::Beside => Ok(()),
-            Root::Here => {
-                let send = send()?;
-                let members = 0..inter.remote.len();
-                let messages = members.map(|member| inter.to(member, send.part(member)));
-                inter.channel.exchange(messages, [])
-            }
-            Root::Remote(at) => {
-                let receive = receive()?;
-                let message = inter.from(at as usize, receive.elements());
-                inter.channel.exchange([], [message])
-            }
+    let done = match at {
+        Root::Beside => Ok(()),
+        Root::Here => {
+            let send = send()?;
+            let members = 0..inter.remote.len();
+            let messages = members.map(|member| inter.to(member, send.part(member)));
+            exchange(inter, messages, [])
+        }
+        Root::Remote(at) => {
+            let receive = receive()?;
+            let message = inter.from(at as usize, receive.elements());
+            exchange(inter, [], [message])
         }
     };
     done.map_err(engine_error)
@@ -96,50 +87,44 @@ pub unsafe fn scatter<S: Parts>(
 
 /// `MPI_Allgather(v)`: the whole of `send` to everyone in the other group.
 ///
-/// # Safety
-/// The parts are live buffers.
-///
 /// # Errors
 /// `MPI_ERR_BUFFER` for in-place, `MPI_ERR_TRUNCATE`, `MPI_ERR_NO_MEM`.
-pub unsafe fn allgather(
-    inter: &Intergroup<'_>,
-    send: Option<Part>,
-    receive: &impl Parts,
-) -> Outcome<()> {
-    let send = send.ok_or_else(|| in_place_refused(inter))?;
+pub fn allgather(inter: &Intergroup<'_>, send: Option<Data>, receive: &impl Parts) -> Outcome<()> {
+    let send = send.ok_or_else(|| in_place_refused())?;
     let members = 0..inter.remote.len();
     let outgoing = members
         .clone()
         .map(|member| inter.to(member, send.elements()));
     let incoming = members.map(|member| inter.from(member, receive.part(member)));
-    // SAFETY: the caller's promise.
-    unsafe { inter.channel.exchange(outgoing, incoming) }.map_err(failure)
+    exchange(inter, outgoing, incoming).map_err(failure)
 }
 
 /// `MPI_Alltoall(v,w)`: a block to everyone in the other group.
 ///
-/// # Safety
-/// The parts are live buffers.
-///
 /// # Errors
 /// As [`allgather`].
-pub unsafe fn alltoall<P: Parts>(
-    inter: &Intergroup<'_>,
-    send: Option<P>,
-    receive: &P,
-) -> Outcome<()> {
-    let send = send.ok_or_else(|| in_place_refused(inter))?;
+pub fn alltoall<P: Parts>(inter: &Intergroup<'_>, send: Option<P>, receive: &P) -> Outcome<()> {
+    let send = send.ok_or_else(|| in_place_refused())?;
     let members = 0..inter.remote.len();
     let outgoing = members
         .clone()
         .map(|member| inter.to(member, send.part(member)));
     let incoming = members.map(|member| inter.from(member, receive.part(member)));
-    // SAFETY: the caller's promise.
-    unsafe { inter.channel.exchange(outgoing, incoming) }.map_err(failure)
+    exchange(inter, outgoing, incoming).map_err(failure)
+}
+
+/// Exchanges messages with the other group.
+fn exchange<'d>(
+    inter: &Intergroup<'_>,
+    outgoing: impl IntoIterator<Item = Outgoing<'d>>,
+    incoming: impl IntoIterator<Item = Incoming<'d>>,
+) -> Result<(), EngineError> {
+    // SAFETY: the messages are parts of checked arguments of a call, for which MPI promises that the buffers are there.
+    unsafe { inter.channel.exchange(outgoing, incoming) }
 }
 
 /// Intercommunicators have no in-place form (MPI 6.2.2).
-pub fn in_place_refused(inter: &Intergroup<'_>) -> i32 {
+pub fn in_place_refused() -> Error {
     let what = format_args!("it is MPI_IN_PLACE on an intercommunicator");
-    blame(inter.local.rank, neutral::ERR_BUFFER, what)
+    blame(neutral::ERR_BUFFER, what)
 }

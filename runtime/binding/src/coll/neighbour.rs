@@ -1,14 +1,19 @@
 //! Neighbourhood collectives (MPI-4.1 section 8.6): each member exchanges messages with its
 //! neighbours of the communicator's topology.
 
-use super::parts::{Part, Parts, Typed, Varying, failure};
-use crate::arguments::{Call, Comm, Outcome, on_comm, output};
-use crate::request::{Messages, publish_messages};
+use super::parts::{Parts, Typed, Varying, failure};
+use crate::arguments::{Call, Comm, Outcome, output};
+use crate::data::Data;
+use crate::passed::{Array, Base, Buffer, Out, Place};
+use crate::process::requests::{RequestKind, Rest};
+use crate::request::publish_kind;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
-use cohort_abi::{Abi, Count, Handle, neutral};
+use cohort_abi::{Abi, Count, Handle, Status, neutral};
 use cohort_engine::coll::exchange::{Elements, Incoming, Outgoing};
+use cohort_engine::{Claim, Rank, RequestRef};
+use cohort_object::blame;
 use cohort_object::topology::Neighbours;
-use core::ffi::{c_int, c_void};
 
 /// The neighbours of the caller.
 ///
@@ -63,187 +68,196 @@ fn incoming<'a>(
     })
 }
 
+/// Sends and receives with one handle, complete together.
+#[derive(Debug)]
+struct Messages {
+    requests: Vec<RequestRef>,
+    /// Neutral handle of the communicator whose error handler hears of failures.
+    comm: u32,
+}
+
+impl RequestKind for Messages {
+    fn comm(&self) -> u32 {
+        self.comm
+    }
+
+    fn is_complete(&self) -> bool {
+        self.requests.iter().all(|it| it.is_complete())
+    }
+
+    /// An empty status, with the error of the first message that failed.
+    fn status(&self) -> Status {
+        let mut errors = self.requests.iter().map(|it| it.status().error);
+        Status {
+            error: errors
+                .find(|&it| it != neutral::SUCCESS)
+                .unwrap_or(neutral::SUCCESS),
+            ..Status::EMPTY
+        }
+    }
+
+    fn end(&self, _rank: &Rank) -> Rest {
+        Rest::Nothing(neutral::SUCCESS)
+    }
+
+    fn release(self: Box<Self>, claim: &mut Claim<'_>) {
+        self.requests.into_iter().for_each(|it| it.release(claim));
+    }
+
+    fn abandon(&self, _rank: &Rank) -> Outcome<i32> {
+        Ok(neutral::SUCCESS)
+    }
+
+    fn cancel(&self, _rank: &Rank) -> Outcome<()> {
+        let what = format_args!("a collective operation cannot be cancelled");
+        Err(blame(neutral::ERR_REQUEST, what))
+    }
+}
+
 /// How a call ends.
-enum Ending<A: Abi> {
+enum Ending<'c, A: Abi> {
     /// When everything is done.
     Wait,
     /// At once; the communicator's handle, and where the request's goes.
-    Request(A::Comm, *mut A::Request),
+    Request(A::Comm, Place<'c, A::Request>),
 }
 
 /// Sends and receives all of these.
-///
-/// # Safety
-/// Live buffers; where the call ends at once, until its request is complete.
-unsafe fn run<'a, A: Abi>(
+fn run<'a, A: Abi>(
     (call, comm): (&Call<'_, A>, &Comm),
-    ending: Ending<A>,
+    ending: Ending<'_, A>,
     outgoing: impl Iterator<Item = Outgoing<'a>>,
     incoming: impl Iterator<Item = Incoming<'a>>,
 ) -> Outcome<()> {
     let channel = comm.channel();
-    // SAFETY: the caller's contract.
-    unsafe {
-        match ending {
-            Ending::Wait => channel.exchange(outgoing, incoming).map_err(failure),
-            Ending::Request(handle, target) => {
-                output(target)?;
-                let mut requests = Vec::new();
-                let started = channel.start(outgoing, incoming, &mut requests);
-                started.map_err(failure)?;
-                let comm = handle.neutral();
-                publish_messages(call, Messages { requests, comm }, target)
-            }
+    match ending {
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffers are there.
+        Ending::Wait => unsafe { channel.exchange(outgoing, incoming) }.map_err(failure),
+        Ending::Request(handle, target) => {
+            let mut requests = Vec::new();
+            // SAFETY: as above, until the request is complete.
+            let started = unsafe { channel.start(outgoing, incoming, &mut requests) };
+            started.map_err(failure)?;
+            let comm = handle.neutral();
+            publish_kind(call, Messages { requests, comm }, target)
         }
     }
 }
 
 /// Sends all of `send` to every destination and receives a part from every source.
-///
-/// # Safety
-/// As [`run`].
-unsafe fn gather<A: Abi>(
+fn gather<A: Abi>(
     (call, comm): (&Call<'_, A>, &Comm),
     all: &Neighbours,
-    send: &Part,
+    send: &Data,
     receive: &impl Parts,
-    ending: Ending<A>,
+    ending: Ending<'_, A>,
 ) -> Outcome<()> {
     let outgoing = outgoing(comm, all, |_| send.elements());
-    // SAFETY: the caller's contract.
-    unsafe { run((call, comm), ending, outgoing, incoming(comm, all, receive)) }
+    run((call, comm), ending, outgoing, incoming(comm, all, receive))
 }
 
 /// Sends a part to every destination and receives one from every source.
-///
-/// # Safety
-/// As [`run`].
-unsafe fn exchange<A: Abi, P: Parts>(
+fn exchange<A: Abi, P: Parts>(
     (call, comm): (&Call<'_, A>, &Comm),
     all: &Neighbours,
     send: &P,
     receive: &P,
-    ending: Ending<A>,
+    ending: Ending<'_, A>,
 ) -> Outcome<()> {
     let outgoing = outgoing(comm, all, |number| send.part(number));
-    // SAFETY: the caller's contract.
-    unsafe { run((call, comm), ending, outgoing, incoming(comm, all, receive)) }
+    run((call, comm), ending, outgoing, incoming(comm, all, receive))
 }
 
 /// The blocking and the nonblocking form of a procedure.
 macro_rules! forms {
     ($(
         $(#[$page:meta])*
-        $name:ident $mpi:literal, $nonblocking:ident $impi:literal
+        $name:ident, $nonblocking:ident
         ($($argument:ident: $type:ty,)*)
         |$here:ident, $all:ident, $ending:ident| $body:block
     )*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// MPI's: the buffers hold and take their blocks, the arrays have an entry for each
-        /// destination or source; `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi, C: Count>(
-            caller: *const c_void,
+        pub fn $name<A: Abi, C: Count>(
+            call: &Call<'_, A>,
             $($argument: $type,)*
             comm: A::Comm,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                on_comm::<A>(caller, $mpi, comm, |call, comm| {
-                    let $all = &neighbours(call, comm)?;
-                    let ($here, $ending) = ((call, comm), Ending::Wait);
-                    $body
-                })
-            }
+        ) -> Outcome<()> {
+            let comm = call.on_comm(comm)?;
+            let $all = &neighbours(call, comm)?;
+            let ($here, $ending) = ((call, comm), Ending::Wait);
+            $body
         }
 
         $(#[$page])*
         ///
         /// It ends at once, with a request.
-        ///
-        /// # Safety
-        /// As the blocking form, until the request is complete; `request` is valid for writes.
-        pub unsafe extern "C" fn $nonblocking<A: Abi, C: Count>(
-            caller: *const c_void,
+        pub fn $nonblocking<A: Abi, C: Count>(
+            call: &Call<'_, A>,
             $($argument: $type,)*
             handle: A::Comm,
-            request: *mut A::Request,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                on_comm::<A>(caller, $impi, handle, |call, comm| {
-                    let $all = &neighbours(call, comm)?;
-                    let ($here, $ending) = ((call, comm), Ending::Request(handle, request));
-                    $body
-                })
-            }
+            request: Out<'_, A::Request>,
+        ) -> Outcome<()> {
+            let comm = call.on_comm(handle)?;
+            let request = output(request)?;
+            let $all = &neighbours(call, comm)?;
+            let ($here, $ending) = ((call, comm), Ending::Request(handle, request));
+            $body
         }
     )*};
 }
 
 forms! {
     /// `MPI_(I)neighbor_allgather`.
-    neighbor_allgather "MPI_Neighbor_allgather", ineighbor_allgather "MPI_Ineighbor_allgather"
+    neighbor_allgather, ineighbor_allgather
     (
-        send_buffer: *const c_void,
-        send_elements: C,
-        send_type: A::Datatype,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        send_buffer: Buffer<A, C>,
+        buffer: Buffer<A, C>,
     )
     |here, all, ending| {
-        let send = Part::check(here.0, send_buffer, send_elements, send_type)?;
-        let receive = Part::check(here.0, buffer, elements, datatype)?;
+        let send = Data::check(here.0, send_buffer)?;
+        let receive = Data::check(here.0, buffer)?;
         gather(here, all, &send, &receive, ending)
     }
 
     /// `MPI_(I)neighbor_allgatherv`.
-    neighbor_allgatherv "MPI_Neighbor_allgatherv", ineighbor_allgatherv "MPI_Ineighbor_allgatherv"
+    neighbor_allgatherv, ineighbor_allgatherv
     (
-        send_buffer: *const c_void,
-        send_elements: C,
-        send_type: A::Datatype,
-        buffer: *mut c_void,
-        counts: *const C,
-        displacements: *const C::Displacement,
+        send_buffer: Buffer<A, C>,
+        buffer: Base,
+        counts: Array<'_, C>,
+        displacements: Array<'_, C::Displacement>,
         datatype: A::Datatype,
     )
     |here, all, ending| {
         let (call, sources) = (here.0, all.sources.len());
-        let send = Part::check(call, send_buffer, send_elements, send_type)?;
+        let send = Data::check(call, send_buffer)?;
         let receive =
             Varying::check::<A, C>(call, buffer, counts, displacements, datatype, sources)?;
         gather(here, all, &send, &receive, ending)
     }
 
     /// `MPI_(I)neighbor_alltoall`.
-    neighbor_alltoall "MPI_Neighbor_alltoall", ineighbor_alltoall "MPI_Ineighbor_alltoall"
+    neighbor_alltoall, ineighbor_alltoall
     (
-        send_buffer: *const c_void,
-        send_elements: C,
-        send_type: A::Datatype,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        send_buffer: Buffer<A, C>,
+        buffer: Buffer<A, C>,
     )
     |here, all, ending| {
-        let send = Part::check(here.0, send_buffer, send_elements, send_type)?;
-        let receive = Part::check(here.0, buffer, elements, datatype)?;
+        let send = Data::check(here.0, send_buffer)?;
+        let receive = Data::check(here.0, buffer)?;
         exchange(here, all, &send, &receive, ending)
     }
 
     /// `MPI_(I)neighbor_alltoallv`.
-    neighbor_alltoallv "MPI_Neighbor_alltoallv", ineighbor_alltoallv "MPI_Ineighbor_alltoallv"
+    neighbor_alltoallv, ineighbor_alltoallv
     (
-        send_buffer: *const c_void,
-        send_counts: *const C,
-        send_starts: *const C::Displacement,
+        send_buffer: Base,
+        send_counts: Array<'_, C>,
+        send_starts: Array<'_, C::Displacement>,
         send_type: A::Datatype,
-        buffer: *mut c_void,
-        counts: *const C,
-        starts: *const C::Displacement,
+        buffer: Base,
+        counts: Array<'_, C>,
+        starts: Array<'_, C::Displacement>,
         datatype: A::Datatype,
     )
     |here, all, ending| {
@@ -255,16 +269,16 @@ forms! {
     }
 
     /// `MPI_(I)neighbor_alltoallw`, whose displacements are in bytes.
-    neighbor_alltoallw "MPI_Neighbor_alltoallw", ineighbor_alltoallw "MPI_Ineighbor_alltoallw"
+    neighbor_alltoallw, ineighbor_alltoallw
     (
-        send_buffer: *const c_void,
-        send_counts: *const C,
-        send_starts: *const isize,
-        send_types: *const A::Datatype,
-        buffer: *mut c_void,
-        counts: *const C,
-        starts: *const isize,
-        datatypes: *const A::Datatype,
+        send_buffer: Base,
+        send_counts: Array<'_, C>,
+        send_starts: Array<'_, isize>,
+        send_types: Array<'_, A::Datatype>,
+        buffer: Base,
+        counts: Array<'_, C>,
+        starts: Array<'_, isize>,
+        datatypes: Array<'_, A::Datatype>,
     )
     |here, all, ending| {
         let (call, to, from) = (here.0, all.destinations.len(), all.sources.len());

@@ -1,27 +1,29 @@
 //! The buffer arguments of collectives, checked.
 
-use crate::arguments::{Call, Outcome, counts, list};
-use crate::context::blame;
+use crate::arguments::{Call, Error, Outcome, counts, list};
+use crate::data::Data;
+use crate::passed::{Array, Base};
 use alloc::vec::Vec;
-use cohort_abi::{Abi, Constants, Count, Integer, neutral};
+use cohort_abi::{Abi, Count, Integer, neutral};
 use cohort_engine::EngineError;
 use cohort_engine::coll::exchange::Elements;
 use cohort_engine::coll::{Blocks, Group};
 use cohort_engine::datatype::{Layout, TypeRef};
-use core::ffi::{c_int, c_void};
+use cohort_object::blame;
+use core::ffi::c_int;
 
 /// Whether a buffer argument is `MPI_IN_PLACE`.
 #[inline]
-pub fn in_place<A: Abi>(buffer: *const c_void) -> bool {
-    buffer.addr() == <A as Constants>::IN_PLACE
+pub fn in_place<A: Abi>(buffer: impl Into<Base>) -> bool {
+    buffer.into().is_in_place::<A>()
 }
 
-/// The error class of a failed collective.
+/// The error of a failed collective.
 #[cold]
-pub fn failure(error: EngineError) -> i32 {
+pub fn failure(error: EngineError) -> Error {
     match error {
         // The engine has every collective; what it lacks is an operation on some type.
-        EngineError::Unsupported => neutral::ERR_OP,
+        EngineError::Unsupported => neutral::ERR_OP.into(),
         error => crate::arguments::engine_error(error),
     }
 }
@@ -37,81 +39,38 @@ pub fn root<A: Abi>(group: &Group<'_>, root: c_int) -> Outcome<u32> {
         _ => {
             let last = group.world.len() - 1;
             let what = format_args!("the root is {root}, ranks here are 0 to {last}");
-            Err(blame(group.rank, neutral::ERR_ROOT, what))
+            Err(blame(neutral::ERR_ROOT, what))
         }
     }
 }
 
 /// Buffers that have a part for each of several members.
 pub trait Parts {
+    /// The blocks.
+    fn blocks(&self) -> Blocks<'_>;
+
+    /// The type of the elements of part number `index`.
+    fn datatype(&self, index: usize) -> &TypeRef;
+
     /// The part for member or neighbour number `index`.
-    fn part(&self, index: usize) -> Elements<'_>;
-}
-
-/// A buffer of elements of one type.
-pub struct Part {
-    base: *mut u8,
-    count: u64,
-    /// The elements' type.
-    pub datatype: TypeRef,
-}
-
-impl Part {
-    /// Checks buffer, count and type.
-    ///
-    /// # Errors
-    /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`.
-    #[inline]
-    pub fn check<A: Abi, C: Count>(
-        call: &Call<'_, A>,
-        buffer: *const c_void,
-        elements: C,
-        datatype: A::Datatype,
-    ) -> Outcome<Self> {
-        let elements = call.count(elements)?;
-        let datatype = call.committed(datatype)?;
-        call.check_buffer(buffer, elements, &datatype)?;
-        Ok(Self {
-            base: buffer.cast::<u8>().cast_mut(),
-            count: elements as u64,
-            datatype,
-        })
-    }
-
-    /// All of it.
-    pub fn elements(&self) -> Elements<'_> {
-        Elements {
-            base: self.base,
-            count: self.count,
-            datatype: &self.datatype,
-        }
-    }
-
-    /// As one layout.
-    #[inline]
-    pub fn layout(&self) -> Layout<'_> {
-        Layout::new(self.base, self.count, &self.datatype)
-    }
-
-    /// As one member's block among equal ones.
-    #[inline]
-    pub fn blocks(&self) -> Blocks<'_> {
-        Blocks::Equal {
-            base: self.base,
-            count: self.count,
-            datatype: &self.datatype,
-        }
-    }
-}
-
-impl Parts for Part {
     fn part(&self, index: usize) -> Elements<'_> {
         let Layout { base, count, .. } = self.blocks().block(index);
         Elements {
             base,
             count,
-            datatype: &self.datatype,
+            datatype: self.datatype(index),
         }
+    }
+}
+
+impl Parts for Data {
+    #[inline]
+    fn blocks(&self) -> Blocks<'_> {
+        self.blocks()
+    }
+
+    fn datatype(&self, _index: usize) -> &TypeRef {
+        &self.datatype
     }
 }
 
@@ -126,35 +85,31 @@ pub struct Varying {
 impl Varying {
     /// Checks the arguments of `members` blocks.
     ///
-    /// # Safety
-    /// The arrays have `members` entries.
-    ///
     /// # Errors
     /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`, `MPI_ERR_ARG`.
-    pub unsafe fn check<A: Abi, C: Count>(
+    pub fn check<A: Abi, C: Count>(
         call: &Call<'_, A>,
-        buffer: *const c_void,
-        lengths: *const C,
-        displacements: *const C::Displacement,
+        buffer: Base,
+        lengths: Array<'_, C>,
+        displacements: Array<'_, C::Displacement>,
         datatype: A::Datatype,
         members: usize,
     ) -> Outcome<Self> {
         let datatype = call.committed(datatype)?;
-        // SAFETY: the caller's contract.
-        let (counts, displacements) =
-            unsafe { (counts(lengths, members)?, list(displacements, members)?) };
+        let (counts, displacements) = (counts(lengths, members)?, list(displacements, members)?);
         let longest = counts.iter().copied().max().unwrap_or(0);
         call.check_buffer(buffer, longest, &datatype)?;
         Ok(Self {
-            base: buffer.cast::<u8>().cast_mut(),
+            base: buffer.as_ptr().cast(),
             counts,
             displacements,
             datatype,
         })
     }
+}
 
-    /// The blocks.
-    pub fn blocks(&self) -> Blocks<'_> {
+impl Parts for Varying {
+    fn blocks(&self) -> Blocks<'_> {
         Blocks::Varying {
             base: self.base,
             counts: &self.counts,
@@ -162,16 +117,9 @@ impl Varying {
             datatype: &self.datatype,
         }
     }
-}
 
-impl Parts for Varying {
-    fn part(&self, index: usize) -> Elements<'_> {
-        let Layout { base, count, .. } = self.blocks().block(index);
-        Elements {
-            base,
-            count,
-            datatype: &self.datatype,
-        }
+    fn datatype(&self, _index: usize) -> &TypeRef {
+        &self.datatype
     }
 }
 
@@ -186,65 +134,54 @@ pub struct Typed {
 impl Typed {
     /// Checks the arguments of `members` blocks.
     ///
-    /// # Safety
-    /// The arrays have `members` entries.
-    ///
     /// # Errors
     /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`, `MPI_ERR_ARG`.
-    pub unsafe fn check<A: Abi, C: Count>(
+    pub fn check<A: Abi, C: Count>(
         call: &Call<'_, A>,
-        buffer: *const c_void,
-        lengths: *const C,
-        displacements: *const C::Displacement,
-        datatypes: *const A::Datatype,
+        buffer: Base,
+        lengths: Array<'_, C>,
+        displacements: Array<'_, C::Displacement>,
+        datatypes: Array<'_, A::Datatype>,
         members: usize,
     ) -> Outcome<Self> {
-        // SAFETY: the caller's contract.
-        unsafe {
-            Self::check_bytes::<A, C, _>(call, buffer, lengths, displacements, datatypes, members)
-        }
+        Self::check_bytes::<A, C, _>(call, buffer, lengths, displacements, datatypes, members)
     }
 
     /// The same with displacements of any type.
     ///
-    /// # Safety
-    /// The arrays have `members` entries.
-    ///
     /// # Errors
     /// As [`Typed::check`].
-    pub unsafe fn check_bytes<A: Abi, C: Count, D: Integer>(
+    pub fn check_bytes<A: Abi, C: Count, D: Integer>(
         call: &Call<'_, A>,
-        buffer: *const c_void,
-        lengths: *const C,
-        displacements: *const D,
-        datatypes: *const A::Datatype,
+        buffer: Base,
+        lengths: Array<'_, C>,
+        displacements: Array<'_, D>,
+        datatypes: Array<'_, A::Datatype>,
         members: usize,
     ) -> Outcome<Self> {
-        // SAFETY: the caller's contract.
-        let (counts, displacements, datatypes) = unsafe {
-            (
-                counts(lengths, members)?,
-                list(displacements, members)?,
-                call.all_committed(datatypes, members)?,
-            )
-        };
+        let (counts, displacements, datatypes) = (
+            counts(lengths, members)?,
+            list(displacements, members)?,
+            call.all_committed(datatypes, members)?,
+        );
         if in_place::<A>(buffer) {
-            return Err(neutral::ERR_BUFFER);
+            return Err(neutral::ERR_BUFFER.into());
         }
         for ((&count, &start), datatype) in counts.iter().zip(&displacements).zip(&datatypes) {
             // Displacements may be addresses, relative to MPI_BOTTOM.
-            call.check_buffer(buffer.wrapping_byte_offset(start as isize), count, datatype)?;
+            call.check_buffer(buffer.offset(start as isize), count, datatype)?;
         }
         Ok(Self {
-            base: buffer.cast::<u8>().cast_mut(),
+            base: buffer.as_ptr().cast(),
             counts,
             displacements,
             datatypes,
         })
     }
+}
 
-    /// The blocks.
-    pub fn blocks(&self) -> Blocks<'_> {
+impl Parts for Typed {
+    fn blocks(&self) -> Blocks<'_> {
         Blocks::Typed {
             base: self.base,
             counts: &self.counts,
@@ -252,36 +189,36 @@ impl Typed {
             datatypes: &self.datatypes,
         }
     }
-}
 
-impl Parts for Typed {
-    fn part(&self, index: usize) -> Elements<'_> {
-        let Layout { base, count, .. } = self.blocks().block(index);
-        Elements {
-            base,
-            count,
-            datatype: &self.datatypes[index],
-        }
+    fn datatype(&self, index: usize) -> &TypeRef {
+        &self.datatypes[index]
     }
 }
 
 /// A buffer with a block for each member, in any of the forms that collectives have for it.
 pub enum BlockList {
     /// Of equal length, one after the other.
-    Equal(Part),
+    Equal(Data),
     /// Of any length.
     Varying(Varying),
     /// Of any length and type.
     Typed(Typed),
 }
 
-impl BlockList {
-    /// The blocks.
-    pub fn blocks(&self) -> Blocks<'_> {
+impl Parts for BlockList {
+    fn blocks(&self) -> Blocks<'_> {
         match self {
             Self::Equal(part) => part.blocks(),
             Self::Varying(varying) => varying.blocks(),
             Self::Typed(typed) => typed.blocks(),
+        }
+    }
+
+    fn datatype(&self, index: usize) -> &TypeRef {
+        match self {
+            Self::Equal(part) => &part.datatype,
+            Self::Varying(varying) => varying.datatype(index),
+            Self::Typed(typed) => typed.datatype(index),
         }
     }
 }

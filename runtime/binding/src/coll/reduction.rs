@@ -1,16 +1,17 @@
 //! Collectives that reduce (MPI-4.1 sections 6.9 to 6.11).
 
-use super::inter;
-use super::parts::{Part, failure, in_place, root};
-use crate::arguments::{Call, Outcome, counts, on_comm, on_process};
-use crate::intercomm::only_intra;
+use super::parts::{in_place, root};
+use super::{inter, run};
+use crate::arguments::{Call, Outcome, counts, only_intra};
+use crate::data::Data;
 use crate::op::BoundOp;
+use crate::passed::{Array, Base, Buffer};
 use cohort_abi::{Abi, Count, neutral};
-use cohort_engine::coll::inter::{Intergroup, Root};
-use cohort_engine::coll::{self, Reduction, Scan};
+use cohort_engine::coll::inter::Root;
+use cohort_engine::coll::{Reduction, Scan};
 use cohort_engine::datatype::TypeRef;
 use cohort_engine::op;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
 /// Operand, elements and operation, checked.
 pub struct Operands<A: Abi> {
@@ -40,30 +41,29 @@ impl<A: Abi> Operands<A> {
     #[inline]
     pub fn check(
         call: &Call<'_, A>,
-        send_buffer: *const c_void,
-        buffer: *mut c_void,
-        elements: i64,
-        datatype: A::Datatype,
+        send_buffer: Base,
+        buffer: Buffer<A, impl Count>,
         op: A::Op,
         role: Role,
     ) -> Outcome<Self> {
-        let op = BoundOp::new(call, op, datatype)?;
-        let datatype = call.committed(datatype)?;
+        let elements = call.count(buffer.count)?;
+        let op = BoundOp::new(call, op, buffer.datatype)?;
+        let datatype = call.committed(buffer.datatype)?;
         op.check(&datatype)?;
         let input = match role {
             Role::Receiver => None,
             Role::Both if in_place::<A>(send_buffer) => None,
             _ => {
                 call.check_buffer(send_buffer, elements, &datatype)?;
-                Some(send_buffer.cast())
+                Some(send_buffer.as_ptr().cast_const().cast())
             }
         };
         if role != Role::Contributor {
-            call.check_buffer(buffer, elements, &datatype)?;
+            call.check_buffer(buffer.base, elements, &datatype)?;
         }
         Ok(Self {
             input,
-            output: buffer.cast(),
+            output: buffer.base.as_ptr().cast(),
             count: elements as u64,
             datatype,
             op,
@@ -74,10 +74,10 @@ impl<A: Abi> Operands<A> {
     ///
     /// # Errors
     /// `MPI_ERR_BUFFER`.
-    pub fn out_of_place(&self, inter: &Intergroup<'_>) -> Outcome<()> {
+    pub fn out_of_place(&self) -> Outcome<()> {
         match self.input {
             Some(_) => Ok(()),
-            None => Err(inter::in_place_refused(inter)),
+            None => Err(inter::in_place_refused()),
         }
     }
 
@@ -95,249 +95,153 @@ impl<A: Abi> Operands<A> {
 }
 
 /// `MPI_Allreduce`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their elements; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn allreduce<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    buffer: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
+#[inline(always)]
+pub fn allreduce<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Base,
+    buffer: Buffer<A, C>,
     op: A::Op,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Allreduce", comm, |call, comm| {
-            let operands = Operands::check(
-                call,
-                send_buffer,
-                buffer,
-                call.count(elements)?,
-                datatype,
-                op,
-                Role::Both,
-            )?;
-            if let Some(inter) = comm.inter() {
-                operands.out_of_place(&inter)?;
-                return inter.allreduce(&operands.reduction()).map_err(failure);
-            }
-            coll::allreduce(&comm.collective(), &operands.reduction()).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let operands = Operands::check(call, send_buffer, buffer, op, Role::Both)?;
+    if let Some(inter) = comm.inter() {
+        operands.out_of_place()?;
+        return run::allreduce_between(&inter, &operands);
     }
+    run::allreduce(&comm.collective(), &operands)
 }
 
 /// `MPI_Reduce`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their elements; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn reduce<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    buffer: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
+#[inline(always)]
+pub fn reduce<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Base,
+    buffer: Buffer<A, C>,
     op: A::Op,
     at: c_int,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Reduce", comm, |call, comm| {
-            if let Some(inter) = comm.inter() {
-                let at = inter::root::<A>(&inter, at)?;
-                let role = match at {
-                    Root::Beside => return Ok(()),
-                    Root::Here => Role::Receiver,
-                    Root::Remote(_) => Role::Contributor,
-                };
-                let elements = call.count(elements)?;
-                let operands =
-                    Operands::check(call, send_buffer, buffer, elements, datatype, op, role)?;
-                return inter.reduce(&operands.reduction(), at).map_err(failure);
-            }
-            let group = comm.collective();
-            let at = root::<A>(&group, at)?;
-            let role = if group.me == at {
-                Role::Both
-            } else {
-                Role::Contributor
-            };
-            let operands = Operands::check(
-                call,
-                send_buffer,
-                buffer,
-                call.count(elements)?,
-                datatype,
-                op,
-                role,
-            )?;
-            coll::reduce(&group, &operands.reduction(), at).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    if let Some(inter) = comm.inter() {
+        let at = inter::root::<A>(&inter, at)?;
+        let role = match at {
+            Root::Beside => return Ok(()),
+            Root::Here => Role::Receiver,
+            Root::Remote(_) => Role::Contributor,
+        };
+        let operands = Operands::check(call, send_buffer, buffer, op, role)?;
+        return run::reduce_between(&inter, &operands, at);
     }
+    let group = comm.collective();
+    let at = root::<A>(&group, at)?;
+    let role = if group.me == at {
+        Role::Both
+    } else {
+        Role::Contributor
+    };
+    let operands = Operands::check(call, send_buffer, buffer, op, role)?;
+    run::reduce(&group, &operands, at)
 }
 
 /// `MPI_Scan`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their elements; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn scan<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    buffer: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
+pub fn scan<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Base,
+    buffer: Buffer<A, C>,
     op: A::Op,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Scan", comm, |call, comm| {
-            only_intra(comm)?;
-            let group = comm.collective();
-            let operands = Operands::check(
-                call,
-                send_buffer,
-                buffer,
-                call.count(elements)?,
-                datatype,
-                op,
-                Role::Both,
-            )?;
-            coll::scan(&group, &operands.reduction(), Scan::Inclusive).map_err(failure)
-        })
-    }
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    only_intra(comm)?;
+    let group = comm.collective();
+    let operands = Operands::check(call, send_buffer, buffer, op, Role::Both)?;
+    run::scan(&group, &operands, Scan::Inclusive)
 }
 
 /// `MPI_Exscan`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their elements; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn exscan<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    buffer: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
+pub fn exscan<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Base,
+    buffer: Buffer<A, C>,
     op: A::Op,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Exscan", comm, |call, comm| {
-            only_intra(comm)?;
-            let group = comm.collective();
-            let operands = Operands::check(
-                call,
-                send_buffer,
-                buffer,
-                call.count(elements)?,
-                datatype,
-                op,
-                Role::Both,
-            )?;
-            coll::scan(&group, &operands.reduction(), Scan::Exclusive).map_err(failure)
-        })
-    }
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    only_intra(comm)?;
+    let group = comm.collective();
+    let operands = Operands::check(call, send_buffer, buffer, op, Role::Both)?;
+    run::scan(&group, &operands, Scan::Exclusive)
 }
 
 /// `MPI_Reduce_scatter`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their blocks, the arrays have an entry for each member; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn reduce_scatter<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    buffer: *mut c_void,
-    lengths: *const C,
+pub fn reduce_scatter<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Base,
+    buffer: Base,
+    lengths: Array<'_, C>,
     datatype: A::Datatype,
     op: A::Op,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Reduce_scatter", comm, |call, comm| {
-            let group = comm.collective();
-            let lengths = counts(lengths, group.world.len())?;
-            let total = lengths
-                .iter()
-                .try_fold(0_i64, |sum, &count| sum.checked_add(count));
-            let total = total.ok_or(neutral::ERR_COUNT)?;
-            let operands =
-                Operands::check(call, send_buffer, buffer, total, datatype, op, Role::Both)?;
-            if let Some(inter) = comm.inter() {
-                operands.out_of_place(&inter)?;
-                let scattered = inter.reduce_scatter(&operands.reduction(), &lengths);
-                return scattered.map_err(failure);
-            }
-            coll::reduce_scatter(&group, &operands.reduction(), &lengths).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let group = comm.collective();
+    let lengths = counts(lengths, group.world.len())?;
+    let total = lengths
+        .iter()
+        .try_fold(0_i64, |sum, &count| sum.checked_add(count));
+    let all = Buffer {
+        base: buffer,
+        count: total.ok_or(neutral::ERR_COUNT)?,
+        datatype,
+    };
+    let operands = Operands::check(call, send_buffer, all, op, Role::Both)?;
+    if let Some(inter) = comm.inter() {
+        operands.out_of_place()?;
+        return run::reduce_scatter_between(&inter, &operands, &lengths);
     }
+    run::reduce_scatter(&group, &operands, &lengths)
 }
 
 /// `MPI_Reduce_scatter_block`.
-///
-/// # Safety
-/// MPI's: the buffers hold and take their elements; `caller` is the
-/// calling rank.
-pub unsafe extern "C" fn reduce_scatter_block<A: Abi, C: Count>(
-    caller: *const c_void,
-    send_buffer: *const c_void,
-    buffer: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
+pub fn reduce_scatter_block<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    send_buffer: Base,
+    buffer: Buffer<A, C>,
     op: A::Op,
     comm: A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Reduce_scatter_block", comm, |call, comm| {
-            let group = comm.collective();
-            let elements = call.count(elements)?;
-            let lengths = alloc::vec![elements; group.world.len()];
-            let total = elements
-                .checked_mul(lengths.len() as i64)
-                .ok_or(neutral::ERR_COUNT)?;
-            let operands =
-                Operands::check(call, send_buffer, buffer, total, datatype, op, Role::Both)?;
-            if let Some(inter) = comm.inter() {
-                operands.out_of_place(&inter)?;
-                let scattered = inter.reduce_scatter(&operands.reduction(), &lengths);
-                return scattered.map_err(failure);
-            }
-            coll::reduce_scatter(&group, &operands.reduction(), &lengths).map_err(failure)
-        })
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let group = comm.collective();
+    let elements = call.count(buffer.count)?;
+    let lengths = alloc::vec![elements; group.world.len()];
+    let total = elements.checked_mul(lengths.len() as i64);
+    let all = buffer.with_count(total.ok_or(neutral::ERR_COUNT)?);
+    let operands = Operands::check(call, send_buffer, all, op, Role::Both)?;
+    if let Some(inter) = comm.inter() {
+        operands.out_of_place()?;
+        return run::reduce_scatter_between(&inter, &operands, &lengths);
     }
+    run::reduce_scatter(&group, &operands, &lengths)
 }
 
 /// `MPI_Reduce_local`.
-///
-/// # Safety
-/// MPI's: both buffers hold `elements` elements; `caller` is the calling rank.
-pub unsafe extern "C" fn reduce_local<A: Abi, C: Count>(
-    caller: *const c_void,
-    input: *const c_void,
-    inout: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
+pub fn reduce_local<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    input: Base,
+    inout: Buffer<A, C>,
     op: A::Op,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Reduce_local", |call| {
-            let op = BoundOp::new(call, op, datatype)?;
-            let input = Part::check(call, input, elements, datatype)?;
-            let inout = Part::check(call, inout, elements, datatype)?;
-            op.check(&input.datatype)?;
-            let (from, to) = (input.layout(), inout.layout());
-            let known = op::reduce(op.as_op(), from.base, to.base, to.count, &input.datatype);
-            if known { Ok(()) } else { Err(neutral::ERR_OP) }
-        })
+) -> Outcome<()> {
+    let op = BoundOp::new(call, op, inout.datatype)?;
+    let input = Data::check(call, inout.at(input))?;
+    let inout = Data::check(call, inout)?;
+    op.check(&input.datatype)?;
+    let (from, to) = (input.layout(), inout.layout());
+    // SAFETY: both buffers are checked arguments of this call.
+    let known = unsafe { op::reduce(op.as_op(), from.base, to.base, to.count, &input.datatype) };
+    if known {
+        Ok(())
+    } else {
+        Err(neutral::ERR_OP.into())
     }
 }

@@ -12,42 +12,45 @@ pub use neighbour::*;
 pub use reducing::*;
 
 use super::inter;
-use super::parts::{BlockList, Part, failure, root};
+use super::parts::{BlockList, Parts, failure, root};
 use super::reduction::Operands;
 use crate::arguments::{Call, Comm, Outcome};
-use crate::request::{Operation, State, publish_persistent};
+use crate::data::Data;
+use crate::passed::Place;
+use crate::process::Process;
+use crate::process::requests::{Describe, Operation, State};
+use crate::request::{Plan, publish, publish_persistent};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use cohort_abi::{Abi, Handle, Kind, dynamic, neutral};
+use cohort_abi::{Abi, Handle};
 use cohort_engine::RequestRef;
 use cohort_engine::coll::inter::Root;
 use cohort_engine::coll::{self, Scan};
 use cohort_engine::kept::Kept;
 use cohort_object::topology::Neighbours;
 use core::ffi::c_int;
-use core::fmt;
 
 /// The arguments of one collective operation at one member. In place is `None`.
 enum Arguments<A: Abi> {
     /// `MPI_Barrier`.
     Barrier,
     /// `MPI_Bcast`.
-    Bcast { buffer: Part, root: u32 },
+    Bcast { buffer: Data, root: u32 },
     /// `MPI_Gather` and `MPI_Gatherv`; `receive` at the root.
     Gather {
-        send: Option<Part>,
+        send: Option<Data>,
         receive: Option<BlockList>,
         root: u32,
     },
     /// `MPI_Scatter` and `MPI_Scatterv`; `send` at the root.
     Scatter {
         send: Option<BlockList>,
-        receive: Option<Part>,
+        receive: Option<Data>,
         root: u32,
     },
     /// `MPI_Allgather` and `MPI_Allgatherv`.
     Allgather {
-        send: Option<Part>,
+        send: Option<Data>,
         receive: BlockList,
     },
     /// `MPI_Alltoall`, `MPI_Alltoallv` and `MPI_Alltoallw`.
@@ -107,18 +110,6 @@ impl Role {
     }
 }
 
-/// Arguments whose ABI does not matter any more.
-pub trait Describe {
-    /// For the engine. What it refers to stays where it is as long as `self` does.
-    fn call(&self) -> coll::Call<'_>;
-}
-
-impl fmt::Debug for dyn Describe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("collective")
-    }
-}
-
 impl<A: Abi> Describe for Arguments<A> {
     fn call(&self) -> coll::Call<'_> {
         match self {
@@ -132,7 +123,7 @@ impl<A: Abi> Describe for Arguments<A> {
                 receive,
                 root,
             } => coll::Call::Gather {
-                send: send.as_ref().map(Part::layout),
+                send: send.as_ref().map(Data::layout),
                 receive: receive.as_ref().map(BlockList::blocks),
                 root: *root,
             },
@@ -142,11 +133,11 @@ impl<A: Abi> Describe for Arguments<A> {
                 root,
             } => coll::Call::Scatter {
                 send: send.as_ref().map(BlockList::blocks),
-                receive: receive.as_ref().map(Part::layout),
+                receive: receive.as_ref().map(Data::layout),
                 root: *root,
             },
             Self::Allgather { send, receive } => coll::Call::Allgather {
-                send: send.as_ref().map(Part::layout),
+                send: send.as_ref().map(Data::layout),
                 receive: receive.blocks(),
             },
             Self::Alltoall { send, receive } => coll::Call::Alltoall {
@@ -194,17 +185,14 @@ impl<A: Abi> Arguments<A> {
 
     /// Starts the operation and gives the program a handle of it.
     ///
-    /// # Safety
-    /// The buffers are as MPI demands until the operation is complete; `target` is valid for writes.
-    ///
     /// # Errors
     /// No memory, no handle.
-    unsafe fn start(
+    fn start(
         self,
         call: &Call<'_, A>,
         comm: &Comm,
         handle: A::Comm,
-        target: *mut A::Request,
+        target: Place<'_, A::Request>,
     ) -> Outcome<()> {
         let arguments = Kept::<dyn Describe>::new(&mut call.rank().enter(), self, |it| it);
         let arguments = arguments.map_err(failure)?;
@@ -219,28 +207,19 @@ impl<A: Abi> Arguments<A> {
             request: started.map_err(failure)?,
             comm: handle.neutral(),
         };
-        let state = State::Collective(operation, arguments);
-        let claim = &mut call.rank().enter();
-        let index = call.pending().requests.insert(claim, state);
-        let index = index.ok_or(neutral::ERR_NO_MEM)?;
-        // SAFETY: the caller's contract.
-        unsafe { target.write(A::Request::from_neutral(dynamic(Kind::Request, index))) };
-        Ok(())
+        publish(call, State::Collective(operation, arguments), target)
     }
 
     /// Gives the program a handle of an inactive operation.
     ///
-    /// # Safety
-    /// The buffers are as MPI demands whenever the operation is active; `target` is valid for writes.
-    ///
     /// # Errors
     /// No memory, no handle.
-    unsafe fn init(
+    fn init(
         self,
         call: &Call<'_, A>,
         comm: &Comm,
         handle: A::Comm,
-        target: *mut A::Request,
+        target: Place<'_, A::Request>,
     ) -> Outcome<()> {
         let operation = match comm.inter() {
             Some(inter) => coll::Repeated::open_between(&inter),
@@ -250,28 +229,22 @@ impl<A: Abi> Arguments<A> {
             operation,
             arguments: Box::new(self),
         };
-        // SAFETY: the caller's contract.
-        unsafe { publish_persistent(call, repeated.into(), handle, comm, target) }
+        publish_persistent(call, repeated, handle.neutral(), target)
     }
 }
 
 /// A persistent collective operation.
 #[derive(Debug)]
-pub struct Repeated {
+struct Repeated {
     operation: coll::Repeated,
     arguments: Box<dyn Describe>,
 }
 
-impl Repeated {
-    /// Starts the operation once.
-    ///
-    /// # Safety
-    /// The buffers that it was made with are still there; it is not active.
-    ///
-    /// # Errors
-    /// No memory.
-    pub unsafe fn start(&self) -> Outcome<RequestRef> {
-        // SAFETY: the caller's contract; the arguments live as long as the operation.
+impl Plan for Repeated {
+    const COLLECTIVE: bool = true;
+
+    fn begin(&self, _process: &Process, _comm: u32) -> Outcome<RequestRef> {
+        // SAFETY: checked arguments of a call, which live as long as the operation.
         unsafe { self.operation.start(&self.arguments.call()) }.map_err(failure)
     }
 }

@@ -1,14 +1,15 @@
 //! `MPI_Comm_split_type` (MPI-4.1 section 7.4.2): communicators of processes that share hardware.
 
 use super::publish;
-use crate::arguments::{Call, Comm, Outcome, on_comm};
+use crate::arguments::{Call, Comm, Outcome};
 use crate::info;
+use crate::passed::Out;
 use crate::progress::take_hints;
 use cohort_abi::{Abi, neutral};
 use cohort_object::Info;
 use cohort_object::comm::SiteWish;
 use cohort_object::session::PROCESS_SETS;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
 /// Info key that names a kind of hardware.
 const RESOURCE_KEY: &str = "mpi_hw_resource_type";
@@ -85,28 +86,21 @@ fn split<A: Abi>(
 }
 
 /// `MPI_Comm_split_type`.
-///
-/// # Safety
-/// MPI's: `target` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn split_type<A: Abi>(
-    caller: *const c_void,
+pub fn split_type<A: Abi>(
+    call: &Call<'_, A>,
     comm: A::Comm,
     split_type: c_int,
     key: c_int,
     hints: A::Info,
-    target: *mut A::Comm,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_comm::<A>(caller, "MPI_Comm_split_type", comm, |call, comm| {
-            call.output(target, "newcomm")?;
-            let given = info::hints(call, hints)?;
-            let wanted = asked(call, split_type, &given)?;
-            let made = split(call, comm, &wanted, key, hints)?;
-            if let Some(made) = &made {
-                take_hints(made, &given)?;
-            }
-            publish(call, made, target)
-        })
+    target: Out<'_, A::Comm>,
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let target = call.output(target, "newcomm")?;
+    let given = info::hints(call, hints)?;
+    let wanted = asked(call, split_type, &given)?;
+    let made = split(call, comm, &wanted, key, hints)?;
+    if let Some(made) = &made {
+        take_hints(made, &given)?;
     }
+    publish(call, made, target)
 }

@@ -1,109 +1,80 @@
 //! How a datatype was made (MPI-4.1 section 5.1.13).
 
-use crate::arguments::{Call, Outcome, on_process, output};
+use crate::arguments::{Call, Outcome, output};
+use crate::passed::{Out, OutArray};
 use cohort_abi::{Abi, Handle, Integer, neutral};
 use cohort_engine::datatype::{Combiner, Contents, TypeRef};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
 /// Stores a length.
-///
-/// # Safety
-/// `target` is valid for writes.
-unsafe fn store<I: Integer>(target: *mut I, length: usize) -> Outcome<()> {
-    output(target)?;
-    // SAFETY: the caller's contract.
-    unsafe { target.write(I::from_i64(length as i64).ok_or(neutral::ERR_ARG)?) };
+fn store<I: Integer>(target: Out<'_, I>, length: usize) -> Outcome<()> {
+    let target = output(target)?;
+    target.write(I::from_i64(length as i64).ok_or(neutral::ERR_ARG)?);
     Ok(())
 }
 
 /// `MPI_Type_get_envelope`.
-///
-/// # Safety
-/// MPI's: the results are valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn get_envelope<A: Abi>(
-    caller: *const c_void,
+pub fn get_envelope<A: Abi>(
+    call: &Call<'_, A>,
     datatype: A::Datatype,
-    integers: *mut c_int,
-    addresses: *mut c_int,
-    types: *mut c_int,
-    combiner: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Type_get_envelope", |call| {
-            let datatype = call.datatype(datatype)?;
-            let contents = datatype.contents();
-            if !contents.counts.is_empty() {
-                // Only the large form can describe a type that a large constructor made.
-                return Err(neutral::ERR_TYPE);
-            }
-            store(integers, contents.integers.len())?;
-            store(addresses, contents.addresses.len())?;
-            store(types, contents.types.len())?;
-            call.output(combiner, "combiner")?;
-            combiner.write(A::combiner_out(contents.combiner as i32));
-            Ok(())
-        })
+    integers: Out<'_, c_int>,
+    addresses: Out<'_, c_int>,
+    types: Out<'_, c_int>,
+    combiner: Out<'_, c_int>,
+) -> Outcome<()> {
+    let datatype = call.datatype(datatype)?;
+    let contents = datatype.contents();
+    if !contents.counts.is_empty() {
+        // Only the large form can describe a type that a large constructor made.
+        return Err(neutral::ERR_TYPE.into());
     }
+    store(integers, contents.integers.len())?;
+    store(addresses, contents.addresses.len())?;
+    store(types, contents.types.len())?;
+    let combiner = call.output(combiner, "combiner")?;
+    combiner.write(A::combiner_out(contents.combiner as i32));
+    Ok(())
 }
 
 /// `MPI_Type_get_envelope_c`.
-///
-/// # Safety
-/// MPI's: the results are valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn get_envelope_large<A: Abi>(
-    caller: *const c_void,
+pub fn get_envelope_large<A: Abi>(
+    call: &Call<'_, A>,
     datatype: A::Datatype,
-    integers: *mut i64,
-    addresses: *mut i64,
-    counts: *mut i64,
-    types: *mut i64,
-    combiner: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Type_get_envelope_c", |call| {
-            let datatype = call.datatype(datatype)?;
-            let contents = datatype.contents();
-            store(integers, contents.integers.len())?;
-            store(addresses, contents.addresses.len())?;
-            store(counts, contents.counts.len())?;
-            store(types, contents.types.len())?;
-            call.output(combiner, "combiner")?;
-            combiner.write(A::combiner_out(contents.combiner as i32));
-            Ok(())
-        })
-    }
+    integers: Out<'_, i64>,
+    addresses: Out<'_, i64>,
+    counts: Out<'_, i64>,
+    types: Out<'_, i64>,
+    combiner: Out<'_, c_int>,
+) -> Outcome<()> {
+    let datatype = call.datatype(datatype)?;
+    let contents = datatype.contents();
+    store(integers, contents.integers.len())?;
+    store(addresses, contents.addresses.len())?;
+    store(counts, contents.counts.len())?;
+    store(types, contents.types.len())?;
+    let combiner = call.output(combiner, "combiner")?;
+    combiner.write(A::combiner_out(contents.combiner as i32));
+    Ok(())
 }
 
 /// An array of the caller's that takes a list.
-struct Target<T> {
-    entries: *mut T,
+struct Target<'c, T> {
+    entries: OutArray<'c, T>,
     room: i64,
 }
 
-impl<T> Target<T> {
+impl<T> Target<'_, T> {
     /// Stores `values`.
-    ///
-    /// # Safety
-    /// The array has `room` entries.
     ///
     /// # Errors
     /// `MPI_ERR_ARG` when it is too short.
-    unsafe fn fill<S>(
-        &self,
-        values: &[S],
-        mut convert: impl FnMut(&S) -> Outcome<T>,
-    ) -> Outcome<()> {
+    fn fill<S>(self, values: &[S], mut convert: impl FnMut(&S) -> Outcome<T>) -> Outcome<()> {
         if self.room < values.len() as i64 {
-            return Err(neutral::ERR_ARG);
+            return Err(neutral::ERR_ARG.into());
         }
-        if !values.is_empty() {
-            output(self.entries)?;
-        }
+        let places = self.entries.places(values.len())?;
         for (entry, value) in values.iter().enumerate() {
-            // SAFETY: the caller's contract; the array is long enough.
-            unsafe { self.entries.add(entry).write(convert(value)?) };
+            places.write(entry, convert(value)?);
         }
         Ok(())
     }
@@ -152,109 +123,87 @@ fn handle<A: Abi>(call: &Call<'_, A>, datatype: &TypeRef) -> Outcome<A::Datatype
 }
 
 /// Fills the arrays of `MPI_Type_get_contents`.
-///
-/// # Safety
-/// The arrays have their room.
-unsafe fn fill<A: Abi>(
+fn fill<A: Abi>(
     call: &Call<'_, A>,
     contents: &Contents,
-    integers: Target<c_int>,
-    addresses: Target<isize>,
-    types: Target<A::Datatype>,
+    integers: Target<'_, c_int>,
+    addresses: Target<'_, isize>,
+    types: Target<'_, A::Datatype>,
 ) -> Outcome<()> {
     if contents.combiner == Combiner::Named {
-        return Err(neutral::ERR_TYPE);
+        return Err(neutral::ERR_TYPE.into());
     }
     let mut at = 0;
-    // SAFETY: the caller's contract.
-    unsafe {
-        integers.fill(&contents.integers, |_| {
-            at += 1;
-            Ok(integer::<A>(contents, at - 1))
-        })?;
-        addresses.fill(&contents.addresses, |&address| Ok(address as isize))?;
-        types.fill(&contents.types, |datatype| handle(call, datatype))
-    }
+    integers.fill(&contents.integers, |_| {
+        at += 1;
+        Ok(integer::<A>(contents, at - 1))
+    })?;
+    addresses.fill(&contents.addresses, |&address| Ok(address as isize))?;
+    types.fill(&contents.types, |datatype| handle(call, datatype))
 }
 
 /// `MPI_Type_get_contents`.
-///
-/// # Safety
-/// MPI's: the arrays have the lengths given; `caller` is the calling rank.
-pub unsafe extern "C" fn get_contents<A: Abi>(
-    caller: *const c_void,
+pub fn get_contents<A: Abi>(
+    call: &Call<'_, A>,
     datatype: A::Datatype,
     max_integers: c_int,
     max_addresses: c_int,
     max_types: c_int,
-    integers: *mut c_int,
-    addresses: *mut isize,
-    types: *mut A::Datatype,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Type_get_contents", |call| {
-            let datatype = call.datatype(datatype)?;
-            let contents = datatype.contents();
-            if !contents.counts.is_empty() {
-                return Err(neutral::ERR_TYPE);
-            }
-            let integers = Target {
-                entries: integers,
-                room: max_integers.into(),
-            };
-            let addresses = Target {
-                entries: addresses,
-                room: max_addresses.into(),
-            };
-            let types = Target {
-                entries: types,
-                room: max_types.into(),
-            };
-            fill(call, contents, integers, addresses, types)
-        })
+    integers: OutArray<'_, c_int>,
+    addresses: OutArray<'_, isize>,
+    types: OutArray<'_, A::Datatype>,
+) -> Outcome<()> {
+    let datatype = call.datatype(datatype)?;
+    let contents = datatype.contents();
+    if !contents.counts.is_empty() {
+        return Err(neutral::ERR_TYPE.into());
     }
+    let integers = Target {
+        entries: integers,
+        room: max_integers.into(),
+    };
+    let addresses = Target {
+        entries: addresses,
+        room: max_addresses.into(),
+    };
+    let types = Target {
+        entries: types,
+        room: max_types.into(),
+    };
+    fill(call, contents, integers, addresses, types)
 }
 
 /// `MPI_Type_get_contents_c`.
-///
-/// # Safety
-/// MPI's: the arrays have the lengths given; `caller` is the calling rank.
-pub unsafe extern "C" fn get_contents_large<A: Abi>(
-    caller: *const c_void,
+pub fn get_contents_large<A: Abi>(
+    call: &Call<'_, A>,
     datatype: A::Datatype,
     max_integers: i64,
     max_addresses: i64,
     max_counts: i64,
     max_types: i64,
-    integers: *mut c_int,
-    addresses: *mut isize,
-    counts: *mut i64,
-    types: *mut A::Datatype,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Type_get_contents_c", |call| {
-            let datatype = call.datatype(datatype)?;
-            let contents = datatype.contents();
-            let counts = Target {
-                entries: counts,
-                room: max_counts,
-            };
-            counts.fill(&contents.counts, |&count| Ok(count))?;
-            let integers = Target {
-                entries: integers,
-                room: max_integers,
-            };
-            let addresses = Target {
-                entries: addresses,
-                room: max_addresses,
-            };
-            let types = Target {
-                entries: types,
-                room: max_types,
-            };
-            fill(call, contents, integers, addresses, types)
-        })
-    }
+    integers: OutArray<'_, c_int>,
+    addresses: OutArray<'_, isize>,
+    counts: OutArray<'_, i64>,
+    types: OutArray<'_, A::Datatype>,
+) -> Outcome<()> {
+    let datatype = call.datatype(datatype)?;
+    let contents = datatype.contents();
+    let counts = Target {
+        entries: counts,
+        room: max_counts,
+    };
+    counts.fill(&contents.counts, |&count| Ok(count))?;
+    let integers = Target {
+        entries: integers,
+        room: max_integers,
+    };
+    let addresses = Target {
+        entries: addresses,
+        room: max_addresses,
+    };
+    let types = Target {
+        entries: types,
+        room: max_types,
+    };
+    fill(call, contents, integers, addresses, types)
 }

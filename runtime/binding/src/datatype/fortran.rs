@@ -1,10 +1,11 @@
 //! Datatypes for Fortran's kinds (MPI-4.1 section 19.1.9).
 
 use super::create;
-use crate::arguments::{Outcome, on_process};
+use crate::arguments::{Call, Outcome};
+use crate::passed::Out;
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::datatype::{Combiner, TypeRef, f90, predefined};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use neutral::handle as predefined_handle;
 
 /// Decimal digits and decimal exponent range of the real kinds, and the real and complex types
@@ -51,62 +52,44 @@ fn real_kind(digits: c_int, range: c_int) -> Option<&'static (c_int, c_int, u32,
 }
 
 /// `MPI_Type_create_f90_real`.
-///
-/// # Safety
-/// MPI's: `newtype` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn f90_real<A: Abi>(
-    caller: *const c_void,
+pub fn f90_real<A: Abi>(
+    call: &Call<'_, A>,
     digits: c_int,
     range: c_int,
-    newtype: *mut A::Datatype,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        create::<A>(caller, "MPI_Type_create_f90_real", newtype, |_| {
-            let holder = real_kind(digits, range).map(|kind| kind.2);
-            parametrised(Combiner::F90Real, &[digits, range], holder)
-        })
-    }
+    newtype: Out<'_, A::Datatype>,
+) -> Outcome<()> {
+    create::<A>(call, newtype, |_| {
+        let holder = real_kind(digits, range).map(|kind| kind.2);
+        parametrised(Combiner::F90Real, &[digits, range], holder)
+    })
 }
 
 /// `MPI_Type_create_f90_complex`.
-///
-/// # Safety
-/// MPI's: `newtype` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn f90_complex<A: Abi>(
-    caller: *const c_void,
+pub fn f90_complex<A: Abi>(
+    call: &Call<'_, A>,
     digits: c_int,
     range: c_int,
-    newtype: *mut A::Datatype,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        create::<A>(caller, "MPI_Type_create_f90_complex", newtype, |_| {
-            let holder = real_kind(digits, range).map(|kind| kind.3);
-            parametrised(Combiner::F90Complex, &[digits, range], holder)
-        })
-    }
+    newtype: Out<'_, A::Datatype>,
+) -> Outcome<()> {
+    create::<A>(call, newtype, |_| {
+        let holder = real_kind(digits, range).map(|kind| kind.3);
+        parametrised(Combiner::F90Complex, &[digits, range], holder)
+    })
 }
 
 /// `MPI_Type_create_f90_integer`.
-///
-/// # Safety
-/// MPI's: `newtype` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn f90_integer<A: Abi>(
-    caller: *const c_void,
+pub fn f90_integer<A: Abi>(
+    call: &Call<'_, A>,
     digits: c_int,
-    newtype: *mut A::Datatype,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        create::<A>(caller, "MPI_Type_create_f90_integer", newtype, |_| {
-            let holder = INTEGERS
-                .iter()
-                .find(|kind| digits <= kind.0)
-                .map(|kind| kind.1);
-            parametrised(Combiner::F90Integer, &[digits], holder)
-        })
-    }
+    newtype: Out<'_, A::Datatype>,
+) -> Outcome<()> {
+    create::<A>(call, newtype, |_| {
+        let holder = INTEGERS
+            .iter()
+            .find(|kind| digits <= kind.0)
+            .map(|kind| kind.1);
+        parametrised(Combiner::F90Integer, &[digits], holder)
+    })
 }
 
 /// The types of a class, by their size in bytes.
@@ -136,26 +119,18 @@ fn of_class(class: i32) -> Option<&'static [(c_int, u32)]> {
 }
 
 /// `MPI_Type_match_size`.
-///
-/// # Safety
-/// MPI's: `datatype` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn match_size<A: Abi>(
-    caller: *const c_void,
+pub fn match_size<A: Abi>(
+    call: &Call<'_, A>,
     class: c_int,
     size: c_int,
-    datatype: *mut A::Datatype,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Type_match_size", |call| {
-            call.output(datatype, "datatype")?;
-            let types = of_class(A::typeclass_in(class)).ok_or(neutral::ERR_ARG)?;
-            let found = types
-                .iter()
-                .find(|entry| entry.0 == size)
-                .ok_or(neutral::ERR_ARG)?;
-            datatype.write(A::Datatype::from_neutral(found.1));
-            Ok(())
-        })
-    }
+    datatype: Out<'_, A::Datatype>,
+) -> Outcome<()> {
+    let datatype = call.output(datatype, "datatype")?;
+    let types = of_class(A::typeclass_in(class)).ok_or(neutral::ERR_ARG)?;
+    let found = types
+        .iter()
+        .find(|entry| entry.0 == size)
+        .ok_or(neutral::ERR_ARG)?;
+    datatype.write(A::Datatype::from_neutral(found.1));
+    Ok(())
 }

@@ -1,13 +1,14 @@
 //! What Fortran's types look like (MPI-5.0 chapter 20). The runtime knows one Fortran, whose default
 //! types have the sizes of every compiler on this platform, so programs can ask and not change it.
 
-use crate::arguments::{Call, Outcome, on_process};
+use crate::arguments::{Call, Outcome};
 use crate::info::publish;
+use crate::passed::{Base, Out};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_base::text::FixedText;
 use cohort_engine::datatype::predefined;
 use cohort_object::Info;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use neutral::handle;
 
 /// Types whose size varies among compilers, by their key.
@@ -42,34 +43,23 @@ const OPTIONAL: [(&str, u32); 19] = [
 ];
 
 /// `MPI_Abi_get_fortran_info`.
-///
-/// # Safety
-/// MPI's: `target` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn abi_get_fortran_info<A: Abi>(
-    caller: *const c_void,
-    target: *mut A::Info,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Abi_get_fortran_info", |call| {
-            let known = Info::default();
-            for (name, handle) in SIZES {
-                let size = predefined(handle).map_or(0, |datatype| datatype.size());
-                let key = FixedText::<64>::of(format_args!("mpi_{name}_size"));
-                let value = FixedText::<16>::of(format_args!("{size}"));
-                known.set(key.as_str(), value.as_str())?;
-            }
-            for (name, handle) in OPTIONAL {
-                // Some types have no handle in one ABI.
-                let has_handle = A::Datatype::from_neutral(handle).neutral() == handle;
-                let has_data = predefined(handle).is_some_and(|datatype| datatype.size() > 0);
-                let supported = has_handle && has_data;
-                let key = FixedText::<64>::of(format_args!("mpi_{name}_supported"));
-                known.set(key.as_str(), if supported { "true" } else { "false" })?;
-            }
-            publish(call, known, target)
-        })
+pub fn abi_get_fortran_info<A: Abi>(call: &Call<'_, A>, target: Out<'_, A::Info>) -> Outcome<()> {
+    let known = Info::default();
+    for (name, handle) in SIZES {
+        let size = predefined(handle).map_or(0, |datatype| datatype.size());
+        let key = FixedText::<64>::of(format_args!("mpi_{name}_size"));
+        let value = FixedText::<16>::of(format_args!("{size}"));
+        known.set(key.as_str(), value.as_str())?;
     }
+    for (name, handle) in OPTIONAL {
+        // Some types have no handle in one ABI.
+        let has_handle = A::Datatype::from_neutral(handle).neutral() == handle;
+        let has_data = predefined(handle).is_some_and(|datatype| datatype.size() > 0);
+        let supported = has_handle && has_data;
+        let key = FixedText::<64>::of(format_args!("mpi_{name}_supported"));
+        known.set(key.as_str(), if supported { "true" } else { "false" })?;
+    }
+    publish(call, known, target)
 }
 
 /// The error of an attempt to change what is fixed.
@@ -80,62 +70,46 @@ fn fixed<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
 }
 
 /// `MPI_Abi_set_fortran_info`: they are set already.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn abi_set_fortran_info<A: Abi>(
-    caller: *const c_void,
-    _info: A::Info,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { on_process::<A>(caller, "MPI_Abi_set_fortran_info", |call| fixed(call)) }
+pub fn abi_set_fortran_info<A: Abi>(call: &Call<'_, A>, _info: A::Info) -> Outcome<()> {
+    fixed(call)
 }
 
 /// `MPI_Abi_get_fortran_booleans`: `.TRUE.` is 1 and `.FALSE.` 0, in integers of `size` bytes.
-///
-/// # Safety
-/// MPI's: the values have room for `size` bytes, `is_set` is valid for writes; `caller` is the calling
-/// rank.
-pub unsafe extern "C" fn abi_get_fortran_booleans<A: Abi>(
-    caller: *const c_void,
+pub fn abi_get_fortran_booleans<A: Abi>(
+    call: &Call<'_, A>,
     size: c_int,
-    yes: *mut c_void,
-    no: *mut c_void,
-    is_set: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Abi_get_fortran_booleans", |call| {
-            call.output(yes, "logical_true")?;
-            call.output(no, "logical_false")?;
-            call.output(is_set, "is_set")?;
-            let bytes = match size {
-                1 | 2 | 4 | 8 | 16 => size as usize,
-                _ => {
-                    let what = format_args!("the size is {size}, it can be 1, 2, 4, 8 or 16");
-                    return Err(call.blame(neutral::ERR_ARG, what));
-                }
-            };
-            no.cast::<u8>().write_bytes(0, bytes);
-            yes.cast::<u8>().write_bytes(0, bytes);
-            // Little-endian: the first byte counts ones.
-            yes.cast::<u8>().write(1);
-            is_set.write(1);
-            Ok(())
-        })
+    yes: Base,
+    no: Base,
+    is_set: Out<'_, c_int>,
+) -> Outcome<()> {
+    for (place, name) in [(yes, "logical_true"), (no, "logical_false")] {
+        if place.is_null() {
+            return Err(call.blame(neutral::ERR_ARG, format_args!("{name} is NULL")));
+        }
     }
+    let is_set = call.output(is_set, "is_set")?;
+    let bytes = match size {
+        1 | 2 | 4 | 8 | 16 => size as usize,
+        _ => {
+            let what = format_args!("the size is {size}, it can be 1, 2, 4, 8 or 16");
+            return Err(call.blame(neutral::ERR_ARG, what));
+        }
+    };
+    // Little-endian: the first byte counts ones.
+    let mut value = [0; 16];
+    no.write(&value[..bytes]);
+    value[0] = 1;
+    yes.write(&value[..bytes]);
+    is_set.write(1);
+    Ok(())
 }
 
 /// `MPI_Abi_set_fortran_booleans`: they are set already.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn abi_set_fortran_booleans<A: Abi>(
-    caller: *const c_void,
+pub fn abi_set_fortran_booleans<A: Abi>(
+    call: &Call<'_, A>,
     _size: c_int,
-    _yes: *mut c_void,
-    _no: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { on_process::<A>(caller, "MPI_Abi_set_fortran_booleans", |call| fixed(call)) }
+    _yes: Base,
+    _no: Base,
+) -> Outcome<()> {
+    fixed(call)
 }

@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_getres, clock_gettime};
 /// `MPI_Wtime`: seconds of the monotonic clock, which all ranks of a node share.
 ///
 /// # Safety
-/// None beyond the types.
+/// None; the type is that of the table's functions.
 pub unsafe extern "C" fn wtime<A: Abi>(_caller: *const c_void) -> f64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
@@ -16,7 +16,7 @@ pub unsafe extern "C" fn wtime<A: Abi>(_caller: *const c_void) -> f64 {
 /// `MPI_Wtick`: the resolution of that clock, in seconds.
 ///
 /// # Safety
-/// None beyond the types.
+/// None; the type is that of the table's functions.
 pub unsafe extern "C" fn wtick<A: Abi>(_caller: *const c_void) -> f64 {
     let tick = clock_getres(ClockId::Monotonic);
     tick.tv_sec as f64 + tick.tv_nsec as f64 * 1e-9

@@ -2,13 +2,14 @@
 //! `MPI_FILE_NULL`, whose error handler new files inherit and which hears of failed openings.
 
 use super::{Function, of_handle, publish};
-use crate::arguments::{Call, Outcome, on_file};
+use crate::arguments::{Call, Outcome};
 use crate::context::{Listener, Site, handle_error};
+use crate::passed::Out;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use cohort_abi::{Abi, Handle, callback, neutral};
 use cohort_object::errhandler::{Errhandler, ErrhandlerOwner, UserErrhandler};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use spin::Mutex;
 
 /// The error handler of a file.
@@ -23,80 +24,48 @@ fn of_file<'a, A: Abi>(call: &Call<'a, A>, file: A::File) -> Outcome<&'a Mutex<E
 }
 
 /// `MPI_File_create_errhandler`.
-///
-/// # Safety
-/// MPI's: `target` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn create<A: Abi>(
-    caller: *const c_void,
+pub fn create<A: Abi>(
+    call: &Call<'_, A>,
     function: Option<callback::FileErrhandlerFunction<A>>,
-    target: *mut A::Errhandler,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_file::<A>(caller, "MPI_File_create_errhandler", |call| {
-            let what = format_args!("file_errhandler_fn is NULL");
-            let function = function.ok_or_else(|| call.blame(neutral::ERR_ARG, what))?;
-            let callback = Box::new(Function::<A, A::File>::new(function));
-            let user = UserErrhandler::new(ErrhandlerOwner::File, callback);
-            publish(call, &Errhandler::User(Arc::new(user)), target)
-        })
-    }
+    target: Out<'_, A::Errhandler>,
+) -> Outcome<()> {
+    call.on_file();
+    let what = format_args!("file_errhandler_fn is NULL");
+    let function = function.ok_or_else(|| call.blame(neutral::ERR_ARG, what))?;
+    let callback = Box::new(Function::<A, A::File>::new(function));
+    let user = UserErrhandler::new(ErrhandlerOwner::File, callback);
+    publish(call, &Errhandler::User(Arc::new(user)), target)
 }
 
 /// `MPI_File_set_errhandler`.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn set<A: Abi>(
-    caller: *const c_void,
-    file: A::File,
-    handle: A::Errhandler,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_file::<A>(caller, "MPI_File_set_errhandler", |call| {
-            let place = of_file(call, file)?;
-            *place.lock() = of_handle(call, handle, ErrhandlerOwner::File)?;
-            Ok(())
-        })
-    }
+pub fn set<A: Abi>(call: &Call<'_, A>, file: A::File, handle: A::Errhandler) -> Outcome<()> {
+    call.on_file();
+    let place = of_file(call, file)?;
+    *place.lock() = of_handle(call, handle, ErrhandlerOwner::File)?;
+    Ok(())
 }
 
 /// `MPI_File_get_errhandler`.
-///
-/// # Safety
-/// MPI's: `target` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn get<A: Abi>(
-    caller: *const c_void,
+pub fn get<A: Abi>(
+    call: &Call<'_, A>,
     file: A::File,
-    target: *mut A::Errhandler,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_file::<A>(caller, "MPI_File_get_errhandler", |call| {
-            let handler = of_file(call, file)?.lock().clone();
-            publish(call, &handler, target)
-        })
-    }
+    target: Out<'_, A::Errhandler>,
+) -> Outcome<()> {
+    call.on_file();
+    let handler = of_file(call, file)?.lock().clone();
+    publish(call, &handler, target)
 }
 
 /// `MPI_File_call_errhandler`.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn call<A: Abi>(caller: *const c_void, file: A::File, code: c_int) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        let function = "MPI_File_call_errhandler";
-        on_file::<A>(caller, function, |call| {
-            let handler = of_file(call, file)?.lock().clone();
-            let site = Site {
-                function,
-                listener: Listener::File,
-                detail: "",
-            };
-            handle_error(call.process(), &site, &handler, A::error_in(code));
-            Ok(())
-        })
-    }
+pub fn call<A: Abi>(call: &Call<'_, A>, file: A::File, code: c_int) -> Outcome<()> {
+    let function = "MPI_File_call_errhandler";
+    call.on_file();
+    let handler = of_file(call, file)?.lock().clone();
+    let site = Site {
+        function,
+        listener: Listener::File,
+        detail: "",
+    };
+    handle_error(call.process(), &site, &handler, A::error_in(code));
+    Ok(())
 }

@@ -1,25 +1,23 @@
 //! The arguments of a send or a receive, checked once and then ready for the engine.
 
-use crate::arguments::{Call, Comm, Outcome};
-use crate::context::blame;
+use crate::arguments::{Call, Comm, Error, Outcome};
+use crate::data::Data;
+use crate::passed::Buffer;
 use cohort_abi::{Abi, Count, neutral};
-use cohort_engine::datatype::{Layout, TypeRef, pack};
+use cohort_engine::datatype::pack;
 use cohort_engine::offload::Poster;
 use cohort_engine::{
-    Claim, EngineError, Envelope, Peer, RequestRef, SendMode, Source, Status, Tag,
+    Claim, EngineError, Envelope, Owner, Peer, RequestRef, SendMode, Source, Status, Tag,
 };
+use cohort_object::blame;
 use cohort_object::hints::Assertion;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
 /// What a send sends, and to whom.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     /// The data.
-    pub buffer: *const u8,
-    /// Elements.
-    pub count: u64,
-    /// Their type.
-    pub datatype: TypeRef,
+    data: Data,
     /// The receiver; `None` is `MPI_PROC_NULL`.
     pub to: Option<Peer>,
     /// What the receiver matches.
@@ -30,11 +28,7 @@ pub struct Outgoing {
 #[derive(Clone, Debug)]
 pub struct Incoming {
     /// Room for the data.
-    pub buffer: *mut u8,
-    /// Elements.
-    pub count: u64,
-    /// Their type.
-    pub datatype: TypeRef,
+    data: Data,
     /// The sender; `None` is `MPI_PROC_NULL`.
     pub from: Option<Source>,
     /// Context number of the communicator.
@@ -58,13 +52,11 @@ impl Outgoing {
     pub fn check<A: Abi, C: Count>(
         call: &Call<'_, A>,
         comm: &Comm,
-        buffer: *const c_void,
-        elements: C,
-        datatype: A::Datatype,
+        buffer: Buffer<A, C>,
         to: c_int,
         tag: c_int,
     ) -> Outcome<Self> {
-        let (count, datatype) = data(call, buffer, elements, datatype)?;
+        let data = Data::check(call, buffer)?;
         let to = match A::rank_in(to) {
             neutral::PROC_NULL => None,
             rank => Some(
@@ -73,89 +65,77 @@ impl Outgoing {
             ),
         };
         if tag < 0 && call.checks() {
-            return Err(bad_tag(comm, tag));
+            return Err(bad_tag(tag));
         }
         let envelope = Envelope {
             context: comm.context(),
             source: comm.me() as i32,
             tag,
         };
-        Ok(Self {
-            buffer: buffer.cast(),
-            count,
-            datatype,
-            to,
-            envelope,
-        })
+        Ok(Self { data, to, envelope })
+    }
+
+    /// The data.
+    #[must_use]
+    pub fn data(&self) -> &Data {
+        &self.data
     }
 
     /// Bytes that the message carries.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.count * self.datatype.size() as u64
+        self.data.bytes()
     }
 
     /// Starts the send.
     ///
-    /// # Safety
-    /// The buffer stays readable until the request is complete.
-    ///
     /// # Errors
     /// No memory for the request.
     #[inline]
-    pub unsafe fn start(
-        &self,
-        claim: &mut Claim<'_>,
-        mode: SendMode,
-    ) -> Result<RequestRef, EngineError> {
+    pub fn start(&self, claim: &mut Claim<'_>, mode: SendMode) -> Result<RequestRef, EngineError> {
         let Some(to) = self.to else {
             return RequestRef::completed(claim, Status::EMPTY).ok_or(EngineError::OutOfMemory);
         };
-        // SAFETY: the caller's contract.
-        unsafe {
-            cohort_engine::isend(
-                claim,
-                self.buffer,
-                self.count,
-                &self.datatype,
-                to,
-                self.envelope,
-                mode,
-            )
-        }
+        let (buffer, count, datatype) = self.data.raw();
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is complete.
+        unsafe { cohort_engine::isend(claim, buffer, count, datatype, to, self.envelope, mode) }
     }
 }
 
 impl Outgoing {
-    /// Leaves the send to a dedicated worker; `None`: start it.
+    /// Sends, and returns when the buffer is the program's again.
     ///
-    /// # Safety
-    /// The buffer stays readable until the request is complete.
+    /// # Errors
+    /// No memory; what the network says.
     #[inline]
-    pub unsafe fn leave(&self, poster: &mut Poster<'_>, mode: SendMode) -> Option<RequestRef> {
+    pub fn send(&self, owner: Owner<'_>, mode: SendMode) -> Result<(), EngineError> {
+        let Some(to) = self.to else { return Ok(()) };
+        let (buffer, count, datatype) = self.data.raw();
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer is readable.
+        unsafe { cohort_engine::send(owner, buffer, count, datatype, to, self.envelope, mode) }
+    }
+
+    /// Leaves the send to a dedicated worker; `None`: start it.
+    #[inline]
+    pub fn leave(&self, poster: &mut Poster<'_>, mode: SendMode) -> Option<RequestRef> {
         let to = self.to?;
-        // SAFETY: the caller's contract.
-        unsafe {
-            let (buffer, count, datatype) = (self.buffer, self.count, &self.datatype);
-            poster.isend(buffer, count, datatype, to, self.envelope, mode)
-        }
+        let (buffer, count, datatype) = self.data.raw();
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is complete.
+        unsafe { poster.isend(buffer, count, datatype, to, self.envelope, mode) }
     }
 
     /// Starts a standard send of a copy of the data, which the engine frees.
     ///
-    /// # Safety
-    /// The buffer is readable now.
-    ///
     /// # Errors
     /// No memory for the copy or the request.
-    pub unsafe fn start_copy(&self, claim: &mut Claim<'_>) -> Result<RequestRef, EngineError> {
+    pub fn start_copy(&self, claim: &mut Claim<'_>) -> Result<RequestRef, EngineError> {
         let Some(to) = self.to else {
             return RequestRef::completed(claim, Status::EMPTY).ok_or(EngineError::OutOfMemory);
         };
         let bytes = self.bytes();
         let room = usize::try_from(bytes.max(1)).map_err(|_| EngineError::OutOfMemory)?;
         let block = claim.alloc(room).ok_or(EngineError::OutOfMemory)?;
-        let layout = Layout::new(self.buffer.cast_mut(), self.count, &self.datatype);
+        let layout = self.data.layout();
         // SAFETY: the caller's buffer, and a fresh block of this size.
         unsafe {
             pack(layout, 0, block.as_ptr(), bytes);
@@ -173,97 +153,85 @@ impl Incoming {
     pub fn check<A: Abi, C: Count>(
         call: &Call<'_, A>,
         comm: &Comm,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        buffer: Buffer<A, C>,
         from: c_int,
         tag: c_int,
     ) -> Outcome<Self> {
-        let (count, datatype) = data(call, buffer, elements, datatype)?;
+        let data = Data::check(call, buffer)?;
         Ok(Self {
-            buffer: buffer.cast(),
-            count,
-            datatype,
+            data,
             from: source::<A>(comm, from)?,
             context: comm.context(),
             tag: wanted_tag::<A>(comm, tag)?,
         })
     }
 
+    /// Room for the data.
+    #[must_use]
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
     /// Bytes that the buffer takes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.count * self.datatype.size() as u64
+        self.data.bytes()
     }
 
     /// Leaves the receive to a dedicated worker; `None`: start it.
-    ///
-    /// # Safety
-    /// The buffer belongs to the engine until the request is complete.
     #[inline]
-    pub unsafe fn leave(&self, poster: &mut Poster<'_>) -> Option<RequestRef> {
+    pub fn leave(&self, poster: &mut Poster<'_>) -> Option<RequestRef> {
         let from = self.from?;
-        // SAFETY: the caller's contract.
-        unsafe {
-            let (buffer, count, datatype) = (self.buffer, self.count, &self.datatype);
-            poster.irecv(buffer, count, datatype, from, self.context, self.tag)
-        }
+        let (buffer, count, datatype) = self.data.raw();
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is complete.
+        unsafe { poster.irecv(buffer, count, datatype, from, self.context, self.tag) }
     }
 
     /// Receives a message that is here already (`cohort_engine::receive_now`).
-    ///
-    /// # Safety
-    /// The buffer is writable.
     #[inline]
-    pub unsafe fn receive_now(&self, claim: &mut Claim<'_>) -> Option<Status> {
-        let (from, datatype) = (self.from?, &self.datatype);
-        // SAFETY: the caller's contract.
-        unsafe {
-            cohort_engine::receive_now(
-                claim,
-                self.buffer,
-                self.count,
-                datatype,
-                from,
-                self.context,
-                self.tag,
-            )
-        }
+    pub fn receive_now(&self, claim: &mut Claim<'_>) -> Option<Status> {
+        let (from, (buffer, count, datatype)) = (self.from?, self.data.raw());
+        let (context, tag) = (self.context, self.tag);
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer is writable.
+        unsafe { cohort_engine::receive_now(claim, buffer, count, datatype, from, context, tag) }
+    }
+
+    /// Receives, and returns when the message is there.
+    ///
+    /// # Errors
+    /// No memory; what the network says.
+    #[inline]
+    pub fn receive(&self, owner: Owner<'_>) -> Result<Status, EngineError> {
+        let Some(from) = self.from else {
+            return Ok(FROM_NOBODY);
+        };
+        let (buffer, count, datatype) = self.data.raw();
+        let (context, tag) = (self.context, self.tag);
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer is writable.
+        unsafe { cohort_engine::recv(owner, buffer, count, datatype, from, context, tag) }
     }
 
     /// Starts the receive.
     ///
-    /// # Safety
-    /// The buffer belongs to the engine until the request is complete.
-    ///
     /// # Errors
     /// No memory for the request.
     #[inline]
-    pub unsafe fn start(&self, claim: &mut Claim<'_>) -> Result<RequestRef, EngineError> {
+    pub fn start(&self, claim: &mut Claim<'_>) -> Result<RequestRef, EngineError> {
         let Some(from) = self.from else {
             return RequestRef::completed(claim, FROM_NOBODY).ok_or(EngineError::OutOfMemory);
         };
-        // SAFETY: the caller's contract.
-        unsafe {
-            cohort_engine::irecv(
-                claim,
-                self.buffer,
-                self.count,
-                &self.datatype,
-                from,
-                self.context,
-                self.tag,
-            )
-        }
+        let (buffer, count, datatype) = self.data.raw();
+        let (context, tag) = (self.context, self.tag);
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is complete.
+        unsafe { cohort_engine::irecv(claim, buffer, count, datatype, from, context, tag) }
     }
 }
 
 /// The error of a rank that the communicator does not have.
 #[cold]
-fn bad_rank(comm: &Comm, role: &str, rank: c_int) -> i32 {
+fn bad_rank(comm: &Comm, role: &str, rank: c_int) -> Error {
     let (class, last) = (neutral::ERR_RANK, comm.peers().size() - 1);
     blame(
-        comm.rank(),
         class,
         format_args!("the {role} is {rank}, ranks here are 0 to {last}"),
     )
@@ -271,12 +239,8 @@ fn bad_rank(comm: &Comm, role: &str, rank: c_int) -> i32 {
 
 /// The error of a tag that is negative and no wildcard that is allowed here.
 #[cold]
-fn bad_tag(comm: &Comm, tag: c_int) -> i32 {
-    blame(
-        comm.rank(),
-        neutral::ERR_TAG,
-        format_args!("the tag is {tag}"),
-    )
+fn bad_tag(tag: c_int) -> Error {
+    blame(neutral::ERR_TAG, format_args!("the tag is {tag}"))
 }
 
 /// Refuses a wildcard that the program has promised not to use on this communicator.
@@ -284,7 +248,7 @@ fn bad_tag(comm: &Comm, tag: c_int) -> i32 {
 fn unless_renounced(comm: &Comm, promise: Assertion, class: i32, key: &str) -> Outcome<()> {
     if comm.hints.promise(promise) && comm.rank().node().settings().check {
         let what = format_args!("a wildcard, although the communicator's hints say {key}=true");
-        return Err(blame(comm.rank(), class, what));
+        return Err(blame(class, what));
     }
     Ok(())
 }
@@ -325,20 +289,6 @@ pub fn wanted_tag<A: Abi>(comm: &Comm, tag: c_int) -> Outcome<Tag> {
             Ok(Tag::Any)
         }
         tag if tag >= 0 => Ok(Tag::Is(tag)),
-        _ => Err(bad_tag(comm, tag)),
+        _ => Err(bad_tag(tag)),
     }
-}
-
-/// Count, type and buffer, in the order in which errors are looked for.
-#[inline]
-fn data<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    buffer: *const c_void,
-    elements: C,
-    datatype: A::Datatype,
-) -> Outcome<(u64, TypeRef)> {
-    let elements = call.count(elements)?;
-    let datatype = call.committed(datatype)?;
-    call.check_buffer(buffer, elements, &datatype)?;
-    Ok((elements as u64, datatype))
 }

@@ -4,12 +4,13 @@
 //! Every class of elements but `wchar_t` is as long there as in memory, so data is packed as usual
 //! and converted in place.
 
-use super::{advance, packed, size_of};
-use crate::arguments::{Call, Outcome, count, on_process, output};
+use super::{Packed, size_of};
+use crate::arguments::{Call, Outcome};
+use crate::data::Data;
+use crate::passed::{Base, Buffer, InOut, Out, Text};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Count, Integer, neutral};
-use cohort_engine::datatype::{self, Basic, Layout, Type, TypeRef};
-use core::ffi::{CStr, c_char, c_int, c_void};
+use cohort_engine::datatype::{self, Basic, Type};
 
 /// How an element, or each half of one, is converted.
 #[derive(Clone, Copy)]
@@ -105,122 +106,85 @@ fn convert(stream: &mut [u8], datatype: &Type, to_external: bool) {
     }
 }
 
-/// Checks representation, count and type.
-///
-/// # Safety
-/// `representation` is a string.
-unsafe fn check<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    representation: *const c_char,
-    elements: C,
-    datatype: A::Datatype,
-) -> Outcome<(i64, TypeRef)> {
-    output(representation.cast_mut())?;
-    // SAFETY: the caller's contract.
-    if unsafe { CStr::from_ptr(representation) } != c"external32" {
-        return Err(neutral::ERR_ARG);
+/// Refuses what is no name of the representation.
+fn check_name(representation: Text<'_>) -> Outcome<()> {
+    match representation.get() {
+        Some(name) if name == c"external32" => Ok(()),
+        _ => Err(neutral::ERR_ARG.into()),
     }
-    let elements = count(elements)?;
-    let datatype = call.committed(datatype)?;
+}
+
+/// Refuses types of which an element has another size there.
+fn check_type(datatype: &Type) -> Outcome<()> {
     let mut convertible = true;
     datatype.signature().for_each_run(&mut |basic: Basic, _| {
         convertible &= members(basic).is_some();
     });
-    if convertible {
-        Ok((elements, datatype))
-    } else {
-        Err(neutral::ERR_UNSUPPORTED_OPERATION)
+    match convertible {
+        true => Ok(()),
+        false => Err(neutral::ERR_UNSUPPORTED_OPERATION.into()),
     }
 }
 
 /// `MPI_Pack_external`.
-///
-/// # Safety
-/// MPI's: the buffers have their sizes, `position` is valid; `caller` is the calling rank.
-pub unsafe extern "C" fn pack<A: Abi, C: Count>(
-    caller: *const c_void,
-    representation: *const c_char,
-    input: *const c_void,
-    elements: C,
-    datatype: A::Datatype,
-    buffer: *mut c_void,
+pub fn pack<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    representation: Text<'_>,
+    input: Buffer<A, C>,
+    buffer: Base,
     size: C::Address,
-    position: *mut C::Address,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Pack_external", |call| {
-            let (elements, datatype) = check(call, representation, elements, datatype)?;
-            call.check_buffer(input, elements, &datatype)?;
-            let bytes = size_of(&datatype, elements)?;
-            let target = packed(buffer, size, position, bytes)?;
-            if bytes > 0 {
-                let layout = Layout::new(input.cast::<u8>().cast_mut(), elements as u64, &datatype);
-                datatype::pack(layout, 0, target.data, bytes as u64);
-                let stream = core::slice::from_raw_parts_mut(target.data, bytes as usize);
-                convert(stream, &datatype, true);
-            }
-            advance(position, target.position + bytes)
-        })
-    }
+    position: InOut<'_, C::Address>,
+) -> Outcome<()> {
+    check_name(representation)?;
+    let position = call.inout(position, "position")?;
+    let data = Data::check(call, input)?;
+    check_type(&data.datatype)?;
+    let mut target = Packed::check(buffer, size, position, &data)?;
+    target.fill(&data);
+    convert(target.stream(), &data.datatype, true);
+    target.advance(position)
 }
 
 /// `MPI_Unpack_external`.
-///
-/// # Safety
-/// MPI's: the buffers have their sizes, `position` is valid; `caller` is the calling rank.
-pub unsafe extern "C" fn unpack<A: Abi, C: Count>(
-    caller: *const c_void,
-    representation: *const c_char,
-    buffer: *const c_void,
+pub fn unpack<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    representation: Text<'_>,
+    buffer: Base,
     size: C::Address,
-    position: *mut C::Address,
-    output: *mut c_void,
-    elements: C,
-    datatype: A::Datatype,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Unpack_external", |call| {
-            let (elements, datatype) = check(call, representation, elements, datatype)?;
-            call.check_buffer(output, elements, &datatype)?;
-            let bytes = size_of(&datatype, elements)?;
-            let source = packed(buffer, size, position, bytes)?;
-            if bytes > 0 {
-                let mut copy = Vec::new();
-                copy.try_reserve_exact(bytes as usize)
-                    .map_err(|_| neutral::ERR_NO_MEM)?;
-                copy.extend_from_slice(core::slice::from_raw_parts(source.data, bytes as usize));
-                convert(&mut copy, &datatype, false);
-                let layout = Layout::new(output.cast(), elements as u64, &datatype);
-                datatype::unpack(layout, 0, copy.as_ptr(), bytes as u64);
-            }
-            advance(position, source.position + bytes)
-        })
-    }
+    position: InOut<'_, C::Address>,
+    output: Buffer<A, C>,
+) -> Outcome<()> {
+    check_name(representation)?;
+    let position = call.inout(position, "position")?;
+    let data = Data::check(call, output)?;
+    check_type(&data.datatype)?;
+    let mut source = Packed::check(buffer, size, position, &data)?;
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(source.bytes as usize)
+        .map_err(|_| neutral::ERR_NO_MEM)?;
+    copy.extend_from_slice(source.stream());
+    convert(&mut copy, &data.datatype, false);
+    // SAFETY: checked arguments of a call: there is room for the data; `copy` is its packed form.
+    unsafe { datatype::unpack(data.layout(), 0, copy.as_ptr(), source.bytes) };
+    source.advance(position)
 }
 
 /// `MPI_Pack_external_size`.
-///
-/// # Safety
-/// MPI's: `size` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn pack_size<A: Abi, C: Count>(
-    caller: *const c_void,
-    representation: *const c_char,
+pub fn pack_size<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    representation: Text<'_>,
     elements: C,
     datatype: A::Datatype,
-    size: *mut C::Address,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Pack_external_size", |call| {
-            call.output(size, "size")?;
-            let (elements, datatype) = check(call, representation, elements, datatype)?;
-            let bytes = size_of(&datatype, elements)?;
-            size.write(C::Address::from_i64(bytes).ok_or(neutral::ERR_ARG)?);
-            Ok(())
-        })
-    }
+    size: Out<'_, C::Address>,
+) -> Outcome<()> {
+    let size = call.output(size, "size")?;
+    check_name(representation)?;
+    let elements = call.count(elements)?;
+    let datatype = call.committed(datatype)?;
+    check_type(&datatype)?;
+    let bytes = size_of(&datatype, elements)?;
+    size.write(C::Address::from_i64(bytes).ok_or(neutral::ERR_ARG)?);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,91 +1,13 @@
 //! What a request handle stands for, and how its operation ends.
 
-use super::duplicate::Duplicate;
-use super::generalized::Generalized;
-use super::partitioned::Partitioned;
-use super::persistent::Persistent;
-use crate::arguments::{Call, Outcome};
-use crate::coll::Describe;
-use crate::p2p::{Departure, forget_departure};
+use crate::arguments::{Call, Failure, Outcome};
+use crate::passed::Place;
+use crate::process::requests::{Operation, RequestKind, Rest, SENT, SENT_INDEX, State};
 use crate::status::neutral_status;
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
-use cohort_engine::kept::Kept;
 use cohort_engine::{Claim, RequestRef};
-
-/// An operation under way that is over when it completes (`MPI_Isend`, `MPI_Irecv`, …).
-#[derive(Clone, Copy, Debug)]
-pub struct Operation {
-    /// The engine's request.
-    pub request: RequestRef,
-    /// Neutral handle of the communicator or window whose error handler hears of failures.
-    pub comm: u32,
-}
-
-/// Sends and receives that are complete together.
-#[derive(Debug)]
-pub struct Messages {
-    /// Their requests.
-    pub requests: Vec<RequestRef>,
-    /// As in [`Operation`].
-    pub comm: u32,
-}
-
-/// What a request handle stands for.
-#[derive(Debug)]
-pub enum State {
-    /// A send, or work on a window, that was complete when its call returned. All of them have one handle,
-    /// [`SENT`], which takes no slot.
-    Sent,
-    /// A receive that was complete when its call returned.
-    Received {
-        /// Its outcome.
-        status: Status,
-        /// As in [`Operation`].
-        comm: u32,
-    },
-    /// An operation that is over when it completes.
-    Once(Operation),
-    /// A send and a receive with one handle (`MPI_Isendrecv`).
-    Exchange {
-        /// The receive, whose status is the operation's.
-        receive: RequestRef,
-        /// The send.
-        send: RequestRef,
-        /// As in [`Operation`].
-        comm: u32,
-    },
-    /// A collective operation, and its arguments, which live until it is complete.
-    Collective(Operation, Kept<dyn Describe>),
-    /// Messages with one handle (neighbourhood collectives).
-    Messages(Messages),
-    /// A nonblocking duplicate of a communicator.
-    Duplicate(Box<Duplicate>),
-    /// A persistent operation.
-    Persistent(Box<Persistent>),
-    /// A partitioned operation.
-    Partitioned(Box<Partitioned>),
-    /// Messages in an attached buffer (`MPI_Buffer_iflush`).
-    Flush {
-        /// Those that had not left.
-        departures: Vec<Departure>,
-        /// As in [`Operation`].
-        comm: u32,
-    },
-    /// An operation of the application's own (`MPI_Grequest_start`).
-    Generalized(Box<Generalized>),
-}
-
-/// The index in the handle of all that is [`State::Sent`]; slots never have it.
-const SENT_INDEX: u32 = INDEX_MAX;
-
-/// Neutral handle of all that is [`State::Sent`].
-pub const SENT: u32 = dynamic(Kind::Request, SENT_INDEX);
-
-// SAFETY: a state is used by one thread of its rank at a time (`Slots`); the pointers in it
-// lead to the rank's own buffers, callbacks and requests, valid on every thread of the rank.
-unsafe impl Send for State {}
+use core::any::Any;
 
 /// A request of the program's that is not `MPI_REQUEST_NULL`.
 #[derive(Clone, Copy)]
@@ -105,25 +27,6 @@ pub struct Finished {
     pub comm: u32,
 }
 
-/// Failure of an operation, and whose error handler hears of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Failure {
-    /// Error class.
-    pub class: i32,
-    /// Neutral handle of the communicator.
-    pub comm: u32,
-}
-
-impl From<i32> for Failure {
-    /// A failure of the call itself, which belongs to no communicator (MPI 9.3).
-    fn from(class: i32) -> Self {
-        Self {
-            class,
-            comm: neutral::handle::COMM_SELF,
-        }
-    }
-}
-
 impl Finished {
     /// The error of the operation as the error of the call.
     ///
@@ -134,7 +37,7 @@ impl Finished {
         match self.status.error {
             neutral::SUCCESS => Ok(()),
             class => Err(Failure {
-                class,
+                error: class.into(),
                 comm: self.comm,
             }),
         }
@@ -143,87 +46,58 @@ impl Finished {
 
 /// Gives the program the handle of an operation that was complete when its call returned; as [`publish_pending`], but
 /// it takes no slot, and cannot fail.
-///
-/// # Safety
-/// `target` is valid for writes.
-pub unsafe fn publish_complete<A: Abi>(target: *mut A::Request) -> Outcome<()> {
-    // SAFETY: the caller's contract.
-    unsafe { target.write(A::Request::from_neutral(SENT)) };
+pub fn publish_complete<A: Abi>(target: Place<'_, A::Request>) -> Outcome<()> {
+    target.write(A::Request::from_neutral(SENT));
     Ok(())
 }
 
-/// Gives the program a handle of an operation under way.
-///
-/// # Safety
-/// `target` is valid for writes.
+/// Gives the program a handle of an operation.
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM`; the operation goes on without a handle.
-pub unsafe fn publish_pending<A: Abi>(
+pub fn publish<A: Abi>(
+    call: &Call<'_, A>,
+    state: State,
+    target: Place<'_, A::Request>,
+) -> Outcome<()> {
+    let claim = &mut call.rank().enter();
+    let index = call.pending().requests.insert(claim, state);
+    let index = index.ok_or(neutral::ERR_NO_MEM)?;
+    target.write(A::Request::from_neutral(dynamic(Kind::Request, index)));
+    Ok(())
+}
+
+/// Gives the program a handle of an operation of a kind of its own.
+///
+/// # Errors
+/// As [`publish`].
+pub fn publish_kind<A: Abi>(
+    call: &Call<'_, A>,
+    kind: impl RequestKind,
+    target: Place<'_, A::Request>,
+) -> Outcome<()> {
+    publish(call, State::Other(Box::new(kind)), target)
+}
+
+/// Gives the program a handle of an operation that is over when it completes.
+///
+/// # Errors
+/// As [`publish`].
+pub fn publish_pending<A: Abi>(
     call: &Call<'_, A>,
     request: RequestRef,
     comm: u32,
-    target: *mut A::Request,
+    target: Place<'_, A::Request>,
 ) -> Outcome<()> {
-    let claim = &mut call.rank().enter();
-    let state = State::Once(Operation { request, comm });
-    let Some(index) = call.pending().requests.insert(claim, state) else {
-        request.release(claim);
-        return Err(neutral::ERR_NO_MEM);
-    };
-    // SAFETY: the caller's contract.
-    unsafe { target.write(A::Request::from_neutral(dynamic(Kind::Request, index))) };
-    Ok(())
-}
-
-/// Gives the program a handle of messages under way.
-///
-/// # Safety
-/// `target` is valid for writes.
-///
-/// # Errors
-/// `MPI_ERR_NO_MEM`; the messages go on without a handle.
-pub unsafe fn publish_messages<A: Abi>(
-    call: &Call<'_, A>,
-    messages: Messages,
-    target: *mut A::Request,
-) -> Outcome<()> {
-    let claim = &mut call.rank().enter();
-    let state = State::Messages(messages);
-    let index = call.pending().requests.insert(claim, state);
-    let index = index.ok_or(neutral::ERR_NO_MEM)?;
-    // SAFETY: the caller's contract.
-    unsafe { target.write(A::Request::from_neutral(dynamic(Kind::Request, index))) };
-    Ok(())
-}
-
-impl Messages {
-    /// An empty status, with the error of the first message that failed.
-    fn outcome(&self) -> Status {
-        let errors = self
-            .requests
-            .iter()
-            .map(|it| neutral_status(&it.status()).error);
-        let error = errors.into_iter().find(|&error| error != neutral::SUCCESS);
-        Status {
-            error: error.unwrap_or(neutral::SUCCESS),
-            ..Status::EMPTY
-        }
-    }
+    publish(call, State::Once(Operation { request, comm }), target)
 }
 
 /// Decodes a handle; `None` is `MPI_REQUEST_NULL`.
 ///
-/// # Safety
-/// No other thread completes the same request meanwhile (MPI 12.6.2).
-///
 /// # Errors
 /// `MPI_ERR_REQUEST`.
 #[inline]
-pub unsafe fn live<'a, A: Abi>(
-    call: &Call<'a, A>,
-    handle: A::Request,
-) -> Outcome<Option<Live<'a>>> {
+pub fn live<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<Option<Live<'a>>> {
     let handle = handle.neutral();
     if handle == neutral::handle::REQUEST_NULL {
         return Ok(None);
@@ -234,12 +108,12 @@ pub unsafe fn live<'a, A: Abi>(
     }
     let index = handle & INDEX_MAX;
     if handle != dynamic(Kind::Request, index) {
-        return Err(neutral::ERR_REQUEST);
+        return Err(neutral::ERR_REQUEST.into());
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: no other thread completes the same request meanwhile, as MPI demands (MPI-4.1, 12.6.2).
     match unsafe { call.pending().requests.get(index) } {
         Some(state) => Ok(Some(Live { index, state })),
-        None => Err(neutral::ERR_REQUEST),
+        None => Err(neutral::ERR_REQUEST.into()),
     }
 }
 
@@ -249,21 +123,20 @@ impl<'a> Live<'a> {
         self.state
     }
 
+    /// The operation, if it is of kind `K`.
+    pub fn kind<K: RequestKind>(&self) -> Option<&'a K> {
+        match self.state {
+            State::Other(kind) => (&**kind as &dyn Any).downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether there is something to complete; persistent requests may be inactive.
     #[inline]
     pub fn is_active(&self) -> bool {
         match self.state {
-            State::Persistent(operation) => operation.active().is_some(),
-            State::Partitioned(operation) => operation.is_active(),
-            State::Sent
-            | State::Received { .. }
-            | State::Once(_)
-            | State::Exchange { .. }
-            | State::Collective(..)
-            | State::Messages(_)
-            | State::Duplicate(_)
-            | State::Flush { .. }
-            | State::Generalized(_) => true,
+            State::Other(kind) => kind.is_active(),
+            _ => true,
         }
     }
 
@@ -276,12 +149,7 @@ impl<'a> Live<'a> {
                 operation.request.is_complete()
             }
             State::Exchange { receive, send, .. } => receive.is_complete() && send.is_complete(),
-            State::Messages(messages) => messages.requests.iter().all(|it| it.is_complete()),
-            State::Duplicate(duplicate) => duplicate.is_complete(),
-            State::Persistent(operation) => operation.active().is_none_or(RequestRef::is_complete),
-            State::Partitioned(operation) => operation.is_complete(),
-            State::Flush { departures, .. } => departures.iter().all(|it| it.is_complete()),
-            State::Generalized(operation) => operation.is_complete(),
+            State::Other(kind) => kind.is_complete(),
         }
     }
 
@@ -289,20 +157,23 @@ impl<'a> Live<'a> {
     /// Must not be called under the claim: it may call the application.
     pub fn outcome(&self) -> Status {
         match self.state {
+            State::Sent => Status::EMPTY,
+            State::Received { status, .. } => *status,
             State::Once(operation) | State::Collective(operation, _) => {
                 neutral_status(&operation.request.status())
             }
-            State::Received { status, .. } => *status,
             State::Exchange { receive, .. } => neutral_status(&receive.status()),
-            State::Messages(messages) => messages.outcome(),
-            State::Duplicate(duplicate) => duplicate.outcome(),
-            State::Persistent(operation) => match operation.active() {
-                Some(request) => neutral_status(&request.status()),
-                None => Status::EMPTY,
-            },
-            State::Partitioned(operation) => operation.status(),
-            State::Sent | State::Flush { .. } => Status::EMPTY,
-            State::Generalized(operation) => operation.query(),
+            State::Other(kind) => kind.status(),
+        }
+    }
+
+    /// Whose error handler hears of failures.
+    fn comm(&self) -> u32 {
+        match self.state {
+            State::Sent => neutral::handle::COMM_SELF,
+            State::Once(operation) | State::Collective(operation, _) => operation.comm,
+            State::Received { comm, .. } | State::Exchange { comm, .. } => *comm,
+            State::Other(kind) => kind.comm(),
         }
     }
 
@@ -321,125 +192,51 @@ impl<'a> Live<'a> {
         call: &Call<'_, A>,
         claim: &mut Option<Claim<'static>>,
     ) -> Finished {
-        match self.state {
-            State::Sent => Finished {
-                status: Status::EMPTY,
-                freed: true,
-                comm: neutral::handle::COMM_SELF,
-            },
-            State::Received { status, comm } => {
-                let finished = Finished {
-                    status: *status,
-                    freed: true,
-                    comm: *comm,
-                };
-                let claim = claim.get_or_insert_with(|| call.rank().enter());
-                drop(call.pending().requests.remove(claim, self.index));
-                finished
-            }
-            State::Once(operation) | State::Collective(operation, _) => {
-                let status = neutral_status(&operation.request.status());
-                let finished = Finished {
-                    status,
-                    freed: true,
-                    comm: operation.comm,
-                };
-                let claim = claim.get_or_insert_with(|| call.rank().enter());
-                operation.request.release(claim);
-                drop(call.pending().requests.remove(claim, self.index));
-                finished
-            }
-            _ => {
-                drop(claim.take());
-                self.finish_special(call)
-            }
+        if let State::Other(kind) = self.state {
+            drop(claim.take());
+            return self.finish_other(call, &**kind);
         }
+        let finished = Finished {
+            status: self.outcome(),
+            freed: true,
+            comm: self.comm(),
+        };
+        if !matches!(self.state, State::Sent) {
+            self.forget(call, claim.get_or_insert_with(|| call.rank().enter()));
+        }
+        finished
     }
 
     #[cold]
-    fn finish_special<A: Abi>(self, call: &Call<'_, A>) -> Finished {
-        let mut status = self.outcome();
-        match self.state {
-            State::Persistent(operation) => {
-                operation.deactivate(&mut call.rank().enter());
-                Finished {
-                    status,
-                    freed: false,
-                    comm: operation.comm,
-                }
+    fn finish_other<A: Abi>(self, call: &Call<'_, A>, kind: &dyn RequestKind) -> Finished {
+        let (mut status, comm) = (kind.status(), kind.comm());
+        let rest = kind.end(call.rank());
+        if let Rest::Nothing(error) = rest {
+            if status.error == neutral::SUCCESS {
+                status.error = error;
             }
-            State::Partitioned(operation) => {
-                operation.deactivate();
-                Finished {
-                    status,
-                    freed: false,
-                    comm: operation.comm,
-                }
-            }
-            State::Messages(Messages { comm, .. }) | State::Flush { comm, .. } => {
-                let comm = *comm;
-                self.forget(call, &mut call.rank().enter());
-                Finished {
-                    status,
-                    freed: true,
-                    comm,
-                }
-            }
-            State::Duplicate(duplicate) => {
-                let comm = duplicate.comm;
-                self.forget(call, &mut call.rank().enter());
-                Finished {
-                    status,
-                    freed: true,
-                    comm,
-                }
-            }
-            State::Generalized(operation) => {
-                let freed = operation.free();
-                if status.error == neutral::SUCCESS {
-                    status.error = freed;
-                }
-                self.forget(call, &mut call.rank().enter());
-                Finished {
-                    status,
-                    freed: true,
-                    comm: neutral::handle::COMM_SELF,
-                }
-            }
-            State::Exchange {
-                receive,
-                send,
-                comm,
-            } => {
-                let claim = &mut call.rank().enter();
-                receive.release(claim);
-                send.release(claim);
-                self.forget(call, claim);
-                Finished {
-                    status,
-                    freed: true,
-                    comm: *comm,
-                }
-            }
-            State::Sent | State::Received { .. } | State::Once(_) | State::Collective(..) => {
-                unreachable!("finished by the caller")
-            }
+            self.forget(call, &mut call.rank().enter());
+        }
+        Finished {
+            status,
+            freed: rest != Rest::Inactive,
+            comm,
         }
     }
 
     /// Gives the slot back, and with it what the state owns.
+    #[inline]
     pub fn forget<A: Abi>(self, call: &Call<'_, A>, claim: &mut Claim<'_>) {
         match call.pending().requests.remove(claim, self.index) {
-            Some(State::Partitioned(operation)) => operation.release(claim),
-            Some(State::Messages(messages)) => messages
-                .requests
-                .into_iter()
-                .for_each(|request| request.release(claim)),
-            Some(State::Duplicate(duplicate)) => duplicate.release(claim),
-            Some(State::Flush { departures, .. }) => departures
-                .into_iter()
-                .for_each(|departure| forget_departure(departure, claim)),
-            _ => {}
+            Some(State::Once(operation) | State::Collective(operation, _)) => {
+                operation.request.release(claim);
+            }
+            Some(State::Exchange { receive, send, .. }) => {
+                receive.release(claim);
+                send.release(claim);
+            }
+            Some(State::Other(kind)) => kind.release(claim),
+            Some(State::Sent | State::Received { .. }) | None => {}
         }
     }
 }

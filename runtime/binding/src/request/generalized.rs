@@ -1,10 +1,12 @@
 //! Generalized requests (MPI-4.1 section 13.2): operations that the application completes.
 
-use super::completion::{State, live};
-use crate::arguments::{Outcome, on_process, output};
+use super::completion::{live, publish_kind};
+use crate::arguments::{Call, Outcome, output};
+use crate::passed::Out;
+use crate::process::requests::{RequestKind, Rest};
 use alloc::boxed::Box;
-use cohort_abi::{Abi, Handle, Kind, Status, StatusLayout, callback, dynamic, neutral};
-use cohort_engine::wait;
+use cohort_abi::{Abi, Status, StatusLayout, callback, neutral};
+use cohort_engine::{Claim, Rank, wait};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,31 +31,38 @@ impl core::fmt::Debug for Generalized {
     }
 }
 
-impl Generalized {
+impl RequestKind for Generalized {
+    fn comm(&self) -> u32 {
+        neutral::handle::COMM_SELF
+    }
+
     /// Whether `MPI_Grequest_complete` was called.
-    pub fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         // Paired with the release in `complete`.
         self.complete.load(Ordering::Acquire)
     }
 
     /// The status, from the application; its error code is the function's own failure.
-    pub fn query(&self) -> Status {
+    fn status(&self) -> Status {
         self.callbacks.query()
     }
 
-    /// Tells the application that the request is freed; gives its error code.
-    pub fn free(&self) -> i32 {
-        self.callbacks.free()
+    /// Tells the application that the request is freed.
+    fn end(&self, _rank: &Rank) -> Rest {
+        Rest::Nothing(self.callbacks.free())
     }
 
-    /// Asks the application to cancel.
-    ///
-    /// # Errors
-    /// The application's error code.
-    pub fn cancel(&self) -> Outcome<()> {
+    fn release(self: Box<Self>, _claim: &mut Claim<'_>) {}
+
+    fn abandon(&self, _rank: &Rank) -> Outcome<i32> {
+        Ok(self.callbacks.free())
+    }
+
+    /// Asks the application.
+    fn cancel(&self, _rank: &Rank) -> Outcome<()> {
         match self.callbacks.cancel(self.is_complete()) {
             neutral::SUCCESS => Ok(()),
-            code => Err(code),
+            code => Err(code.into()),
         }
     }
 }
@@ -101,60 +110,37 @@ impl<A: Abi> Callbacks for Functions<A> {
 }
 
 /// `MPI_Grequest_start`.
-///
-/// # Safety
-/// MPI's: `request` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn start<A: Abi>(
-    caller: *const c_void,
+pub fn start<A: Abi>(
+    call: &Call<'_, A>,
     query: Option<callback::GrequestQueryFunction<A>>,
     free: Option<callback::GrequestFreeFunction>,
     cancel: Option<callback::GrequestCancelFunction>,
     extra_state: *mut c_void,
-    request: *mut A::Request,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Grequest_start", |call| {
-            output(request)?;
-            let functions = Functions::<A> {
-                query,
-                free,
-                cancel,
-                extra_state,
-            };
-            let operation = Generalized {
-                callbacks: Box::new(functions),
-                complete: AtomicBool::new(false),
-            };
-            let state = State::Generalized(Box::new(operation));
-            let index = call
-                .pending()
-                .requests
-                .insert(&mut call.rank().enter(), state)
-                .ok_or(neutral::ERR_NO_MEM)?;
-            request.write(A::Request::from_neutral(dynamic(Kind::Request, index)));
-            Ok(())
-        })
-    }
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
+    let request = output(request)?;
+    let functions = Functions::<A> {
+        query,
+        free,
+        cancel,
+        extra_state,
+    };
+    let operation = Generalized {
+        callbacks: Box::new(functions),
+        complete: AtomicBool::new(false),
+    };
+    publish_kind(call, operation, request)
 }
 
 /// `MPI_Grequest_complete`. Any thread of the rank may call it while another waits.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn complete<A: Abi>(caller: *const c_void, request: A::Request) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Grequest_complete", |call| {
-            match live(call, request)?.map(|request| request.state()) {
-                Some(State::Generalized(operation)) => {
-                    // Paired with the acquire in `is_complete`.
-                    operation.complete.store(true, Ordering::Release);
-                    wait::wake(call.rank());
-                    Ok(())
-                }
-                _ => Err(neutral::ERR_REQUEST),
-            }
-        })
+pub fn complete<A: Abi>(call: &Call<'_, A>, request: A::Request) -> Outcome<()> {
+    match live(call, request)?.and_then(|request| request.kind::<Generalized>()) {
+        Some(operation) => {
+            // Paired with the acquire in `is_complete`.
+            operation.complete.store(true, Ordering::Release);
+            wait::wake(call.rank());
+            Ok(())
+        }
+        _ => Err(neutral::ERR_REQUEST.into()),
     }
 }

@@ -1,59 +1,49 @@
 //! What the calls on arrays of requests share.
 
-use super::completion::{Failure, Live, live};
-use crate::arguments::{Call, Outcome, length, output};
-use crate::status::write_empty;
-use cohort_abi::{Abi, Constants, Handle, Status, StatusLayout, neutral};
+use super::completion::{Live, live};
+use crate::arguments::{Call, Failure, Outcome, length};
+use crate::passed::{InOutArray, OutArray, Place, StatusArray, StatusOut};
+use cohort_abi::{Abi, Handle, Status, neutral};
 use cohort_engine::Claim;
+use core::cell::Cell;
 use core::ffi::c_int;
 
 /// An array of handles that were all valid when the call began.
-pub struct Array<A: Abi> {
-    handles: *mut A::Request,
-    len: usize,
-}
+pub struct Requests<'c, A: Abi>(&'c [Cell<A::Request>]);
 
-impl<A: Abi> Array<A> {
-    /// Checks the array.
-    ///
-    /// # Safety
-    /// `handles` has `count` entries, which nobody else changes while the array lives.
+impl<'c, A: Abi> Requests<'c, A> {
+    /// Checks an array that the call changes.
     ///
     /// # Errors
     /// `MPI_ERR_COUNT`, `MPI_ERR_ARG`, `MPI_ERR_REQUEST`.
-    pub unsafe fn check(
+    pub fn check(
         call: &Call<'_, A>,
         count: c_int,
-        handles: *mut A::Request,
+        handles: InOutArray<'c, A::Request>,
     ) -> Outcome<Self> {
-        let len = length(count)?;
-        if len > 0 {
-            output(handles)?;
+        Self::over(call, handles.entries(length(count)?)?)
+    }
+
+    /// Checks the handles of an array.
+    ///
+    /// # Errors
+    /// `MPI_ERR_REQUEST`.
+    pub fn over(call: &Call<'_, A>, handles: &'c [Cell<A::Request>]) -> Outcome<Self> {
+        for handle in handles {
+            live(call, handle.get())?;
         }
-        let array = Self { handles, len };
-        for entry in 0..len {
-            // SAFETY: the caller's contract.
-            unsafe { live(call, array.handle(entry))? };
-        }
-        Ok(array)
+        Ok(Self(handles))
     }
 
     /// Number of handles.
     pub fn len(&self) -> usize {
-        self.len
-    }
-
-    fn handle(&self, entry: usize) -> A::Request {
-        debug_assert!(entry < self.len);
-        // SAFETY: by the contract of `check`.
-        unsafe { *self.handles.add(entry) }
+        self.0.len()
     }
 
     /// The request at `entry`, unless its handle is `MPI_REQUEST_NULL`.
     #[inline]
     pub fn get<'a>(&self, call: &Call<'a, A>, entry: usize) -> Option<Live<'a>> {
-        // SAFETY: by the contract of `check`; there it was valid.
-        unsafe { live(call, self.handle(entry)).ok().flatten() }
+        live(call, self.0[entry].get()).ok().flatten()
     }
 
     fn active<'a>(&self, call: &Call<'a, A>, entry: usize) -> Option<Live<'a>> {
@@ -62,7 +52,7 @@ impl<A: Abi> Array<A> {
 
     /// Number of consecutive entries from `first` on that need no waiting.
     pub fn complete_from(&self, call: &Call<'_, A>, first: usize) -> usize {
-        (first..self.len)
+        (first..self.len())
             .take_while(|&entry| {
                 self.get(call, entry)
                     .is_none_or(|request| request.is_complete())
@@ -72,12 +62,12 @@ impl<A: Abi> Array<A> {
 
     /// Whether there is anything to wait for.
     pub fn any_active(&self, call: &Call<'_, A>) -> bool {
-        (0..self.len).any(|entry| self.active(call, entry).is_some())
+        (0..self.len()).any(|entry| self.active(call, entry).is_some())
     }
 
     /// The first entry that is active and complete.
     pub fn find_complete(&self, call: &Call<'_, A>) -> Option<usize> {
-        (0..self.len).find(|&entry| {
+        (0..self.len()).find(|&entry| {
             self.active(call, entry)
                 .is_some_and(|request| request.is_complete())
         })
@@ -97,87 +87,43 @@ impl<A: Abi> Array<A> {
         let finished = request.finish_under(call, claim);
         if finished.freed {
             let null = A::Request::from_neutral(neutral::handle::REQUEST_NULL);
-            // SAFETY: by the contract of `check`.
-            unsafe { self.handles.add(entry).write(null) };
+            self.0[entry].set(null);
         }
         (finished.status, finished.outcome())
     }
 }
 
-/// The statuses of a call on an array, or nothing.
-struct Statuses<A: Abi>(*mut A::Status);
-
-impl<A: Abi> Statuses<A> {
-    /// # Safety
-    /// The array has this entry unless it is `MPI_STATUSES_IGNORE`.
-    unsafe fn write(&self, entry: usize, status: &Status) {
-        if self.0.addr() != <A as Constants>::STATUSES_IGNORE {
-            // SAFETY: the caller's contract.
-            unsafe { (*self.0.add(entry)).write(status) };
-        }
-    }
-
-    /// # Safety
-    /// As for `write`.
-    unsafe fn write_empty(&self, entry: usize) {
-        if self.0.addr() != <A as Constants>::STATUSES_IGNORE {
-            // SAFETY: the caller's contract.
-            unsafe { write_empty::<A>(self.0.add(entry)) };
-        }
-    }
-
-    /// # Safety
-    /// As for `write`.
-    unsafe fn write_error(&self, entry: usize, error: i32) {
-        if self.0.addr() != <A as Constants>::STATUSES_IGNORE {
-            // SAFETY: the caller's contract.
-            unsafe { (*self.0.add(entry)).write_error(error) };
-        }
-    }
-}
-
 /// Ends all requests, which are complete.
-///
-/// # Safety
-/// `statuses` is `MPI_STATUSES_IGNORE` or has an entry for each request.
 ///
 /// # Errors
 /// `MPI_ERR_IN_STATUS`.
-pub unsafe fn report_all<A: Abi>(
+pub fn report_all<A: Abi>(
     call: &Call<'_, A>,
-    array: &Array<A>,
-    statuses: *mut A::Status,
+    array: &Requests<'_, A>,
+    statuses: StatusArray<'_, A>,
 ) -> Result<(), Failure> {
-    let statuses = Statuses::<A>(statuses);
     let (mut first_failure, mut claim) = (None, None);
     for entry in 0..array.len() {
         let Some(request) = array.active(call, entry) else {
-            // SAFETY: the caller's contract.
-            unsafe { statuses.write_empty(entry) };
+            statuses.write_empty(entry);
             continue;
         };
         let (status, outcome) = array.finish(call, entry, request, &mut claim);
-        // SAFETY: the caller's contract.
-        unsafe { statuses.write(entry, &status) };
+        statuses.write(entry, &status);
         let Err(failure) = outcome else {
             if first_failure.is_some() {
-                // SAFETY: the caller's contract.
-                unsafe { statuses.write_error(entry, neutral::SUCCESS) };
+                statuses.write_error(entry, neutral::SUCCESS);
             }
             continue;
         };
-        if first_failure
-            .replace(first_failure.unwrap_or(failure))
-            .is_none()
-        {
+        statuses.write_error(entry, failure.error.code());
+        if first_failure.is_none() {
             // From the first failure on every status says how its operation went.
             for earlier in 0..entry {
-                // SAFETY: the caller's contract.
-                unsafe { statuses.write_error(earlier, neutral::SUCCESS) };
+                statuses.write_error(earlier, neutral::SUCCESS);
             }
+            first_failure = Some(failure);
         }
-        // SAFETY: the caller's contract.
-        unsafe { statuses.write_error(entry, failure.class) };
     }
     in_status(first_failure)
 }
@@ -185,64 +131,52 @@ pub unsafe fn report_all<A: Abi>(
 fn in_status(failure: Option<Failure>) -> Result<(), Failure> {
     match failure {
         None => Ok(()),
-        Some(failure) => Err(Failure {
-            class: neutral::ERR_IN_STATUS,
-            ..failure
+        Some(Failure { comm, .. }) => Err(Failure {
+            error: neutral::ERR_IN_STATUS.into(),
+            comm,
         }),
     }
 }
 
 /// Ends the request at `found`, or says that none is active.
 ///
-/// # Safety
-/// `index` is valid for writes, `status` is `MPI_STATUS_IGNORE` or valid.
-///
 /// # Errors
 /// The operation's.
-pub unsafe fn report_any<A: Abi>(
+pub fn report_any<A: Abi>(
     call: &Call<'_, A>,
-    array: &Array<A>,
+    array: &Requests<'_, A>,
     found: Option<usize>,
-    index: *mut c_int,
-    status: *mut A::Status,
+    index: Place<'_, c_int>,
+    status: StatusOut<'_, A>,
 ) -> Result<(), Failure> {
-    // SAFETY: the caller's contract.
-    unsafe {
-        let request = found.and_then(|entry| array.active(call, entry));
-        let (Some(entry), Some(request)) = (found, request) else {
-            index.write(neutral::UNDEFINED);
-            write_empty::<A>(status);
-            return Ok(());
-        };
-        let (result, outcome) = array.finish(call, entry, request, &mut None);
-        index.write(entry as c_int);
-        A::write_status(status, &result);
-        outcome
-    }
+    let request = found.and_then(|entry| array.active(call, entry));
+    let (Some(entry), Some(request)) = (found, request) else {
+        index.write(neutral::UNDEFINED);
+        status.write_empty();
+        return Ok(());
+    };
+    let (result, outcome) = array.finish(call, entry, request, &mut None);
+    index.write(entry as c_int);
+    status.write(&result);
+    outcome
 }
 
 /// Ends every active request that is complete.
 ///
-/// # Safety
-/// `completed` is valid for writes, `indices` has an entry for each request, `statuses` is
-/// `MPI_STATUSES_IGNORE` or has as many.
-///
 /// # Errors
 /// `MPI_ERR_IN_STATUS`.
-pub unsafe fn report_some<A: Abi>(
+pub fn report_some<A: Abi>(
     call: &Call<'_, A>,
-    array: &Array<A>,
-    completed: *mut c_int,
-    indices: *mut c_int,
-    statuses: *mut A::Status,
+    array: &Requests<'_, A>,
+    completed: Place<'_, c_int>,
+    indices: OutArray<'_, c_int>,
+    statuses: StatusArray<'_, A>,
 ) -> Result<(), Failure> {
     if !array.any_active(call) {
-        // SAFETY: the caller's contract.
-        unsafe { completed.write(neutral::UNDEFINED) };
+        completed.write(neutral::UNDEFINED);
         return Ok(());
     }
-    output(indices)?;
-    let statuses = Statuses::<A>(statuses);
+    let indices = indices.places(array.len())?;
     let (mut done, mut first_failure, mut claim) = (0, None, None);
     for entry in 0..array.len() {
         let request = array.active(call, entry);
@@ -250,16 +184,12 @@ pub unsafe fn report_some<A: Abi>(
             continue;
         };
         let (status, outcome) = array.finish(call, entry, request, &mut claim);
-        // SAFETY: the caller's contract; `done` is at most `entry`.
-        unsafe {
-            indices.add(done).write(entry as c_int);
-            statuses.write(done, &status);
-            statuses.write_error(done, status.error);
-        }
+        indices.write(done, entry as c_int);
+        statuses.write(done, &status);
+        statuses.write_error(done, status.error);
         first_failure = first_failure.or(outcome.err());
         done += 1;
     }
-    // SAFETY: the caller's contract.
-    unsafe { completed.write(done as c_int) };
+    completed.write(done as c_int);
     in_status(first_failure)
 }

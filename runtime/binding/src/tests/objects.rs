@@ -1,8 +1,7 @@
 //! Communicators without waiting, sessions, and whom errors reach.
 
 use super::{Comm, Program, Request, TABLE, int, mpi, null_request, run, run_with, status, world};
-use crate::context::{Process, blame};
-use alloc::string::{String, ToString};
+use crate::process::Process;
 use cohort_abi::{Abi, Handle, Mpi5, neutral};
 use cohort_base::settings;
 use core::ffi::{CStr, c_char, c_int};
@@ -201,29 +200,6 @@ fn the_sessions_error_handler_hears_of_its_errors() {
         assert!(process_set(program, session, c"none").is_err());
         assert_eq!(HEARD.load(Ordering::Relaxed), neutral::ERR_ARG);
         mpi!(program, Session_finalize, &mut session);
-    });
-}
-
-#[test]
-fn an_explanation_is_used_once_and_only_for_its_error() {
-    run(1, |program| {
-        // SAFETY: what `attach` gave.
-        let process = unsafe { Process::of(program.caller) };
-        let rank = process.objects.rank();
-        let explain = || blame(rank, neutral::ERR_TAG, format_args!("the tag is -5"));
-        let explained = |class| process.take_detail(class).as_str().to_string();
-        assert_eq!(explain(), neutral::ERR_TAG);
-        assert_eq!(explained(neutral::ERR_RANK), String::new());
-        assert_eq!(explained(neutral::ERR_TAG), String::new());
-        explain();
-        assert_eq!(explained(neutral::ERR_TAG), "the tag is -5");
-        let mut token = 0;
-        let buffer = (&raw mut token).cast::<core::ffi::c_void>().cast_const();
-        assert_eq!(
-            mpi!(program, Send, buffer, 1, int(), 4, 0, world()),
-            neutral::ERR_RANK
-        );
-        assert_eq!(explained(neutral::ERR_RANK), String::new());
     });
 }
 

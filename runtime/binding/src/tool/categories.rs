@@ -2,10 +2,11 @@
 
 use super::performance::COUNTERS;
 use super::{answer, give, look_up, nth, open, result};
-use crate::arguments::{Outcome, output};
+use crate::arguments::{Call, Outcome};
+use crate::passed::{InOut, Out, OutArray, Text, TextOut};
 use cohort_abi::{Abi, neutral};
 use cohort_base::settings::TABLE;
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::c_int;
 
 /// A category: which variables and categories it holds, by number.
 struct Category {
@@ -43,12 +44,8 @@ static CATEGORIES: &[Category] = &[
 macro_rules! numbers {
     ($($(#[$page:meta])* $name:ident $value:expr;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// MPI's: `number` is valid for writes; `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, number: *mut c_int) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe { open::<A>(caller, |_| result(number, $value)) }
+        pub fn $name<A: Abi>(call: &Call<'_, A>, number: Out<'_, c_int>) -> Outcome<()> {
+            open::<A>(call, |_| result(number, $value))
         }
     )*};
 }
@@ -61,82 +58,63 @@ numbers! {
 }
 
 /// `MPI_T_category_get_index`.
-///
-/// # Safety
-/// MPI's: `name` is a string, `index` valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn category_get_index<A: Abi>(
-    caller: *const c_void,
-    name: *const c_char,
-    index: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        open::<A>(caller, |_| {
-            look_up(CATEGORIES.iter().map(|it| it.name), name, index)
-        })
-    }
+pub fn category_get_index<A: Abi>(
+    call: &Call<'_, A>,
+    name: Text<'_>,
+    index: Out<'_, c_int>,
+) -> Outcome<()> {
+    open::<A>(call, |_| {
+        look_up(CATEGORIES.iter().map(|it| it.name), name, index)
+    })
 }
 
 /// `MPI_T_category_get_info`.
-///
-/// # Safety
-/// MPI's: the results are NULL or valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn category_get_info<A: Abi>(
-    caller: *const c_void,
+pub fn category_get_info<A: Abi>(
+    call: &Call<'_, A>,
     index: c_int,
-    name: *mut c_char,
-    name_length: *mut c_int,
-    text: *mut c_char,
-    text_length: *mut c_int,
-    controls: *mut c_int,
-    performances: *mut c_int,
-    categories: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        open::<A>(caller, |_| {
-            let category = nth(CATEGORIES, index)?;
-            give(category.name, name, name_length);
-            give(category.help, text, text_length);
-            answer(controls, (category.controls)() as c_int);
-            answer(performances, (category.performances)() as c_int);
-            answer(categories, category.categories.len() as c_int);
-            Ok(())
-        })
-    }
+    name: TextOut<'_>,
+    name_length: InOut<'_, c_int>,
+    text: TextOut<'_>,
+    text_length: InOut<'_, c_int>,
+    controls: Out<'_, c_int>,
+    performances: Out<'_, c_int>,
+    categories: Out<'_, c_int>,
+) -> Outcome<()> {
+    open::<A>(call, |_| {
+        let category = nth(CATEGORIES, index)?;
+        give(category.name, name, name_length);
+        give(category.help, text, text_length);
+        answer(controls, (category.controls)() as c_int);
+        answer(performances, (category.performances)() as c_int);
+        answer(categories, category.categories.len() as c_int);
+        Ok(())
+    })
 }
 
 /// `MPI_T_category_get_num_events`.
-///
-/// # Safety
-/// MPI's: `count` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn category_get_num_events<A: Abi>(
-    caller: *const c_void,
+pub fn category_get_num_events<A: Abi>(
+    call: &Call<'_, A>,
     index: c_int,
-    count: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        open::<A>(caller, |_| {
-            nth(CATEGORIES, index).and_then(|_| result(count, 0))
-        })
-    }
+    count: Out<'_, c_int>,
+) -> Outcome<()> {
+    open::<A>(call, |_| {
+        nth(CATEGORIES, index).and_then(|_| result(count, 0))
+    })
 }
 
 /// Gives the program as many numbers as it has room for.
-///
-/// # Safety
-/// `target` has room for `room` numbers.
-unsafe fn list(
+fn list(
     numbers: impl Iterator<Item = c_int>,
     room: c_int,
-    target: *mut c_int,
+    target: OutArray<'_, c_int>,
 ) -> Outcome<()> {
     let room = usize::try_from(room).map_err(|_| neutral::T_ERR_INVALID)?;
-    for (at, number) in numbers.take(room).enumerate() {
-        output(target).map_err(|_| neutral::T_ERR_INVALID)?;
-        // SAFETY: not NULL, and there is room for this one.
-        unsafe { target.add(at).write(number) };
+    let mut numbers = numbers.take(room).peekable();
+    if numbers.peek().is_some() {
+        let places = target.places(room);
+        places
+            .map_err(|_| neutral::T_ERR_INVALID)?
+            .write_all(numbers);
     }
     Ok(())
 }
@@ -144,22 +122,16 @@ unsafe fn list(
 macro_rules! contents {
     ($($(#[$page:meta])* $name:ident $category:ident $numbers:expr;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// MPI's: `target` has room for `room` numbers; `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(
-            caller: *const c_void,
+        pub fn $name<A: Abi>(
+            call: &Call<'_, A>,
             index: c_int,
             room: c_int,
-            target: *mut c_int,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                open::<A>(caller, |_| {
-                    let $category = nth(CATEGORIES, index)?;
-                    list($numbers, room, target)
-                })
-            }
+            target: OutArray<'_, c_int>,
+        ) -> Outcome<()> {
+            open::<A>(call, |_| {
+                let $category = nth(CATEGORIES, index)?;
+                list($numbers, room, target)
+            })
         }
     )*};
 }

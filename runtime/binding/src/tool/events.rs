@@ -1,21 +1,16 @@
 //! Events (MPI-4.1 section 15.3.8): there are none, and no sources of any.
 
 use super::{open, result};
+use crate::arguments::{Call, Outcome};
+use crate::passed::{InOut, Out, OutArray, Text, TextOut};
 use cohort_abi::{Abi, callback, neutral};
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_int, c_void};
 
 macro_rules! none {
     ($($(#[$page:meta])* $name:ident($($argument:ident: $type:ty),*) $error:ident;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(
-            caller: *const c_void,
-            $($argument: $type),*
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe { open::<A>(caller, |_| Err(neutral::$error)) }
+        pub fn $name<A: Abi>(call: &Call<'_, A>, $($argument: $type),*) -> Outcome<()> {
+            open::<A>(call, |_| Err(neutral::$error.into()))
         }
     )*};
 }
@@ -23,12 +18,8 @@ macro_rules! none {
 macro_rules! zeros {
     ($($(#[$page:meta])* $name:ident;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// MPI's: `count` is valid for writes; `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, count: *mut c_int) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe { open::<A>(caller, |_| result(count, 0)) }
+        pub fn $name<A: Abi>(call: &Call<'_, A>, count: Out<'_, c_int>) -> Outcome<()> {
+            open::<A>(call, |_| result(count, 0))
         }
     )*};
 }
@@ -42,22 +33,22 @@ zeros! {
 
 none! {
     /// `MPI_T_event_get_index`.
-    event_get_index(_name: *const c_char, _index: *mut c_int) T_ERR_INVALID_NAME;
+    event_get_index(_name: Text<'_>, _index: Out<'_, c_int>) T_ERR_INVALID_NAME;
     /// `MPI_T_event_get_info`.
     event_get_info(
-        _index: c_int, _name: *mut c_char, _name_length: *mut c_int, _verbosity: *mut c_int,
-        _datatypes: *mut A::Datatype, _displacements: *mut isize, _elements: *mut c_int,
-        _words: *mut *mut c_void, _info: *mut A::Info, _text: *mut c_char,
-        _text_length: *mut c_int, _bind: *mut c_int
+        _index: c_int, _name: TextOut<'_>, _name_length: InOut<'_, c_int>, _verbosity: Out<'_, c_int>,
+        _datatypes: OutArray<'_, A::Datatype>, _displacements: OutArray<'_, isize>, _elements: InOut<'_, c_int>,
+        _words: Out<'_, *mut c_void>, _info: Out<'_, A::Info>, _text: TextOut<'_>,
+        _text_length: InOut<'_, c_int>, _bind: Out<'_, c_int>
     ) T_ERR_INVALID_INDEX;
     /// `MPI_T_event_handle_alloc`.
     event_handle_alloc(
-        _index: c_int, _object: *mut c_void, _info: A::Info, _registration: *mut *mut c_void
+        _index: c_int, _object: *mut c_void, _info: A::Info, _registration: Out<'_, *mut c_void>
     ) T_ERR_INVALID_INDEX;
     /// `MPI_T_event_handle_set_info`.
     event_handle_set_info(_registration: *mut c_void, _info: A::Info) T_ERR_INVALID_HANDLE;
     /// `MPI_T_event_handle_get_info`.
-    event_handle_get_info(_registration: *mut c_void, _info: *mut A::Info) T_ERR_INVALID_HANDLE;
+    event_handle_get_info(_registration: *mut c_void, _info: Out<'_, A::Info>) T_ERR_INVALID_HANDLE;
     /// `MPI_T_event_handle_free`.
     event_handle_free(
         _registration: *mut c_void, _data: *mut c_void,
@@ -74,7 +65,7 @@ none! {
     ) T_ERR_INVALID_HANDLE;
     /// `MPI_T_event_callback_get_info`.
     event_callback_get_info(
-        _registration: *mut c_void, _safety: c_int, _info: *mut A::Info
+        _registration: *mut c_void, _safety: c_int, _info: Out<'_, A::Info>
     ) T_ERR_INVALID_HANDLE;
     /// `MPI_T_event_set_dropped_handler`.
     event_set_dropped_handler(
@@ -82,20 +73,20 @@ none! {
     ) T_ERR_INVALID_HANDLE;
     /// `MPI_T_event_read`.
     event_read(
-        _instance: *mut c_void, _element: c_int, _buffer: *mut c_void
+        _instance: *mut c_void, _element: c_int, _buffer: Out<'_, *mut c_void>
     ) T_ERR_INVALID_HANDLE;
     /// `MPI_T_event_copy`.
-    event_copy(_instance: *mut c_void, _buffer: *mut c_void) T_ERR_INVALID_HANDLE;
+    event_copy(_instance: *mut c_void, _buffer: Out<'_, *mut c_void>) T_ERR_INVALID_HANDLE;
     /// `MPI_T_event_get_timestamp`.
-    event_get_timestamp(_instance: *mut c_void, _time: *mut i64) T_ERR_INVALID_HANDLE;
+    event_get_timestamp(_instance: *mut c_void, _time: Out<'_, i64>) T_ERR_INVALID_HANDLE;
     /// `MPI_T_event_get_source`.
-    event_get_source(_instance: *mut c_void, _source: *mut c_int) T_ERR_INVALID_HANDLE;
+    event_get_source(_instance: *mut c_void, _source: Out<'_, c_int>) T_ERR_INVALID_HANDLE;
     /// `MPI_T_source_get_info`.
     source_get_info(
-        _index: c_int, _name: *mut c_char, _name_length: *mut c_int, _text: *mut c_char,
-        _text_length: *mut c_int, _ordering: *mut c_int, _ticks: *mut i64, _ticks_max: *mut i64,
-        _info: *mut A::Info
+        _index: c_int, _name: TextOut<'_>, _name_length: InOut<'_, c_int>, _text: TextOut<'_>,
+        _text_length: InOut<'_, c_int>, _ordering: Out<'_, c_int>, _ticks: Out<'_, i64>, _ticks_max: Out<'_, i64>,
+        _info: Out<'_, A::Info>
     ) T_ERR_INVALID_INDEX;
     /// `MPI_T_source_get_timestamp`.
-    source_get_timestamp(_index: c_int, _time: *mut i64) T_ERR_INVALID_INDEX;
+    source_get_timestamp(_index: c_int, _time: Out<'_, i64>) T_ERR_INVALID_INDEX;
 }

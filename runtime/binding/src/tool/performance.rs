@@ -1,12 +1,14 @@
 //! Performance variables: what the calling rank did for others and how often it slept. They count all the time
 //! and cannot be written.
 
-use super::{answer, give, look_up, nth, open, result};
-use crate::arguments::{Outcome, output};
-use crate::context::Process;
+use super::{answer, give, given, look_up, nth, open, result, wanted};
+use crate::arguments::{Call, Outcome};
+use crate::passed::{Base, InOut, Out, Text, TextOut};
+use crate::process::Process;
+use crate::process::tools::Bound;
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::rank::StealCounts;
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_int, c_void};
 
 /// One counter.
 pub(super) struct Counter {
@@ -14,16 +16,6 @@ pub(super) struct Counter {
     help: &'static str,
     read: fn(&StealCounts) -> u64,
 }
-
-/// A counter that a handle stands for, and its session.
-#[derive(Clone, Copy)]
-pub(super) struct Bound {
-    index: usize,
-    session: *mut c_void,
-}
-
-// SAFETY: the session is a number that nobody follows.
-unsafe impl Send for Bound {}
 
 macro_rules! counters {
     ($($name:literal $help:literal $($field:ident).+;)*) => {
@@ -61,172 +53,135 @@ counters! {
 }
 
 /// `MPI_T_pvar_get_num`.
-///
-/// # Safety
-/// MPI's: `count` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn pvar_get_num<A: Abi>(caller: *const c_void, count: *mut c_int) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { open::<A>(caller, |_| result(count, COUNTERS.len() as c_int)) }
+pub fn pvar_get_num<A: Abi>(call: &Call<'_, A>, count: Out<'_, c_int>) -> Outcome<()> {
+    open::<A>(call, |_| result(count, COUNTERS.len() as c_int))
 }
 
 /// `MPI_T_pvar_get_index`.
-///
-/// # Safety
-/// MPI's: `name` is a string, `index` valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn pvar_get_index<A: Abi>(
-    caller: *const c_void,
-    name: *const c_char,
+pub fn pvar_get_index<A: Abi>(
+    call: &Call<'_, A>,
+    name: Text<'_>,
     class: c_int,
-    index: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        open::<A>(caller, |_| {
-            if A::tool_class_in(class) != neutral::T_PVAR_CLASS_COUNTER {
-                return Err(neutral::T_ERR_INVALID_NAME);
-            }
-            look_up(COUNTERS.iter().map(|counter| counter.name), name, index)
-        })
-    }
+    index: Out<'_, c_int>,
+) -> Outcome<()> {
+    open::<A>(call, |_| {
+        if A::tool_class_in(class) != neutral::T_PVAR_CLASS_COUNTER {
+            return Err(neutral::T_ERR_INVALID_NAME.into());
+        }
+        look_up(COUNTERS.iter().map(|counter| counter.name), name, index)
+    })
 }
 
 /// `MPI_T_pvar_get_info`.
-///
-/// # Safety
-/// MPI's: the results are NULL or valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn pvar_get_info<A: Abi>(
-    caller: *const c_void,
+pub fn pvar_get_info<A: Abi>(
+    call: &Call<'_, A>,
     index: c_int,
-    name: *mut c_char,
-    name_length: *mut c_int,
-    verbosity: *mut c_int,
-    class: *mut c_int,
-    datatype: *mut A::Datatype,
-    words: *mut *mut c_void,
-    text: *mut c_char,
-    text_length: *mut c_int,
-    bind: *mut c_int,
-    read_only: *mut c_int,
-    continuous: *mut c_int,
-    atomic: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        open::<A>(caller, |_| {
-            let counter = nth(COUNTERS, index)?;
-            let kind = neutral::handle::UNSIGNED_LONG_LONG;
-            give(counter.name, name, name_length);
-            give(counter.help, text, text_length);
-            answer(
-                verbosity,
-                A::tool_verbosity_out(neutral::T_VERBOSITY_TUNER_BASIC),
-            );
-            answer(class, A::tool_class_out(neutral::T_PVAR_CLASS_COUNTER));
-            answer(datatype, A::Datatype::from_neutral(kind));
-            answer(words, core::ptr::null_mut());
-            answer(bind, A::tool_bind_out(neutral::T_BIND_NO_OBJECT));
-            answer(read_only, 1);
-            answer(continuous, 1);
-            answer(atomic, 0);
-            Ok(())
-        })
-    }
+    name: TextOut<'_>,
+    name_length: InOut<'_, c_int>,
+    verbosity: Out<'_, c_int>,
+    class: Out<'_, c_int>,
+    datatype: Out<'_, A::Datatype>,
+    words: Out<'_, *mut c_void>,
+    text: TextOut<'_>,
+    text_length: InOut<'_, c_int>,
+    bind: Out<'_, c_int>,
+    read_only: Out<'_, c_int>,
+    continuous: Out<'_, c_int>,
+    atomic: Out<'_, c_int>,
+) -> Outcome<()> {
+    open::<A>(call, |_| {
+        let counter = nth(COUNTERS, index)?;
+        let kind = neutral::handle::UNSIGNED_LONG_LONG;
+        give(counter.name, name, name_length);
+        give(counter.help, text, text_length);
+        answer(
+            verbosity,
+            A::tool_verbosity_out(neutral::T_VERBOSITY_TUNER_BASIC),
+        );
+        answer(class, A::tool_class_out(neutral::T_PVAR_CLASS_COUNTER));
+        answer(datatype, A::Datatype::from_neutral(kind));
+        answer(words, core::ptr::null_mut());
+        answer(bind, A::tool_bind_out(neutral::T_BIND_NO_OBJECT));
+        answer(read_only, 1);
+        answer(continuous, 1);
+        answer(atomic, 0);
+        Ok(())
+    })
 }
 
 /// `MPI_T_pvar_session_create`.
-///
-/// # Safety
-/// MPI's: `session` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn pvar_session_create<A: Abi>(
-    caller: *const c_void,
-    session: *mut *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        open::<A>(caller, |process| {
-            output(session).map_err(|_| neutral::T_ERR_INVALID)?;
-            session.write(process.tool.sessions.add(()));
-            Ok(())
-        })
-    }
+pub fn pvar_session_create<A: Abi>(
+    call: &Call<'_, A>,
+    session: Out<'_, *mut c_void>,
+) -> Outcome<()> {
+    open::<A>(call, |process| {
+        let session = wanted(session)?;
+        session.write(process.tool.sessions.add(()));
+        Ok(())
+    })
 }
 
 /// `MPI_T_pvar_session_free`; its handles are freed with it.
-///
-/// # Safety
-/// MPI's: `session` is valid for reads and writes; `caller` is the calling rank.
-pub unsafe extern "C" fn pvar_session_free<A: Abi>(
-    caller: *const c_void,
-    session: *mut *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        open::<A>(caller, |process| {
-            output(session).map_err(|_| neutral::T_ERR_INVALID)?;
-            let ended = *session;
-            let removed = process.tool.sessions.remove(ended);
-            removed.ok_or(neutral::T_ERR_INVALID_SESSION)?;
-            process
-                .tool
-                .performances
-                .remove_all(|bound| bound.session == ended);
-            session.write(core::ptr::null_mut());
-            Ok(())
-        })
-    }
+pub fn pvar_session_free<A: Abi>(
+    call: &Call<'_, A>,
+    session: InOut<'_, *mut c_void>,
+) -> Outcome<()> {
+    open::<A>(call, |process| {
+        let session = given(session)?;
+        let ended = session.get();
+        let removed = process.tool.sessions.remove(ended);
+        removed.ok_or(neutral::T_ERR_INVALID_SESSION)?;
+        process
+            .tool
+            .performances
+            .remove_all(|bound| bound.session == ended.addr());
+        session.set(core::ptr::null_mut());
+        Ok(())
+    })
 }
 
 /// Refuses what is no session.
 fn check_session(process: &Process, session: *mut c_void) -> Outcome<()> {
     let known = process.tool.sessions.get(session);
-    known.ok_or(neutral::T_ERR_INVALID_SESSION)
+    known.ok_or_else(|| neutral::T_ERR_INVALID_SESSION.into())
 }
 
 /// `MPI_T_pvar_handle_alloc`.
-///
-/// # Safety
-/// MPI's: the results are valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn pvar_handle_alloc<A: Abi>(
-    caller: *const c_void,
+pub fn pvar_handle_alloc<A: Abi>(
+    call: &Call<'_, A>,
     session: *mut c_void,
     index: c_int,
     _object: *mut c_void,
-    handle: *mut *mut c_void,
-    count: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        open::<A>(caller, |process| {
-            check_session(process, session)?;
-            nth(COUNTERS, index)?;
-            output(handle).map_err(|_| neutral::T_ERR_INVALID)?;
-            result(count, 1)?;
-            let index = index as usize;
-            handle.write(process.tool.performances.add(Bound { index, session }));
-            Ok(())
-        })
-    }
+    handle: Out<'_, *mut c_void>,
+    count: Out<'_, c_int>,
+) -> Outcome<()> {
+    open::<A>(call, |process| {
+        check_session(process, session)?;
+        nth(COUNTERS, index)?;
+        let handle = wanted(handle)?;
+        result(count, 1)?;
+        let index = index as usize;
+        handle.write(process.tool.performances.add(Bound {
+            index,
+            session: session.addr(),
+        }));
+        Ok(())
+    })
 }
 
 /// `MPI_T_pvar_handle_free`.
-///
-/// # Safety
-/// MPI's: `handle` is valid for reads and writes; `caller` is the calling rank.
-pub unsafe extern "C" fn pvar_handle_free<A: Abi>(
-    caller: *const c_void,
+pub fn pvar_handle_free<A: Abi>(
+    call: &Call<'_, A>,
     session: *mut c_void,
-    handle: *mut *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        open::<A>(caller, |process| {
-            output(handle).map_err(|_| neutral::T_ERR_INVALID)?;
-            of_handle(process, session, *handle)?;
-            process.tool.performances.remove(*handle);
-            handle.write(core::ptr::null_mut());
-            Ok(())
-        })
-    }
+    handle: InOut<'_, *mut c_void>,
+) -> Outcome<()> {
+    open::<A>(call, |process| {
+        let handle = given(handle)?;
+        of_handle(process, session, handle.get())?;
+        process.tool.performances.remove(handle.get());
+        handle.set(core::ptr::null_mut());
+        Ok(())
+    })
 }
 
 /// The counter of a session's handle.
@@ -237,53 +192,45 @@ fn of_handle(
 ) -> Outcome<&'static Counter> {
     check_session(process, session)?;
     let bound = process.tool.performances.get(handle);
-    let bound = bound.filter(|bound| bound.session == session);
+    let bound = bound.filter(|bound| bound.session == session.addr());
     Ok(&COUNTERS[bound.ok_or(neutral::T_ERR_INVALID_HANDLE)?.index])
 }
 
 /// `MPI_T_pvar_read`.
-///
-/// # Safety
-/// MPI's: `buffer` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn pvar_read<A: Abi>(
-    caller: *const c_void,
+pub fn pvar_read<A: Abi>(
+    call: &Call<'_, A>,
     session: *mut c_void,
     handle: *mut c_void,
-    buffer: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        open::<A>(caller, |process| {
-            let counter = of_handle(process, session, handle)?;
-            let counts = process.objects.rank().steal_counts();
-            result(buffer.cast(), (counter.read)(&counts))
-        })
-    }
+    buffer: Base,
+) -> Outcome<()> {
+    open::<A>(call, |process| {
+        let counter = of_handle(process, session, handle)?;
+        let counts = process.objects.rank().steal_counts();
+        if buffer.is_null() {
+            return Err(neutral::T_ERR_INVALID.into());
+        }
+        buffer.write(&(counter.read)(&counts).to_ne_bytes());
+        Ok(())
+    })
 }
 
 macro_rules! impossible {
     ($($(#[$page:meta])* $name:ident($($argument:ident: $type:ty)?) $all:ident $error:ident;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(
-            caller: *const c_void,
+        pub fn $name<A: Abi>(
+            call: &Call<'_, A>,
             session: *mut c_void,
             handle: *mut c_void,
             $($argument: $type,)?
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                open::<A>(caller, |process| {
-                    if $all && handle.addr() == A::T_PVAR_ALL_HANDLES {
-                        // Variables to which it does not apply are passed over.
-                        return check_session(process, session);
-                    }
-                    of_handle(process, session, handle)?;
-                    Err(neutral::$error)
-                })
-            }
+        ) -> Outcome<()> {
+            open::<A>(call, |process| {
+                if $all && handle.addr() == A::T_PVAR_ALL_HANDLES {
+                    // Variables to which it does not apply are passed over.
+                    return check_session(process, session);
+                }
+                of_handle(process, session, handle)?;
+                Err(neutral::$error.into())
+            })
         }
     )*};
 }
@@ -301,7 +248,7 @@ impossible! {
     /// `MPI_T_pvar_reset`: the counters are read-only.
     pvar_reset() TAKES_ALL T_ERR_PVAR_NO_WRITE;
     /// `MPI_T_pvar_write`: the counters are read-only.
-    pvar_write(_buffer: *const c_void) TAKES_ONE T_ERR_PVAR_NO_WRITE;
+    pvar_write(_buffer: Base) TAKES_ONE T_ERR_PVAR_NO_WRITE;
     /// `MPI_T_pvar_readreset`: the counters are read-only.
-    pvar_readreset(_buffer: *mut c_void) TAKES_ONE T_ERR_PVAR_NO_ATOMIC;
+    pvar_readreset(_buffer: Base) TAKES_ONE T_ERR_PVAR_NO_ATOMIC;
 }

@@ -1,9 +1,11 @@
 //! The choice of dimensions (MPI-4.1 section 8.5.2).
 
-use crate::arguments::{Outcome, length, on_process};
+use crate::arguments::{Call, Outcome, length};
+use crate::passed::InOutArray;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, neutral};
-use core::ffi::{c_int, c_void};
+use core::cell::Cell;
+use core::ffi::c_int;
 
 /// The smallest number whose `power`-th power is at least `value`.
 fn root(value: c_int, power: usize) -> c_int {
@@ -47,12 +49,12 @@ fn fill(nodes: c_int, dims: &mut [c_int]) -> Outcome<()> {
         });
     let fixed = fixed.ok_or(neutral::ERR_DIMS)?;
     if nodes < 1 || i64::from(nodes) % fixed != 0 {
-        return Err(neutral::ERR_DIMS);
+        return Err(neutral::ERR_DIMS.into());
     }
     let rest = (i64::from(nodes) / fixed) as c_int;
     let free: Vec<&mut c_int> = dims.iter_mut().filter(|dim| **dim == 0).collect();
     if free.is_empty() && rest != 1 {
-        return Err(neutral::ERR_DIMS);
+        return Err(neutral::ERR_DIMS.into());
     }
     let factors = balance(rest, free.len());
     for (dim, factor) in free.into_iter().zip(factors) {
@@ -62,30 +64,27 @@ fn fill(nodes: c_int, dims: &mut [c_int]) -> Outcome<()> {
 }
 
 /// `MPI_Dims_create`.
-///
-/// # Safety
-/// MPI's: `dims` has `count` entries; `caller` is the calling rank.
-pub unsafe extern "C" fn dims_create<A: Abi>(
-    caller: *const c_void,
+pub fn dims_create<A: Abi>(
+    _call: &Call<'_, A>,
     nodes: c_int,
     count: c_int,
-    dims: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_process::<A>(caller, "MPI_Dims_create", |call| {
-            let count = length(count).map_err(|_| neutral::ERR_DIMS)?;
-            if count == 0 {
-                return if nodes == 1 {
-                    Ok(())
-                } else {
-                    Err(neutral::ERR_DIMS)
-                };
-            }
-            call.output(dims, "dims")?;
-            fill(nodes, core::slice::from_raw_parts_mut(dims, count))
-        })
+    dims: InOutArray<'_, c_int>,
+) -> Outcome<()> {
+    let count = length(count).map_err(|_| neutral::ERR_DIMS)?;
+    if count == 0 {
+        return if nodes == 1 {
+            Ok(())
+        } else {
+            Err(neutral::ERR_DIMS.into())
+        };
     }
+    let dims = dims.entries(count)?;
+    let mut filled: Vec<c_int> = dims.iter().map(Cell::get).collect();
+    fill(nodes, &mut filled)?;
+    dims.iter()
+        .zip(filled)
+        .for_each(|(dim, value)| dim.set(value));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -105,8 +104,8 @@ mod tests {
             assert_eq!(fill(nodes, &mut dims), Ok(()));
             assert_eq!(dims, expected, "{nodes}");
         }
-        assert_eq!(fill(7, &mut [2, 0]), Err(neutral::ERR_DIMS));
-        assert_eq!(fill(8, &mut [2, 2]), Err(neutral::ERR_DIMS));
-        assert_eq!(fill(8, &mut [-2, 0]), Err(neutral::ERR_DIMS));
+        assert_eq!(fill(7, &mut [2, 0]), Err(neutral::ERR_DIMS.into()));
+        assert_eq!(fill(8, &mut [2, 2]), Err(neutral::ERR_DIMS.into()));
+        assert_eq!(fill(8, &mut [-2, 0]), Err(neutral::ERR_DIMS.into()));
     }
 }

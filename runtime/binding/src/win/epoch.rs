@@ -1,11 +1,12 @@
 //! Synchronisation that blocks (MPI-4.1 section 12.5): each call waits for what its nonblocking form begins.
 
 use super::failed;
-use crate::arguments::{Call, Outcome, on_win, output};
+use crate::arguments::{Call, Outcome, output};
+use crate::passed::Out;
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::rma::{Closing, RmaError};
 use cohort_object::Win;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use core::sync::atomic::{Ordering, fence as memory_fence};
 
 /// The ranks in the window's group of the members of a group.
@@ -71,195 +72,125 @@ fn finish<A: Abi>(
 }
 
 /// `MPI_Win_fence`.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn fence<A: Abi>(
-    caller: *const c_void,
-    assertions: c_int,
-    win: A::Win,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_win::<A>(caller, "MPI_Win_fence", win, |call, win| {
-            let closing = win
-                .window
-                .fence(call.owner(), is_last_fence::<A>(assertions));
-            if A::assertion_in(assertions) & neutral::MODE_NOPRECEDE == 0 {
-                return finish(call, win, closing);
-            }
-            // It completes nothing, so nobody waits; the next epoch does.
-            let closing = closing.map_err(|error| failed(call, error))?;
-            win.window.forget(call.owner(), closing);
-            Ok(())
-        })
+#[inline(always)]
+pub fn fence<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> Outcome<()> {
+    let win = call.on_win(win)?;
+    let closing = win
+        .window
+        .fence(call.owner(), is_last_fence::<A>(assertions));
+    if A::assertion_in(assertions) & neutral::MODE_NOPRECEDE == 0 {
+        return finish(call, win, closing);
     }
+    // It completes nothing, so nobody waits; the next epoch does.
+    let closing = closing.map_err(|error| failed(call, error))?;
+    win.window.forget(call.owner(), closing);
+    Ok(())
 }
 
 macro_rules! openings {
-    ($($(#[$page:meta])* $name:ident $mpi:literal;)*) => {$(
+    ($($(#[$page:meta])* $name:ident;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(
-            caller: *const c_void,
+        pub fn $name<A: Abi>(
+            call: &Call<'_, A>,
             group: A::Group,
             _assertions: c_int,
             win: A::Win,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                on_win::<A>(caller, $mpi, win, |call, win| {
-                    let members = ranks(call, win, group)?;
-                    let opened = win.window.$name(call.owner(), &members);
-                    opened.map_err(|error| failed(call, error))
-                })
-            }
+        ) -> Outcome<()> {
+            let win = call.on_win(win)?;
+            let members = ranks(call, win, group)?;
+            let opened = win.window.$name(call.owner(), &members);
+            opened.map_err(|error| failed(call, error))
         }
     )*};
 }
 
 openings! {
     /// `MPI_Win_start`. Does not wait for the exposures; operations do.
-    start "MPI_Win_start";
+    start;
     /// `MPI_Win_post`.
-    post "MPI_Win_post";
+    post;
 }
 
 macro_rules! closings {
-    ($($(#[$page:meta])* $name:ident $mpi:literal;)*) => {$(
+    ($($(#[$page:meta])* $name:ident;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, win: A::Win) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                on_win::<A>(caller, $mpi, win, |call, win| finish(call, win, win.window.$name(call.owner())))
-            }
+        pub fn $name<A: Abi>(call: &Call<'_, A>, win: A::Win) -> Outcome<()> {
+            let win = call.on_win(win)?;
+            finish(call, win, win.window.$name(call.owner()))
         }
     )*};
 }
 
 closings! {
     /// `MPI_Win_complete`.
-    complete "MPI_Win_complete";
+    complete;
     /// `MPI_Win_wait`.
-    wait "MPI_Win_wait";
+    wait;
     /// `MPI_Win_unlock_all`.
-    unlock_all "MPI_Win_unlock_all";
+    unlock_all;
 }
 
 /// `MPI_Win_test`.
-///
-/// # Safety
-/// MPI's: `flag` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn test<A: Abi>(
-    caller: *const c_void,
-    win: A::Win,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_win::<A>(caller, "MPI_Win_test", win, |call, win| {
-            output(flag)?;
-            let over = win
-                .window
-                .test(call.owner())
-                .map_err(|error| failed(call, error))?;
-            flag.write(c_int::from(over));
-            Ok(())
-        })
-    }
+pub fn test<A: Abi>(call: &Call<'_, A>, win: A::Win, flag: Out<'_, c_int>) -> Outcome<()> {
+    let win = call.on_win(win)?;
+    let flag = output(flag)?;
+    let over = win
+        .window
+        .test(call.owner())
+        .map_err(|error| failed(call, error))?;
+    flag.write(c_int::from(over));
+    Ok(())
 }
 
 /// `MPI_Win_lock`. If the target is on this node it waits for the lock, so that the caller may load and
 /// store there; else operations wait for it.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn lock<A: Abi>(
-    caller: *const c_void,
+#[inline(always)]
+pub fn lock<A: Abi>(
+    call: &Call<'_, A>,
     kind: c_int,
     rank: c_int,
     _assertions: c_int,
     win: A::Win,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_win::<A>(caller, "MPI_Win_lock", win, |call, win| {
-            let (target, exclusive) = lock_arguments(call, win, kind, rank)?;
-            let Some(target) = target else { return Ok(()) };
-            let locked = win.window.lock(call.owner(), target, exclusive);
-            if !locked.map_err(|error| failed(call, error))? {
-                win.window.hold_locks(call.owner(), Some(target));
-            }
-            Ok(())
-        })
+) -> Outcome<()> {
+    let win = call.on_win(win)?;
+    let (target, exclusive) = lock_arguments(call, win, kind, rank)?;
+    let Some(target) = target else { return Ok(()) };
+    let locked = win.window.lock(call.owner(), target, exclusive);
+    if !locked.map_err(|error| failed(call, error))? {
+        win.window.hold_locks(call.owner(), Some(target));
     }
+    Ok(())
 }
 
 /// `MPI_Win_unlock`.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn unlock<A: Abi>(caller: *const c_void, rank: c_int, win: A::Win) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_win::<A>(
-            caller,
-            "MPI_Win_unlock",
-            win,
-            |call, win| match super::target(call, win, rank)? {
-                Some(target) => finish(call, win, win.window.unlock(call.owner(), target)),
-                None => Ok(()),
-            },
-        )
+#[inline(always)]
+pub fn unlock<A: Abi>(call: &Call<'_, A>, rank: c_int, win: A::Win) -> Outcome<()> {
+    let win = call.on_win(win)?;
+    match super::target(call, win, rank)? {
+        Some(target) => finish(call, win, win.window.unlock(call.owner(), target)),
+        None => Ok(()),
     }
 }
 
 /// `MPI_Win_lock_all`. Waits for the locks of this node, as [`lock`] does.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn lock_all<A: Abi>(
-    caller: *const c_void,
-    _assertions: c_int,
-    win: A::Win,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_win::<A>(caller, "MPI_Win_lock_all", win, |call, win| {
-            may_lock(call, win)?;
-            win.window
-                .lock_all(call.owner())
-                .map_err(|error| failed(call, error))?;
-            win.window.hold_locks(call.owner(), None);
-            Ok(())
-        })
-    }
+pub fn lock_all<A: Abi>(call: &Call<'_, A>, _assertions: c_int, win: A::Win) -> Outcome<()> {
+    let win = call.on_win(win)?;
+    may_lock(call, win)?;
+    win.window
+        .lock_all(call.owner())
+        .map_err(|error| failed(call, error))?;
+    win.window.hold_locks(call.owner(), None);
+    Ok(())
 }
 
 macro_rules! flushes {
-    ($($(#[$page:meta])* $name:ident $mpi:literal;)*) => {$(
+    ($($(#[$page:meta])* $name:ident;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(
-            caller: *const c_void,
-            rank: c_int,
-            win: A::Win,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                on_win::<A>(caller, $mpi, win, |call, win| {
-                    match super::target(call, win, rank)? {
-                        Some(target) => finish(call, win, win.window.flush(call.owner(), Some(target))),
-                        None => Ok(()),
-                    }
-                })
+        pub fn $name<A: Abi>(call: &Call<'_, A>, rank: c_int, win: A::Win) -> Outcome<()> {
+            let win = call.on_win(win)?;
+            match super::target(call, win, rank)? {
+                Some(target) => finish(call, win, win.window.flush(call.owner(), Some(target))),
+                None => Ok(()),
             }
         }
     )*};
@@ -267,45 +198,34 @@ macro_rules! flushes {
 
 flushes! {
     /// `MPI_Win_flush`.
-    flush "MPI_Win_flush";
+    flush;
     /// `MPI_Win_flush_local`. Operations are complete at their origin when they are at their target.
-    flush_local "MPI_Win_flush_local";
+    flush_local;
 }
 
 macro_rules! flushes_of_all {
-    ($($(#[$page:meta])* $name:ident $mpi:literal;)*) => {$(
+    ($($(#[$page:meta])* $name:ident;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(caller: *const c_void, win: A::Win) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                on_win::<A>(caller, $mpi, win, |call, win| finish(call, win, win.window.flush(call.owner(), None)))
-            }
+        pub fn $name<A: Abi>(call: &Call<'_, A>, win: A::Win) -> Outcome<()> {
+            let win = call.on_win(win)?;
+            finish(call, win, win.window.flush(call.owner(), None))
         }
     )*};
 }
 
 flushes_of_all! {
     /// `MPI_Win_flush_all`.
-    flush_all "MPI_Win_flush_all";
+    flush_all;
     /// `MPI_Win_flush_local_all`.
-    flush_local_all "MPI_Win_flush_local_all";
+    flush_local_all;
 }
 
 /// `MPI_Win_sync`: the two copies of the window are one, so only the order of memory accesses is at stake.
-///
-/// # Safety
-/// `caller` is the calling rank.
-pub unsafe extern "C" fn sync<A: Abi>(caller: *const c_void, win: A::Win) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_win::<A>(caller, "MPI_Win_sync", win, |call, _| {
-            memory_fence(Ordering::SeqCst);
-            // A program may wait in a loop for what others store, and they may need this process's CPU.
-            cohort_engine::wait::progress(call.owner());
-            Ok(())
-        })
-    }
+#[inline(always)]
+pub fn sync<A: Abi>(call: &Call<'_, A>, win: A::Win) -> Outcome<()> {
+    call.on_win(win)?;
+    memory_fence(Ordering::SeqCst);
+    // A program may wait in a loop for what others store, and they may need this process's CPU.
+    cohort_engine::wait::progress(call.owner());
+    Ok(())
 }

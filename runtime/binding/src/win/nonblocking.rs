@@ -4,124 +4,98 @@
 
 use super::epoch::{is_last_fence, lock_arguments, may_lock, ranks};
 use super::failed;
-use crate::arguments::{Call, Outcome, on_win, output};
+use crate::arguments::{Call, Outcome, output};
+use crate::passed::{Out, Place};
 use crate::request::{publish_complete, publish_pending};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::rma::{Closing, RmaError};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
 /// Gives the program a request for what a call began.
-///
-/// # Safety
-/// `request` is valid for writes.
-pub(super) unsafe fn publish<A: Abi>(
+pub(super) fn publish<A: Abi>(
     call: &Call<'_, A>,
     win: A::Win,
     closing: Result<Closing, RmaError>,
-    request: *mut A::Request,
+    request: Place<'_, A::Request>,
 ) -> Outcome<()> {
     let closing = closing.map_err(|error| failed(call, error))?;
-    // SAFETY: the caller's contract.
-    unsafe {
-        match closing.request() {
-            Some(pending) => publish_pending(call, pending, win.neutral(), request),
-            None => publish_complete::<A>(request),
-        }
+    match closing.request() {
+        Some(pending) => publish_pending(call, pending, win.neutral(), request),
+        None => publish_complete::<A>(request),
     }
 }
 
 macro_rules! openings {
-    ($($(#[$page:meta])* $name:ident $mpi:literal $open:ident;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $open:ident;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// `request` is valid for writes; `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(
-            caller: *const c_void,
+        pub fn $name<A: Abi>(
+            call: &Call<'_, A>,
             group: A::Group,
             _assertions: c_int,
             win: A::Win,
-            request: *mut A::Request,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                on_win::<A>(caller, $mpi, win, |call, object| {
-                    output(request)?;
-                    let members = ranks(call, object, group)?;
-                    let opened = object.window.$open(call.owner(), &members);
-                    opened.map_err(|error| failed(call, error))?;
-                    publish_complete::<A>(request)
-                })
-            }
+            request: Out<'_, A::Request>,
+        ) -> Outcome<()> {
+            let object = call.on_win(win)?;
+            let request = output(request)?;
+            let members = ranks(call, object, group)?;
+            let opened = object.window.$open(call.owner(), &members);
+            opened.map_err(|error| failed(call, error))?;
+            publish_complete::<A>(request)
         }
     )*};
 }
 
 openings! {
     /// `MPIX_Win_ipost`.
-    ipost "MPIX_Win_ipost" post;
+    ipost post;
     /// `MPIX_Win_istart`.
-    istart "MPIX_Win_istart" start;
+    istart start;
 }
 
 macro_rules! closings {
-    ($($(#[$page:meta])* $name:ident $mpi:literal $call:ident $window:ident $close:expr;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $call:ident $window:ident $close:expr;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// `request` is valid for writes; `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(
-            caller: *const c_void,
+        pub fn $name<A: Abi>(
+            $call: &Call<'_, A>,
             win: A::Win,
-            request: *mut A::Request,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                on_win::<A>(caller, $mpi, win, |$call, object| {
-                    output(request)?;
-                    let $window = &object.window;
-                    publish($call, win, $close, request)
-                })
-            }
+            request: Out<'_, A::Request>,
+        ) -> Outcome<()> {
+            let object = $call.on_win(win)?;
+            let request = output(request)?;
+            let $window = &object.window;
+            publish($call, win, $close, request)
         }
     )*};
 }
 
 closings! {
     /// `MPIX_Win_icomplete`.
-    icomplete "MPIX_Win_icomplete" call window window.complete(call.owner());
+    icomplete call window window.complete(call.owner());
     /// `MPIX_Win_iwait`.
-    iwait "MPIX_Win_iwait" call window window.wait(call.owner());
+    iwait call window window.wait(call.owner());
     /// `MPIX_Win_iunlock_all`.
-    iunlock_all "MPIX_Win_iunlock_all" call window window.unlock_all(call.owner());
+    iunlock_all call window window.unlock_all(call.owner());
     /// `MPIX_Win_iflush_all`.
-    iflush_all "MPIX_Win_iflush_all" call window window.flush(call.owner(), None);
+    iflush_all call window window.flush(call.owner(), None);
     /// `MPIX_Win_iflush_local_all`.
-    iflush_local_all "MPIX_Win_iflush_local_all" call window window.flush(call.owner(), None);
+    iflush_local_all call window window.flush(call.owner(), None);
 }
 
 macro_rules! at_one_target {
-    ($($(#[$page:meta])* $name:ident $mpi:literal $call:ident $window:ident $target:ident $begin:expr;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $call:ident $window:ident $target:ident $begin:expr;)*) => {$(
         $(#[$page])*
-        ///
-        /// # Safety
-        /// `request` is valid for writes; `caller` is the calling rank.
-        pub unsafe extern "C" fn $name<A: Abi>(
-            caller: *const c_void,
+        pub fn $name<A: Abi>(
+            $call: &Call<'_, A>,
             rank: c_int,
             win: A::Win,
-            request: *mut A::Request,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                on_win::<A>(caller, $mpi, win, |$call, object| {
-                    output(request)?;
-                    let $window = &object.window;
-                    match super::target($call, object, rank)? {
-                        Some($target) => publish($call, win, $begin, request),
-                        None => publish_complete::<A>(request),
-                    }
-                })
+            request: Out<'_, A::Request>,
+        ) -> Outcome<()> {
+            let object = $call.on_win(win)?;
+            let request = output(request)?;
+            let $window = &object.window;
+            match super::target($call, object, rank)? {
+                Some($target) => publish($call, win, $begin, request),
+                None => publish_complete::<A>(request),
             }
         }
     )*};
@@ -129,84 +103,63 @@ macro_rules! at_one_target {
 
 at_one_target! {
     /// `MPIX_Win_iunlock`.
-    iunlock "MPIX_Win_iunlock" call window target window.unlock(call.owner(), target);
+    iunlock call window target window.unlock(call.owner(), target);
     /// `MPIX_Win_iflush`.
-    iflush "MPIX_Win_iflush" call window target window.flush(call.owner(), Some(target));
+    iflush call window target window.flush(call.owner(), Some(target));
     /// `MPIX_Win_iflush_local`.
-    iflush_local "MPIX_Win_iflush_local" call window target window.flush(call.owner(), Some(target));
+    iflush_local call window target window.flush(call.owner(), Some(target));
 }
 
 /// `MPIX_Win_ifence`: its request is complete when `MPI_Win_fence` would return.
-///
-/// # Safety
-/// `request` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn ifence<A: Abi>(
-    caller: *const c_void,
+pub fn ifence<A: Abi>(
+    call: &Call<'_, A>,
     assertions: c_int,
     win: A::Win,
-    request: *mut A::Request,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_win::<A>(caller, "MPIX_Win_ifence", win, |call, object| {
-            output(request)?;
-            let closing = object
-                .window
-                .fence(call.owner(), is_last_fence::<A>(assertions));
-            if A::assertion_in(assertions) & neutral::MODE_NOPRECEDE == 0 {
-                return publish(call, win, closing, request);
-            }
-            let closing = closing.map_err(|error| failed(call, error))?;
-            object.window.forget(call.owner(), closing);
-            publish_complete::<A>(request)
-        })
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
+    let object = call.on_win(win)?;
+    let request = output(request)?;
+    let closing = object
+        .window
+        .fence(call.owner(), is_last_fence::<A>(assertions));
+    if A::assertion_in(assertions) & neutral::MODE_NOPRECEDE == 0 {
+        return publish(call, win, closing, request);
     }
+    let closing = closing.map_err(|error| failed(call, error))?;
+    object.window.forget(call.owner(), closing);
+    publish_complete::<A>(request)
 }
 
 /// `MPIX_Win_ilock`.
-///
-/// # Safety
-/// `request` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn ilock<A: Abi>(
-    caller: *const c_void,
+pub fn ilock<A: Abi>(
+    call: &Call<'_, A>,
     kind: c_int,
     rank: c_int,
     _assertions: c_int,
     win: A::Win,
-    request: *mut A::Request,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_win::<A>(caller, "MPIX_Win_ilock", win, |call, object| {
-            output(request)?;
-            let (target, exclusive) = lock_arguments(call, object, kind, rank)?;
-            if let Some(target) = target {
-                let locked = object.window.lock(call.owner(), target, exclusive);
-                locked.map_err(|error| failed(call, error))?;
-            }
-            publish_complete::<A>(request)
-        })
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
+    let object = call.on_win(win)?;
+    let request = output(request)?;
+    let (target, exclusive) = lock_arguments(call, object, kind, rank)?;
+    if let Some(target) = target {
+        let locked = object.window.lock(call.owner(), target, exclusive);
+        locked.map_err(|error| failed(call, error))?;
     }
+    publish_complete::<A>(request)
 }
 
 /// `MPIX_Win_ilock_all`.
-///
-/// # Safety
-/// `request` is valid for writes; `caller` is the calling rank.
-pub unsafe extern "C" fn ilock_all<A: Abi>(
-    caller: *const c_void,
+pub fn ilock_all<A: Abi>(
+    call: &Call<'_, A>,
     _assertions: c_int,
     win: A::Win,
-    request: *mut A::Request,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        on_win::<A>(caller, "MPIX_Win_ilock_all", win, |call, object| {
-            output(request)?;
-            may_lock(call, object)?;
-            let locked = object.window.lock_all(call.owner());
-            locked.map_err(|error| failed(call, error))?;
-            publish_complete::<A>(request)
-        })
-    }
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
+    let object = call.on_win(win)?;
+    let request = output(request)?;
+    may_lock(call, object)?;
+    let locked = object.window.lock_all(call.owner());
+    locked.map_err(|error| failed(call, error))?;
+    publish_complete::<A>(request)
 }

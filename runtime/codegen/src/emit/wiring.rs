@@ -9,8 +9,17 @@ use std::fmt::Write;
 /// Which Rust function implements which C procedure.
 #[derive(Debug)]
 pub struct Wiring {
-    /// By C name without `MPI_`: the expression for the table.
-    functions: BTreeMap<String, String>,
+    /// By C name without `MPI_`: the expression that names the Rust function.
+    functions: BTreeMap<String, (String, Style)>,
+}
+
+/// What a Rust function is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Arguments of the types of `passed.rs`: a generated function turns C's arguments into them.
+    Checked,
+    /// What C passes: it is an `unsafe extern "C"` function itself.
+    Raw,
 }
 
 impl Wiring {
@@ -22,9 +31,10 @@ impl Wiring {
         let mut functions = BTreeMap::new();
         for line in crate::table_lines(table) {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let (name, path, counts) = match words.as_slice() {
-                [name, path] => (*name, *path, false),
-                [name, path, "count"] => (*name, *path, true),
+            let (name, path, counts, style) = match words.as_slice() {
+                [name, path] => (*name, *path, false, Style::Checked),
+                [name, path, "count"] => (*name, *path, true, Style::Checked),
+                [name, path, "raw"] => (*name, *path, false, Style::Raw),
                 _ => return Err(format!("functions.table: {line}")),
             };
             let path = match path.strip_prefix("abi::") {
@@ -45,7 +55,7 @@ impl Wiring {
                 if !api.procedures.iter().any(|p| p.name == name) {
                     return Err(format!("functions.table: no procedure MPI_{name}"));
                 }
-                if functions.insert(name.clone(), path).is_some() {
+                if functions.insert(name.clone(), (path, style)).is_some() {
                     return Err(format!("functions.table: {name} twice"));
                 }
             }
@@ -57,6 +67,13 @@ impl Wiring {
     #[must_use]
     pub fn implements(&self, name: &str) -> bool {
         self.functions.contains_key(name)
+    }
+
+    /// The Rust function that implements `name`.
+    #[must_use]
+    pub fn function(&self, name: &str) -> Option<(&str, Style)> {
+        let (path, style) = self.functions.get(name)?;
+        Some((path, *style))
     }
 
     /// The table's initialiser and the functions that report what is missing.
@@ -73,7 +90,8 @@ impl Wiring {
         for procedure in &api.procedures {
             let name = &procedure.name;
             let path = match self.functions.get(name) {
-                Some(path) => path.clone(),
+                Some((path, Style::Raw)) => path.clone(),
+                Some((_, Style::Checked)) => format!("super::shims::{name}::<A>"),
                 None => format!("unsupported::{name}::<A>"),
             };
             let _ = writeln!(out, "{name}: {path},");

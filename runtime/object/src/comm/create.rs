@@ -28,7 +28,7 @@ impl Comm {
         let (ours, theirs) = self.meet([failed, number as i32, local as i32])?;
         let attributes = attributes?;
         if ours.iter().chain(&theirs).any(|&[failed, ..]| failed != 0) {
-            return Err(neutral::ERR_OTHER);
+            return Err(neutral::ERR_OTHER.into());
         }
         let number = agreed(ours[0][1], theirs.first().map(|their| their[1]));
         let mut copy = self.alike(number, ours[0][2] as u32);
@@ -124,7 +124,7 @@ impl Comm {
         if inside {
             Ok(made)
         } else {
-            Err(neutral::ERR_GROUP)
+            Err(neutral::ERR_GROUP.into())
         }
     }
 
@@ -145,7 +145,7 @@ impl Comm {
             .iter()
             .all(|&member| rank_here(member).is_some())
         {
-            return Err(neutral::ERR_GROUP);
+            return Err(neutral::ERR_GROUP.into());
         }
         let leader = group.members()[0];
         let context = self.number() * 2 + 1;

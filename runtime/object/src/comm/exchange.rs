@@ -5,7 +5,6 @@ use crate::Outcome;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_engine::EngineError;
 use cohort_engine::coll::exchange::Elements;
 use cohort_engine::coll::{self, Blocks};
 use cohort_engine::datatype::{Layout, TypeRef, predefined};
@@ -14,14 +13,7 @@ use cohort_engine::datatype::{Layout, TypeRef, predefined};
 type ByRank<const N: usize> = Vec<[i32; N]>;
 
 pub(super) fn integer() -> Outcome<TypeRef> {
-    predefined(neutral::handle::INT32_T).ok_or(neutral::ERR_INTERN)
-}
-
-pub(crate) fn failed(error: EngineError) -> i32 {
-    match error {
-        EngineError::OutOfMemory => neutral::ERR_NO_MEM,
-        _ => neutral::ERR_INTERN,
-    }
+    predefined(neutral::handle::INT32_T).ok_or_else(|| neutral::ERR_INTERN.into())
 }
 
 impl Comm {
@@ -42,8 +34,8 @@ impl Comm {
         let (out, into) = (table(&mut ours), table(&mut theirs));
         // SAFETY: both tables outlive the calls and have these elements.
         unsafe {
-            inter.leaders_swap(out, into).map_err(failed)?;
-            coll::bcast(&inter.local, into.layout(), 0).map_err(failed)?;
+            inter.leaders_swap(out, into)?;
+            coll::bcast(&inter.local, into.layout(), 0)?;
         }
         Ok((ours, theirs))
     }
@@ -59,7 +51,7 @@ impl Comm {
             datatype: &integer,
         };
         // SAFETY: `mine` has N integers, `all` N for each member.
-        unsafe { coll::allgather(&self.collective(), Some(send), receive) }.map_err(failed)?;
+        unsafe { coll::allgather(&self.collective(), Some(send), receive) }?;
         Ok(all)
     }
 
@@ -80,7 +72,7 @@ impl Comm {
             datatype: &integer,
         };
         // SAFETY: `mine` is only read; `all` has room for everyone's list.
-        unsafe { coll::allgather(&self.collective(), Some(send), receive) }.map_err(failed)?;
+        unsafe { coll::allgather(&self.collective(), Some(send), receive) }?;
         let mut rest = &all[..];
         let mut lists = Vec::with_capacity(counts.len());
         for count in counts {

@@ -2,7 +2,7 @@
 
 use super::Comm;
 use super::create::agreed;
-use super::exchange::{failed, integer};
+use super::exchange::integer;
 use crate::Outcome;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
@@ -54,11 +54,11 @@ impl Comm {
                 numbers[0],
                 numbers[1],
             ],
-            Err(class) => [*class, 0, 0, 0],
+            Err(error) => [error.code(), 0, 0, 0],
         };
         let [failure, length, our_number, local] = self.allgather(outcome)?[leader as usize];
         if failure != neutral::SUCCESS {
-            return Err(failure);
+            return Err(failure.into());
         }
         let mut theirs = theirs?;
         theirs.resize(length as usize, 0);
@@ -66,7 +66,7 @@ impl Comm {
         let remote = from_world_ranks(self.rank, &theirs[HEADER..]);
         let me = self.rank.peer();
         if self.group.intersection(me, &remote).size() > 0 {
-            return Err(neutral::ERR_COMM);
+            return Err(neutral::ERR_COMM.into());
         }
         Ok(Self::between(
             self.rank,
@@ -86,7 +86,8 @@ impl Comm {
             datatype: &integer,
         };
         // SAFETY: the list outlives the call; all members know its length.
-        unsafe { coll::bcast(&self.collective(), list.layout(), from) }.map_err(failed)
+        unsafe { coll::bcast(&self.collective(), list.layout(), from) }?;
+        Ok(())
     }
 
     /// `MPI_Intercomm_create_from_groups` for `rank`, a member of `group`; collective over both groups.
@@ -124,7 +125,7 @@ impl Comm {
         let remote = from_world_ranks(rank, &theirs);
         if group.intersection(rank.peer(), &remote).size() > 0 {
             local.release();
-            return Err(neutral::ERR_GROUP);
+            return Err(neutral::ERR_GROUP.into());
         }
         // The local communicator becomes the intercommunicator's own group.
         Ok(Self {
@@ -141,7 +142,7 @@ impl Comm {
     /// `MPI_ERR_COMM` if this is no intercommunicator.
     pub fn merge(&self, high: bool) -> Outcome<Self> {
         if !self.is_inter {
-            return Err(neutral::ERR_COMM);
+            return Err(neutral::ERR_COMM.into());
         }
         let number = if self.me == 0 { self.draw() } else { 0 };
         let (ours, theirs) = self.meet([i32::from(high), number as i32])?;
@@ -204,13 +205,9 @@ impl Bridge<'_> {
         let mut our_length = [ours.len() as i32];
         // SAFETY: the lists outlive the calls.
         unsafe {
-            channel
-                .exchange([outgoing(&mut our_length)], [incoming(&mut length)])
-                .map_err(failed)?;
+            channel.exchange([outgoing(&mut our_length)], [incoming(&mut length)])?;
             let mut theirs = vec![0; length[0] as usize];
-            channel
-                .exchange([outgoing(ours)], [incoming(&mut theirs)])
-                .map_err(failed)?;
+            channel.exchange([outgoing(ours)], [incoming(&mut theirs)])?;
             Ok(theirs)
         }
     }

@@ -17,7 +17,7 @@ fn ranks_and_coordinates_are_inverse() {
         assert_eq!(cart.rank(&cart.coords(rank)), Ok(rank));
     }
     assert_eq!(cart.rank(&[1, -1, 0]), cart.rank(&[1, 3, 0]));
-    assert_eq!(cart.rank(&[3, 0, 0]), Err(neutral::ERR_ARG));
+    assert_eq!(cart.rank(&[3, 0, 0]), Err(neutral::ERR_ARG.into()));
     assert_eq!(cart.beside(0, 0, -1), None);
     assert_eq!(cart.beside(0, 1, -1), cart.rank(&[0, 3, 0]).ok());
 }
@@ -27,11 +27,11 @@ fn grids_larger_than_the_communicator_are_refused() {
     let make = |dims: &[i32]| Cart::new(dims.to_vec(), vec![false; dims.len()], 6).map(|_| ());
     assert_eq!(make(&[2, 3]), Ok(()));
     assert_eq!(make(&[]), Ok(()));
-    assert_eq!(make(&[2, 4]), Err(neutral::ERR_DIMS));
-    assert_eq!(make(&[0, 4]), Err(neutral::ERR_DIMS));
+    assert_eq!(make(&[2, 4]), Err(neutral::ERR_DIMS.into()));
+    assert_eq!(make(&[0, 4]), Err(neutral::ERR_DIMS.into()));
     assert_eq!(
         make(&[i32::MAX, i32::MAX, i32::MAX]),
-        Err(neutral::ERR_DIMS)
+        Err(neutral::ERR_DIMS.into())
     );
 }
 
@@ -61,10 +61,10 @@ fn graphs_are_checked() {
     let make =
         |index: &[i32], edges: &[i32]| Graph::new(index.to_vec(), edges.to_vec(), 4).map(|_| ());
     assert_eq!(make(&[1, 2], &[1, 0]), Ok(()));
-    assert_eq!(make(&[2, 1], &[1]), Err(neutral::ERR_ARG));
-    assert_eq!(make(&[1, 2], &[1, 2]), Err(neutral::ERR_ARG));
-    assert_eq!(make(&[1, 2], &[1]), Err(neutral::ERR_ARG));
-    assert_eq!(make(&[0; 5], &[]), Err(neutral::ERR_ARG));
+    assert_eq!(make(&[2, 1], &[1]), Err(neutral::ERR_ARG.into()));
+    assert_eq!(make(&[1, 2], &[1, 2]), Err(neutral::ERR_ARG.into()));
+    assert_eq!(make(&[1, 2], &[1]), Err(neutral::ERR_ARG.into()));
+    assert_eq!(make(&[0; 5], &[]), Err(neutral::ERR_ARG.into()));
 }
 
 /// Edges of the grid whose ends run in different parts of the machine.

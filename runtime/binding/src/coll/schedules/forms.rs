@@ -10,25 +10,16 @@ macro_rules! forms {
         = |$call:ident, $comm:ident| $check:expr;
     )*) => {$(
         #[doc = concat!("`", $nonblocking_mpi, "`.")]
-        ///
-        /// # Safety
-        /// MPI's: the buffers hold and take their elements until the request is complete, arrays
-        /// have an entry for each member, `request` is valid for writes; `caller` is the calling
-        /// rank.
-        pub unsafe extern "C" fn $nonblocking<A: Abi $(, $count: Count)?>(
-            caller: *const c_void,
+        pub fn $nonblocking<A: Abi $(, $count: Count)?>(
+            call: &Call<'_, A>,
             $($name: $type,)*
             comm: A::Comm,
-            request: *mut A::Request,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                on_comm::<A>(caller, $nonblocking_mpi, comm, |$call, $comm| {
-                    $call.output(request, "request")?;
-                    let arguments: Arguments<A> = $check?;
-                    arguments.start($call, $comm, comm, request)
-                })
-            }
+            request: Out<'_, A::Request>,
+        ) -> Outcome<()> {
+            let ($call, $comm) = (call, call.on_comm(comm)?);
+            let request = call.output(request, "request")?;
+            let arguments: Arguments<A> = $check?;
+            arguments.start($call, $comm, comm, request)
         }
 
         persistent_forms! {
@@ -45,26 +36,17 @@ macro_rules! persistent_forms {
         = |$call:ident, $comm:ident| $check:expr;
     )*) => {$(
         #[doc = concat!("`", $persistent_mpi, "`.")]
-        ///
-        /// # Safety
-        /// MPI's: the buffers hold and take their elements as long as the request exists, arrays
-        /// have an entry for each member, `request` is valid for writes; `caller` is the calling
-        /// rank.
-        pub unsafe extern "C" fn $persistent<A: Abi $(, $count: Count)?>(
-            caller: *const c_void,
+        pub fn $persistent<A: Abi $(, $count: Count)?>(
+            call: &Call<'_, A>,
             $($name: $type,)*
             comm: A::Comm,
             _info: A::Info,
-            request: *mut A::Request,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe {
-                on_comm::<A>(caller, $persistent_mpi, comm, |$call, $comm| {
-                    $call.output(request, "request")?;
-                    let arguments: Arguments<A> = $check?;
-                    arguments.init($call, $comm, comm, request)
-                })
-            }
+            request: Out<'_, A::Request>,
+        ) -> Outcome<()> {
+            let ($call, $comm) = (call, call.on_comm(comm)?);
+            let request = call.output(request, "request")?;
+            let arguments: Arguments<A> = $check?;
+            arguments.init($call, $comm, comm, request)
         }
     )*};
 }

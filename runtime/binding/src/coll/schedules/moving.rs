@@ -2,23 +2,25 @@
 //! 6.12 and 6.13).
 
 use super::super::inter;
-use super::super::parts::{BlockList, Part, Typed, Varying, in_place};
+use super::super::parts::{BlockList, Typed, Varying, in_place};
 use super::{Arguments, Role};
-use crate::arguments::{Call, Comm, Outcome, on_comm};
+use crate::arguments::{Call, Comm, Outcome};
+use crate::data::Data;
+use crate::passed::{Array, Base, Buffer, Out};
 use cohort_abi::{Abi, Count};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
 /// What `check` makes of a buffer argument; `None` for `MPI_IN_PLACE`, which intercommunicators do not have.
 #[inline]
 fn unless_in_place<A: Abi, T>(
     comm: &Comm,
-    buffer: *const c_void,
+    buffer: impl Into<Base>,
     check: impl FnOnce() -> Outcome<T>,
 ) -> Outcome<Option<T>> {
     match (in_place::<A>(buffer), comm.inter()) {
         (false, _) => check().map(Some),
         (true, None) => Ok(None),
-        (true, Some(inter)) => Err(inter::in_place_refused(&inter)),
+        (true, Some(_)) => Err(inter::in_place_refused()),
     }
 }
 
@@ -26,8 +28,8 @@ fn unless_in_place<A: Abi, T>(
 fn gathering<A: Abi>(
     comm: &Comm,
     at: c_int,
-    send_buffer: *const c_void,
-    send: impl FnOnce() -> Outcome<Part>,
+    send_buffer: impl Into<Base>,
+    send: impl FnOnce() -> Outcome<Data>,
     receive: impl FnOnce() -> Outcome<BlockList>,
 ) -> Outcome<Arguments<A>> {
     let (root, role) = Role::check::<A>(comm, at)?;
@@ -47,9 +49,9 @@ fn gathering<A: Abi>(
 fn scattering<A: Abi>(
     comm: &Comm,
     at: c_int,
-    buffer: *const c_void,
+    buffer: impl Into<Base>,
     send: impl FnOnce() -> Outcome<BlockList>,
-    receive: impl FnOnce() -> Outcome<Part>,
+    receive: impl FnOnce() -> Outcome<Data>,
 ) -> Outcome<Arguments<A>> {
     let (root, role) = Role::check::<A>(comm, at)?;
     Ok(Arguments::Scatter {
@@ -65,48 +67,35 @@ fn scattering<A: Abi>(
 }
 
 /// Equal blocks, one for each member.
-fn equal<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    buffer: *const c_void,
-    elements: C,
-    datatype: A::Datatype,
-) -> Outcome<BlockList> {
-    Part::check(call, buffer, elements, datatype).map(BlockList::Equal)
+fn equal<A: Abi, C: Count>(call: &Call<'_, A>, buffer: Buffer<A, C>) -> Outcome<BlockList> {
+    Data::check(call, buffer).map(BlockList::Equal)
 }
 
 /// Blocks of any length, one for each member, or each of the other group.
-///
-/// # Safety
-/// The arrays have an entry for each member.
-unsafe fn varying<A: Abi, C: Count>(
+fn varying<A: Abi, C: Count>(
     call: &Call<'_, A>,
     comm: &Comm,
-    buffer: *const c_void,
-    counts: *const C,
-    displacements: *const C::Displacement,
+    buffer: Base,
+    counts: Array<'_, C>,
+    displacements: Array<'_, C::Displacement>,
     datatype: A::Datatype,
 ) -> Outcome<BlockList> {
     let members = comm.peers().size() as usize;
-    // SAFETY: the caller's contract.
-    unsafe { Varying::check::<A, C>(call, buffer, counts, displacements, datatype, members) }
+    Varying::check::<A, C>(call, buffer, counts, displacements, datatype, members)
         .map(BlockList::Varying)
 }
 
 /// Blocks of any length and type, one for each member, or each of the other group.
-///
-/// # Safety
-/// The arrays have an entry for each member.
-unsafe fn typed<A: Abi, C: Count>(
+fn typed<A: Abi, C: Count>(
     call: &Call<'_, A>,
     comm: &Comm,
-    buffer: *const c_void,
-    counts: *const C,
-    displacements: *const C::Displacement,
-    datatypes: *const A::Datatype,
+    buffer: Base,
+    counts: Array<'_, C>,
+    displacements: Array<'_, C::Displacement>,
+    datatypes: Array<'_, A::Datatype>,
 ) -> Outcome<BlockList> {
     let members = comm.peers().size() as usize;
-    // SAFETY: the caller's contract.
-    unsafe { Typed::check::<A, C>(call, buffer, counts, displacements, datatypes, members) }
+    Typed::check::<A, C>(call, buffer, counts, displacements, datatypes, members)
         .map(BlockList::Typed)
 }
 
@@ -118,43 +107,37 @@ forms! {
 
     "MPI_Ibcast" "MPI_Bcast_init"
     ibcast bcast_init
-    <C>(buffer: *mut c_void, elements: C, datatype: A::Datatype, from: c_int)
+    <C>(buffer: Buffer<A, C>, from: c_int)
     = |call, comm| Role::check::<A>(comm, from).and_then(|(root, role)| {
         if role == Role::Beside {
             return Ok(Arguments::BESIDE);
         }
-        let buffer = Part::check(call, buffer, elements, datatype)?;
+        let buffer = Data::check(call, buffer)?;
         Ok(Arguments::Bcast { buffer, root })
     });
 
     "MPI_Igather" "MPI_Gather_init"
     igather gather_init
     <C>(
-        send_buffer: *const c_void,
-        send_elements: C,
-        send_type: A::Datatype,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        send_buffer: Buffer<A, C>,
+        buffer: Buffer<A, C>,
         at: c_int,
     )
     = |call, comm| gathering(
         comm,
         at,
         send_buffer,
-        || Part::check(call, send_buffer, send_elements, send_type),
-        || equal(call, buffer, elements, datatype),
+        || Data::check(call, send_buffer),
+        || equal(call, buffer),
     );
 
     "MPI_Igatherv" "MPI_Gatherv_init"
     igatherv gatherv_init
     <C>(
-        send_buffer: *const c_void,
-        send_elements: C,
-        send_type: A::Datatype,
-        buffer: *mut c_void,
-        counts: *const C,
-        displacements: *const C::Displacement,
+        send_buffer: Buffer<A, C>,
+        buffer: Base,
+        counts: Array<'_, C>,
+        displacements: Array<'_, C::Displacement>,
         datatype: A::Datatype,
         at: c_int,
     )
@@ -162,39 +145,33 @@ forms! {
         comm,
         at,
         send_buffer,
-        || Part::check(call, send_buffer, send_elements, send_type),
+        || Data::check(call, send_buffer),
         || varying(call, comm, buffer, counts, displacements, datatype),
     );
 
     "MPI_Iscatter" "MPI_Scatter_init"
     iscatter scatter_init
     <C>(
-        send_buffer: *const c_void,
-        send_elements: C,
-        send_type: A::Datatype,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        send_buffer: Buffer<A, C>,
+        buffer: Buffer<A, C>,
         at: c_int,
     )
     = |call, comm| scattering(
         comm,
         at,
         buffer,
-        || equal(call, send_buffer, send_elements, send_type),
-        || Part::check(call, buffer, elements, datatype),
+        || equal(call, send_buffer),
+        || Data::check(call, buffer),
     );
 
     "MPI_Iscatterv" "MPI_Scatterv_init"
     iscatterv scatterv_init
     <C>(
-        send_buffer: *const c_void,
-        send_counts: *const C,
-        send_displacements: *const C::Displacement,
+        send_buffer: Base,
+        send_counts: Array<'_, C>,
+        send_displacements: Array<'_, C::Displacement>,
         send_type: A::Datatype,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        buffer: Buffer<A, C>,
         at: c_int,
     )
     = |call, comm| scattering(
@@ -202,40 +179,34 @@ forms! {
         at,
         buffer,
         || varying(call, comm, send_buffer, send_counts, send_displacements, send_type),
-        || Part::check(call, buffer, elements, datatype),
+        || Data::check(call, buffer),
     );
 
     "MPI_Iallgather" "MPI_Allgather_init"
     iallgather allgather_init
     <C>(
-        send_buffer: *const c_void,
-        send_elements: C,
-        send_type: A::Datatype,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        send_buffer: Buffer<A, C>,
+        buffer: Buffer<A, C>,
     )
     = |call, comm| unless_in_place::<A, _>(comm, send_buffer, || {
-        Part::check(call, send_buffer, send_elements, send_type)
+        Data::check(call, send_buffer)
     })
     .and_then(|send| {
-        let receive = equal(call, buffer, elements, datatype)?;
+        let receive = equal(call, buffer)?;
         Ok(Arguments::Allgather { send, receive })
     });
 
     "MPI_Iallgatherv" "MPI_Allgatherv_init"
     iallgatherv allgatherv_init
     <C>(
-        send_buffer: *const c_void,
-        send_elements: C,
-        send_type: A::Datatype,
-        buffer: *mut c_void,
-        counts: *const C,
-        displacements: *const C::Displacement,
+        send_buffer: Buffer<A, C>,
+        buffer: Base,
+        counts: Array<'_, C>,
+        displacements: Array<'_, C::Displacement>,
         datatype: A::Datatype,
     )
     = |call, comm| unless_in_place::<A, _>(comm, send_buffer, || {
-        Part::check(call, send_buffer, send_elements, send_type)
+        Data::check(call, send_buffer)
     })
     .and_then(|send| {
         let receive = varying(call, comm, buffer, counts, displacements, datatype)?;
@@ -245,31 +216,27 @@ forms! {
     "MPI_Ialltoall" "MPI_Alltoall_init"
     ialltoall alltoall_init
     <C>(
-        send_buffer: *const c_void,
-        send_elements: C,
-        send_type: A::Datatype,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        send_buffer: Buffer<A, C>,
+        buffer: Buffer<A, C>,
     )
     = |call, comm| unless_in_place::<A, _>(comm, send_buffer, || {
-        equal(call, send_buffer, send_elements, send_type)
+        equal(call, send_buffer)
     })
     .and_then(|send| {
-        let receive = equal(call, buffer, elements, datatype)?;
+        let receive = equal(call, buffer)?;
         Ok(Arguments::Alltoall { send, receive })
     });
 
     "MPI_Ialltoallv" "MPI_Alltoallv_init"
     ialltoallv alltoallv_init
     <C>(
-        send_buffer: *const c_void,
-        send_counts: *const C,
-        send_displacements: *const C::Displacement,
+        send_buffer: Base,
+        send_counts: Array<'_, C>,
+        send_displacements: Array<'_, C::Displacement>,
         send_type: A::Datatype,
-        buffer: *mut c_void,
-        counts: *const C,
-        displacements: *const C::Displacement,
+        buffer: Base,
+        counts: Array<'_, C>,
+        displacements: Array<'_, C::Displacement>,
         datatype: A::Datatype,
     )
     = |call, comm| unless_in_place::<A, _>(comm, send_buffer, || {
@@ -283,14 +250,14 @@ forms! {
     "MPI_Ialltoallw" "MPI_Alltoallw_init"
     ialltoallw alltoallw_init
     <C>(
-        send_buffer: *const c_void,
-        send_counts: *const C,
-        send_displacements: *const C::Displacement,
-        send_types: *const A::Datatype,
-        buffer: *mut c_void,
-        counts: *const C,
-        displacements: *const C::Displacement,
-        datatypes: *const A::Datatype,
+        send_buffer: Base,
+        send_counts: Array<'_, C>,
+        send_displacements: Array<'_, C::Displacement>,
+        send_types: Array<'_, A::Datatype>,
+        buffer: Base,
+        counts: Array<'_, C>,
+        displacements: Array<'_, C::Displacement>,
+        datatypes: Array<'_, A::Datatype>,
     )
     = |call, comm| unless_in_place::<A, _>(comm, send_buffer, || {
         typed(call, comm, send_buffer, send_counts, send_displacements, send_types)

@@ -2,34 +2,24 @@
 
 use super::super::reduction::{Operands, Role as Buffers};
 use super::{Arguments, Role};
-use crate::arguments::{Call, Comm, Outcome, counts, on_comm};
-use crate::intercomm::only_intra;
+use crate::arguments::{Call, Comm, Outcome, counts, only_intra};
+use crate::passed::{Array, Base, Buffer, Out};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::coll::Scan;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
 /// Operands of which every member has one, and gets a result; between groups never in place.
 fn both<A: Abi>(
     call: &Call<'_, A>,
     comm: &Comm,
-    send_buffer: *const c_void,
-    buffer: *mut c_void,
-    count: i64,
-    datatype: A::Datatype,
+    send_buffer: Base,
+    buffer: Buffer<A, impl Count>,
     op: A::Op,
 ) -> Outcome<Operands<A>> {
-    let operands = Operands::check(
-        call,
-        send_buffer,
-        buffer,
-        count,
-        datatype,
-        op,
-        Buffers::Both,
-    )?;
+    let operands = Operands::check(call, send_buffer, buffer, op, Buffers::Both)?;
     match comm.inter() {
-        Some(inter) => operands.out_of_place(&inter).map(|()| operands),
+        Some(_) => operands.out_of_place().map(|()| operands),
         None => Ok(operands),
     }
 }
@@ -52,10 +42,8 @@ forms! {
     "MPI_Ireduce" "MPI_Reduce_init"
     ireduce reduce_init
     <C>(
-        send_buffer: *const c_void,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        send_buffer: Base,
+        buffer: Buffer<A, C>,
         op: A::Op,
         at: c_int,
     )
@@ -66,82 +54,69 @@ forms! {
             Role::Other => Buffers::Contributor,
             Role::Beside => return Ok(Arguments::BESIDE),
         };
-        let count = call.count(elements)?;
-        let operands = Operands::check(call, send_buffer, buffer, count, datatype, op, role)?;
+        let operands = Operands::check(call, send_buffer, buffer, op, role)?;
         Ok(Arguments::Reduce { operands, root })
     });
 
     "MPI_Iallreduce" "MPI_Allreduce_init"
     iallreduce allreduce_init
     <C>(
-        send_buffer: *const c_void,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        send_buffer: Base,
+        buffer: Buffer<A, C>,
         op: A::Op,
     )
-    = |call, comm| call.count(elements).and_then(|count| {
-        let operands = both(call, comm, send_buffer, buffer, count, datatype, op)?;
-        Ok(Arguments::Allreduce(operands))
-    });
+    = |call, comm| both(call, comm, send_buffer, buffer, op).map(Arguments::Allreduce);
 
     "MPI_Iscan" "MPI_Scan_init"
     iscan scan_init
     <C>(
-        send_buffer: *const c_void,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        send_buffer: Base,
+        buffer: Buffer<A, C>,
         op: A::Op,
     )
     = |call, comm| only_intra(comm).and_then(|()| {
-        let count = call.count(elements)?;
-        let operands = both(call, comm, send_buffer, buffer, count, datatype, op)?;
+        let operands = both(call, comm, send_buffer, buffer, op)?;
         Ok(Arguments::Scan { operands, kind: Scan::Inclusive })
     });
 
     "MPI_Iexscan" "MPI_Exscan_init"
     iexscan exscan_init
     <C>(
-        send_buffer: *const c_void,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        send_buffer: Base,
+        buffer: Buffer<A, C>,
         op: A::Op,
     )
     = |call, comm| only_intra(comm).and_then(|()| {
-        let count = call.count(elements)?;
-        let operands = both(call, comm, send_buffer, buffer, count, datatype, op)?;
+        let operands = both(call, comm, send_buffer, buffer, op)?;
         Ok(Arguments::Scan { operands, kind: Scan::Exclusive })
     });
 
     "MPI_Ireduce_scatter" "MPI_Reduce_scatter_init"
     ireduce_scatter reduce_scatter_init
     <C>(
-        send_buffer: *const c_void,
-        buffer: *mut c_void,
-        lengths: *const C,
+        send_buffer: Base,
+        buffer: Base,
+        lengths: Array<'_, C>,
         datatype: A::Datatype,
         op: A::Op,
     )
     = |call, comm| counts(lengths, comm.size() as usize).and_then(|lengths| {
-        scattered(lengths, |total| {
-            both(call, comm, send_buffer, buffer, total, datatype, op)
+        scattered(lengths, |count| {
+            let all = Buffer { base: buffer, count, datatype };
+            both(call, comm, send_buffer, all, op)
         })
     });
 
     "MPI_Ireduce_scatter_block" "MPI_Reduce_scatter_block_init"
     ireduce_scatter_block reduce_scatter_block_init
     <C>(
-        send_buffer: *const c_void,
-        buffer: *mut c_void,
-        elements: C,
-        datatype: A::Datatype,
+        send_buffer: Base,
+        buffer: Buffer<A, C>,
         op: A::Op,
     )
-    = |call, comm| call.count(elements).and_then(|count| {
+    = |call, comm| call.count(buffer.count).and_then(|count| {
         scattered(alloc::vec![count; comm.size() as usize], |total| {
-            both(call, comm, send_buffer, buffer, total, datatype, op)
+            both(call, comm, send_buffer, buffer.with_count(total), op)
         })
     });
 }

@@ -1,12 +1,14 @@
 //! The request of a nonblocking duplicate (`MPI_Comm_idup`).
 
-use super::completion::State;
 use crate::arguments::{Call, Outcome};
+use crate::passed::Place;
+use crate::process::requests::{RequestKind, Rest};
+use crate::request::publish_kind;
 use alloc::boxed::Box;
-use cohort_abi::{Abi, Handle, Kind, Status, dynamic, neutral};
-use cohort_engine::Claim;
-use cohort_object::Comm;
+use cohort_abi::{Abi, Status, neutral};
+use cohort_engine::{Claim, Rank};
 use cohort_object::comm::Numbering;
+use cohort_object::{Comm, blame};
 use core::cell::Cell;
 use core::ptr::NonNull;
 
@@ -19,62 +21,71 @@ pub struct Duplicate {
     /// Error class, once the duplicate has its numbers.
     settled: Cell<Option<i32>>,
     /// Neutral handle of the parent, whose error handler hears of failures.
-    pub comm: u32,
+    comm: u32,
 }
 
-impl Duplicate {
+impl RequestKind for Duplicate {
+    fn comm(&self) -> u32 {
+        self.comm
+    }
+
     /// Whether the duplicate may be used. Gives it its numbers as soon as they are there.
-    pub fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         if self.settled.get().is_none() && self.numbering.is_complete() {
             // SAFETY: the duplicate lives, see there.
             let settled = self.numbering.settle(unsafe { self.duplicate.as_ref() });
-            self.settled
-                .set(Some(settled.err().unwrap_or(neutral::SUCCESS)));
+            let settled = settled.map_or_else(|error| error.code(), |()| neutral::SUCCESS);
+            self.settled.set(Some(settled));
         }
         self.settled.get().is_some()
     }
 
-    /// The outcome of a complete one.
-    pub fn outcome(&self) -> Status {
+    fn status(&self) -> Status {
         Status {
             error: self.settled.get().unwrap_or(neutral::SUCCESS),
             ..Status::EMPTY
         }
     }
 
-    /// Frees a complete one.
-    pub fn release(self, claim: &mut Claim<'_>) {
+    fn end(&self, _rank: &Rank) -> Rest {
+        Rest::Nothing(neutral::SUCCESS)
+    }
+
+    fn release(self: Box<Self>, claim: &mut Claim<'_>) {
         self.numbering.release(claim);
+    }
+
+    /// MPI forbids to free a collective that is under way.
+    fn abandon(&self, _rank: &Rank) -> Outcome<i32> {
+        match self.is_complete() {
+            true => Ok(neutral::SUCCESS),
+            false => Err(neutral::ERR_REQUEST.into()),
+        }
+    }
+
+    fn cancel(&self, _rank: &Rank) -> Outcome<()> {
+        let what = format_args!("a collective operation cannot be cancelled");
+        Err(blame(neutral::ERR_REQUEST, what))
     }
 }
 
 /// Gives the program the handle of a request that completes when the numbers of `duplicate`, a communicator
 /// made from `comm`, are there.
 ///
-/// # Safety
-/// `target` is valid for writes; the duplicate is live.
-///
 /// # Errors
 /// `MPI_ERR_NO_MEM`.
-pub unsafe fn publish_duplicate<A: Abi>(
+pub fn publish_duplicate<A: Abi>(
     call: &Call<'_, A>,
     comm: u32,
     duplicate: &Comm,
     numbering: Numbering,
-    target: *mut A::Request,
+    target: Place<'_, A::Request>,
 ) -> Outcome<()> {
-    let state = State::Duplicate(Box::new(Duplicate {
+    let duplicate = Duplicate {
         numbering,
         duplicate: NonNull::from(duplicate),
         settled: Cell::new(None),
         comm,
-    }));
-    let index = call
-        .pending()
-        .requests
-        .insert(&mut call.rank().enter(), state);
-    let index = index.ok_or(neutral::ERR_NO_MEM)?;
-    // SAFETY: the caller's contract.
-    unsafe { target.write(A::Request::from_neutral(dynamic(Kind::Request, index))) };
-    Ok(())
+    };
+    publish_kind(call, duplicate, target)
 }

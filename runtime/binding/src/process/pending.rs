@@ -1,8 +1,7 @@
 //! What a rank has under way: requests, matched messages, buffered sends, and its operations.
 
-use crate::op::UserFunction;
-use crate::p2p::BufferPools;
-use crate::request::State;
+use super::buffers::BufferPools;
+use super::requests::State;
 use cohort_engine::offload::Poster;
 use cohort_engine::{Claim, MessageRef};
 use cohort_object::Slots;
@@ -20,6 +19,18 @@ pub struct Pending {
     buffers: UnsafeCell<BufferPools>,
     reserved: UnsafeCell<Reserved>,
 }
+
+/// An operation that the application made. It belongs to one rank, whose programs speak one ABI,
+/// so the function's type is known again where it is called.
+#[derive(Clone, Copy, Debug)]
+pub struct UserFunction {
+    pub address: *const (),
+    pub large: bool,
+    pub commutes: bool,
+}
+
+// SAFETY: the address of a function of the rank's program is valid on all of the rank's tasks.
+unsafe impl Send for UserFunction {}
 
 /// Handles that a poster takes from [`Pending::requests`] at once.
 const RESERVED: usize = 32;

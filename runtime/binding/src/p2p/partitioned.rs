@@ -1,0 +1,368 @@
+//! Partitioned communication (MPI-4.1 chapter 4).
+
+use super::message::{FROM_NOBODY, Incoming, Outgoing};
+use crate::arguments::{Call, Outcome, engine_error, length};
+use crate::data::Data;
+use crate::info;
+use crate::passed::{Array, Base, Buffer, Out, Place};
+use crate::process::Process;
+use crate::process::requests::{RequestKind, Rest};
+use crate::request::{live, publish_kind};
+use crate::status::neutral_status;
+use alloc::boxed::Box;
+use cohort_abi::{Abi, Handle, Status, neutral};
+use cohort_engine::partitioned::{
+    AwayReceive, AwaySend, NotReady, PartitionedReceive, PartitionedSend, Partitions,
+};
+use cohort_engine::wait::progress;
+use cohort_engine::{Claim, Owner, Rank, Source, Tag};
+use cohort_object::blame;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// Which side of the operation the caller is.
+#[derive(Debug)]
+enum Side {
+    Send(PartitionedSend),
+    Receive(PartitionedReceive),
+    /// The other side is on another node.
+    SendAway(AwaySend),
+    ReceiveAway(AwayReceive),
+    /// The other side is `MPI_PROC_NULL`; the number of partitions, and the status.
+    Nobody(u32, Status),
+}
+
+/// A partitioned operation.
+#[derive(Debug)]
+pub struct Partitioned {
+    side: Side,
+    active: AtomicBool,
+    /// Neutral handle of the communicator.
+    comm: u32,
+}
+
+impl Partitioned {
+    fn partitions(&self) -> u32 {
+        match &self.side {
+            Side::Send(send) => send.partitions(),
+            Side::Receive(receive) => receive.partitions(),
+            Side::SendAway(send) => send.partitions(),
+            Side::ReceiveAway(receive) => receive.partitions(),
+            Side::Nobody(partitions, _) => *partitions,
+        }
+    }
+
+    /// A partition's number.
+    fn partition<A: Abi>(&self, call: &Call<'_, A>, partition: c_int) -> Outcome<u32> {
+        let last = self.partitions() - 1;
+        match u32::try_from(partition) {
+            Ok(partition) if partition <= last => Ok(partition),
+            _ => {
+                let what = format_args!("the partition is {partition}, here are 0 to {last}");
+                Err(call.blame(neutral::ERR_ARG, what))
+            }
+        }
+    }
+
+    /// Marks partitions `low` to `high` ready.
+    fn ready<A: Abi>(&self, call: &Call<'_, A>, low: c_int, high: c_int) -> Outcome<()> {
+        let (low, high) = (self.partition(call, low)?, self.partition(call, high)?);
+        let is_receive = matches!(self.side, Side::Receive(_) | Side::ReceiveAway(_));
+        if is_receive {
+            return Err(neutral::ERR_REQUEST.into());
+        }
+        if !self.is_active() {
+            return Err(call.blame(neutral::ERR_REQUEST, format_args!("it is not started")));
+        }
+        for partition in low..=high {
+            let marked = match &self.side {
+                Side::Send(send) => send.ready(partition).map_err(|_| NotReady::Already),
+                Side::SendAway(send) => send.ready(partition),
+                Side::Receive(_) | Side::ReceiveAway(_) | Side::Nobody(..) => Ok(()),
+            };
+            marked.map_err(|reason| match reason {
+                NotReady::OutOfMemory => neutral::ERR_NO_MEM.into(),
+                NotReady::Already => {
+                    let what = format_args!("partition {partition} is ready already");
+                    call.blame(neutral::ERR_ARG, what)
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether a partition has arrived; in an inactive operation every one has.
+    fn has_arrived(&self, owner: Owner<'_>, partition: u32) -> Outcome<bool> {
+        match &self.side {
+            Side::Send(_) | Side::SendAway(_) => Err(neutral::ERR_REQUEST.into()),
+            Side::ReceiveAway(receive) if self.is_active() => {
+                if !receive.has_arrived(partition) {
+                    progress(owner);
+                }
+                Ok(receive.has_arrived(partition))
+            }
+            Side::Receive(receive) if self.is_active() => {
+                if !receive.has_arrived(partition) {
+                    progress(owner);
+                }
+                Ok(receive.has_arrived(partition))
+            }
+            _ => Ok(true),
+        }
+    }
+}
+
+impl RequestKind for Partitioned {
+    fn comm(&self) -> u32 {
+        self.comm
+    }
+
+    /// Whether a round is under way. Started and completed by one thread at a time (MPI 11.6).
+    fn is_active(&self) -> bool {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    /// Whether the round is over; an inactive operation's is.
+    fn is_complete(&self) -> bool {
+        !self.is_active()
+            || match &self.side {
+                Side::Send(send) => send.is_complete(),
+                Side::Receive(receive) => receive.is_complete(),
+                Side::SendAway(send) => send.is_complete(),
+                Side::ReceiveAway(receive) => receive.is_complete(),
+                Side::Nobody(..) => true,
+            }
+    }
+
+    /// The outcome of a round that is over.
+    fn status(&self) -> Status {
+        match &self.side {
+            _ if !self.is_active() => Status::EMPTY,
+            Side::Send(_) | Side::SendAway(_) => Status::EMPTY,
+            Side::Receive(receive) => neutral_status(&receive.status()),
+            Side::ReceiveAway(receive) => neutral_status(&receive.status()),
+            Side::Nobody(_, status) => *status,
+        }
+    }
+
+    /// Begins a round.
+    fn start(&self, _process: &Process) -> Outcome<()> {
+        if self.active.swap(true, Ordering::Relaxed) {
+            return Err(neutral::ERR_REQUEST.into());
+        }
+        match &self.side {
+            Side::Send(send) => send.start(),
+            Side::Receive(receive) => receive.start(),
+            Side::SendAway(send) => send.start(),
+            Side::ReceiveAway(receive) => receive.start(),
+            Side::Nobody(..) => {}
+        }
+        Ok(())
+    }
+
+    /// Ends a round that is over.
+    fn end(&self, _rank: &Rank) -> Rest {
+        self.active.store(false, Ordering::Relaxed);
+        Rest::Inactive
+    }
+
+    fn release(self: Box<Self>, claim: &mut Claim<'_>) {
+        match self.side {
+            Side::Send(_) | Side::Nobody(..) => {}
+            Side::Receive(receive) => receive.release(claim),
+            Side::SendAway(send) => send.release(claim),
+            Side::ReceiveAway(receive) => receive.release(claim),
+        }
+    }
+
+    fn abandon(&self, _rank: &Rank) -> Outcome<i32> {
+        Ok(neutral::SUCCESS)
+    }
+
+    fn cancel(&self, _rank: &Rank) -> Outcome<()> {
+        let what = format_args!("a partitioned operation cannot be cancelled");
+        Err(blame(neutral::ERR_REQUEST, what))
+    }
+}
+
+/// The data of one side.
+fn cut<A: Abi>(call: &Call<'_, A>, partitions: c_int, data: &Data) -> Outcome<Partitions> {
+    let (base, count, datatype) = data.raw();
+    let partitions = u32::try_from(partitions)
+        .ok()
+        .filter(|&partitions| partitions > 0);
+    let partitions = partitions.ok_or_else(|| {
+        let what = format_args!("the number of partitions is not positive");
+        call.blame(neutral::ERR_ARG, what)
+    })?;
+    Ok(Partitions {
+        base,
+        partitions,
+        count,
+        datatype: datatype.clone(),
+    })
+}
+
+/// Gives the program a handle of an inactive operation.
+fn publish<A: Abi>(
+    call: &Call<'_, A>,
+    side: Side,
+    comm: A::Comm,
+    target: Place<'_, A::Request>,
+) -> Outcome<()> {
+    let operation = Partitioned {
+        side,
+        active: AtomicBool::new(false),
+        comm: comm.neutral(),
+    };
+    publish_kind(call, operation, target)
+}
+
+/// `MPI_Psend_init`. No hint changes anything.
+pub fn psend_init<A: Abi>(
+    call: &Call<'_, A>,
+    buffer: Base,
+    partitions: c_int,
+    elements: i64,
+    datatype: A::Datatype,
+    to: c_int,
+    tag: c_int,
+    comm: A::Comm,
+    hints: A::Info,
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
+    let communicator = call.on_comm(comm)?;
+    let request = call.output(request, "request")?;
+    info::given(call, hints)?;
+    let buffer = Buffer {
+        base: buffer,
+        count: elements,
+        datatype,
+    };
+    let message = Outgoing::check(call, communicator, buffer, to, tag)?;
+    let data = cut(call, partitions, message.data())?;
+    let claim = &mut call.rank().enter();
+    let side = match message.to {
+        None => Side::Nobody(data.partitions, Status::EMPTY),
+        Some(to) if call.rank().node().local(to).is_none() => {
+            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is freed.
+            let send = unsafe { AwaySend::new(claim, data, to, message.envelope) };
+            Side::SendAway(send.map_err(engine_error)?)
+        }
+        Some(to) => {
+            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is freed.
+            let send = unsafe { PartitionedSend::new(claim, data, to, message.envelope) };
+            Side::Send(send.map_err(engine_error)?)
+        }
+    };
+    publish(call, side, comm, request)
+}
+
+/// `MPI_Precv_init`. No hint changes anything.
+pub fn precv_init<A: Abi>(
+    call: &Call<'_, A>,
+    buffer: Base,
+    partitions: c_int,
+    elements: i64,
+    datatype: A::Datatype,
+    from: c_int,
+    tag: c_int,
+    comm: A::Comm,
+    hints: A::Info,
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
+    let communicator = call.on_comm(comm)?;
+    let request = call.output(request, "request")?;
+    info::given(call, hints)?;
+    let buffer = Buffer {
+        base: buffer,
+        count: elements,
+        datatype,
+    };
+    let message = Incoming::check(call, communicator, buffer, from, tag)?;
+    let data = cut(call, partitions, message.data())?;
+    let Tag::Is(tag) = message.tag else {
+        return Err(call.blame(neutral::ERR_TAG, format_args!("it is MPI_ANY_TAG")));
+    };
+    let claim = &mut call.rank().enter();
+    let side = match message.from {
+        None => Side::Nobody(data.partitions, neutral_status(&FROM_NOBODY)),
+        Some(Source::Any) => {
+            let what = format_args!("it is MPI_ANY_SOURCE");
+            return Err(call.blame(neutral::ERR_RANK, what));
+        }
+        Some(from @ Source::Rank { peer, .. }) if call.rank().node().local(peer).is_none() => {
+            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is freed.
+            let receive = unsafe { AwayReceive::new(claim, data, from, message.context, tag) };
+            Side::ReceiveAway(receive.map_err(engine_error)?)
+        }
+        Some(from) => {
+            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is freed.
+            let receive =
+                unsafe { PartitionedReceive::new(claim, data, from, message.context, tag) };
+            Side::Receive(receive.map_err(engine_error)?)
+        }
+    };
+    publish(call, side, comm, request)
+}
+
+/// The partitioned operation of a handle.
+fn partitioned<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<&'a Partitioned> {
+    match live(call, handle)?.and_then(|request| request.kind()) {
+        Some(operation) => Ok(operation),
+        None => Err(call.blame(
+            neutral::ERR_REQUEST,
+            format_args!("it is no partitioned operation"),
+        )),
+    }
+}
+
+/// `MPI_Pready`. Any threads of the rank may call it for different partitions at once.
+pub fn pready<A: Abi>(call: &Call<'_, A>, partition: c_int, request: A::Request) -> Outcome<()> {
+    partitioned(call, request)?.ready(call, partition, partition)
+}
+
+/// `MPI_Pready_range`.
+pub fn pready_range<A: Abi>(
+    call: &Call<'_, A>,
+    low: c_int,
+    high: c_int,
+    request: A::Request,
+) -> Outcome<()> {
+    let operation = partitioned(call, request)?;
+    if low > high {
+        return Ok(());
+    }
+    operation.ready(call, low, high)
+}
+
+/// `MPI_Pready_list`.
+pub fn pready_list<A: Abi>(
+    call: &Call<'_, A>,
+    count: c_int,
+    partitions: Array<'_, c_int>,
+    request: A::Request,
+) -> Outcome<()> {
+    let operation = partitioned(call, request)?;
+    let partitions = partitions.entries(length(count)?)?;
+    let ready = |&partition: &c_int| operation.ready(call, partition, partition);
+    partitions.iter().try_for_each(ready)
+}
+
+/// `MPI_Parrived`: at most one turn of progress.
+pub fn parrived<A: Abi>(
+    call: &Call<'_, A>,
+    request: A::Request,
+    partition: c_int,
+    flag: Out<'_, c_int>,
+) -> Outcome<()> {
+    let flag = call.output(flag, "flag")?;
+    if request.neutral() == neutral::handle::REQUEST_NULL {
+        flag.write(1);
+        return Ok(());
+    }
+    let operation = partitioned(call, request)?;
+    let partition = operation.partition(call, partition)?;
+    flag.write(c_int::from(operation.has_arrived(call.owner(), partition)?));
+    Ok(())
+}

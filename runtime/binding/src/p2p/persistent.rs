@@ -1,0 +1,118 @@
+//! Persistent sends and receives (MPI-4.1 section 3.9).
+
+use super::buffered::post_buffered;
+use super::message::{Incoming, Outgoing};
+use crate::arguments::{Call, Outcome, engine_error};
+use crate::passed::{Buffer, Out};
+use crate::process::Process;
+use crate::process::buffers::Owners;
+use crate::request::{Plan, publish_persistent};
+use cohort_abi::{Abi, Count, Handle, neutral};
+use cohort_base::settings::Progress;
+use cohort_engine::offload::Poster;
+use cohort_engine::watch::leave_behind;
+use cohort_engine::{RequestRef, SendMode, Status};
+use core::ffi::c_int;
+
+/// A send that each start begins; [`SendMode::Buffered`] copies the data then.
+#[derive(Debug)]
+struct SendPlan {
+    message: Outgoing,
+    mode: SendMode,
+    /// Whose buffers a buffered send uses.
+    owners: Owners,
+}
+
+/// A receive that each start begins.
+#[derive(Debug)]
+struct ReceivePlan(Incoming);
+
+/// The progress policy of a communicator; the program may have freed it meanwhile.
+fn progress(process: &Process, comm: u32) -> Progress {
+    match process.objects.comm(comm) {
+        Ok(comm) => comm.progress.get(),
+        Err(_) => process.objects.rank().progress(),
+    }
+}
+
+impl Plan for SendPlan {
+    fn begin(&self, process: &Process, comm: u32) -> Outcome<RequestRef> {
+        let (message, rank) = (&self.message, process.objects.rank());
+        if matches!(self.mode, SendMode::Buffered) {
+            let claim = &mut rank.enter();
+            post_buffered(&process.pending, claim, self.owners, message)?;
+            return RequestRef::completed(claim, Status::EMPTY)
+                .ok_or_else(|| neutral::ERR_NO_MEM.into());
+        }
+        let poster = Poster::of(rank, message.bytes(), || progress(process, comm));
+        match poster.and_then(|mut poster| message.leave(&mut poster, self.mode)) {
+            Some(request) => Ok(request),
+            None => message
+                .start(&mut rank.enter(), self.mode)
+                .map_err(engine_error),
+        }
+    }
+}
+
+impl Plan for ReceivePlan {
+    fn begin(&self, process: &Process, comm: u32) -> Outcome<RequestRef> {
+        let (message, rank) = (&self.0, process.objects.rank());
+        let poster = Poster::of(rank, message.bytes(), || progress(process, comm));
+        if let Some(request) = poster.and_then(|mut poster| message.leave(&mut poster)) {
+            return Ok(request);
+        }
+        let claim = &mut rank.enter();
+        let started = message.start(claim).map_err(engine_error)?;
+        leave_behind(claim, started, progress(process, comm));
+        Ok(started)
+    }
+}
+
+macro_rules! sends {
+    ($($(#[$page:meta])* $name:ident $mode:ident;)*) => {$(
+        $(#[$page])*
+        pub fn $name<A: Abi, C: Count>(
+            call: &Call<'_, A>,
+            buffer: Buffer<A, C>,
+            to: c_int,
+            tag: c_int,
+            comm: A::Comm,
+            request: Out<'_, A::Request>,
+        ) -> Outcome<()> {
+            let communicator = call.on_comm(comm)?;
+            let request = call.output(request, "request")?;
+            let plan = SendPlan {
+                message: Outgoing::check(call, communicator, buffer, to, tag)?,
+                mode: SendMode::$mode,
+                owners: Owners::of(comm.neutral(), communicator),
+            };
+            publish_persistent(call, plan, comm.neutral(), request)
+        }
+    )*};
+}
+
+sends! {
+    /// `MPI_Send_init`.
+    send_init Standard;
+    /// `MPI_Ssend_init`.
+    ssend_init Synchronous;
+    /// `MPI_Rsend_init`.
+    rsend_init Ready;
+    /// `MPI_Bsend_init`.
+    bsend_init Buffered;
+}
+
+/// `MPI_Recv_init`.
+pub fn recv_init<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    buffer: Buffer<A, C>,
+    from: c_int,
+    tag: c_int,
+    comm: A::Comm,
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
+    let communicator = call.on_comm(comm)?;
+    let request = call.output(request, "request")?;
+    let message = Incoming::check(call, communicator, buffer, from, tag)?;
+    publish_persistent(call, ReceivePlan(message), comm.neutral(), request)
+}

@@ -1,0 +1,64 @@
+//! The process of a call: what one rank has of MPI.
+//!
+//! Data only, and what keeps it consistent: the functions of this crate lie above it, by the layers that
+//! `tidy/modules` checks.
+
+pub mod buffers;
+pub mod lifetime;
+pub mod pending;
+pub mod requests;
+pub mod tools;
+
+use alloc::boxed::Box;
+use cohort_engine::Rank;
+use cohort_object::Objects;
+use core::ffi::c_void;
+use core::sync::atomic::AtomicI32;
+use lifetime::Lifetime;
+use pending::Pending;
+use tools::Tool;
+
+/// Predefined attributes of `MPI_COMM_WORLD`.
+pub const PREDEFINED: usize = 7;
+
+/// Everything that one rank has of MPI. The facade passes its address as first argument.
+pub struct Process {
+    /// By handle.
+    pub objects: Objects,
+    /// Under way.
+    pub pending: Pending,
+    /// Values of the predefined attributes of `MPI_COMM_WORLD`, whose addresses programs get.
+    pub attributes: [AtomicI32; PREDEFINED],
+    /// Initialised, finalised, thread level.
+    pub lifetime: Lifetime,
+    /// The tool information interface.
+    pub tool: Tool,
+}
+
+impl Process {
+    /// The process of a call.
+    ///
+    /// # Safety
+    /// `caller` is what [`attach`] returned.
+    #[inline]
+    pub unsafe fn of<'a>(caller: *const c_void) -> &'a Self {
+        // SAFETY: a process is leaked when it is made.
+        unsafe { &*caller.cast() }
+    }
+}
+
+/// The first argument of all functions for a rank. Idempotent; called by the rank's own task.
+#[must_use]
+pub fn attach(rank: &'static Rank) -> *const c_void {
+    if rank.local().is_null() {
+        let process = Process {
+            objects: Objects::new(rank),
+            pending: Pending::default(),
+            attributes: Default::default(),
+            lifetime: Lifetime::new(),
+            tool: Tool::default(),
+        };
+        rank.set_local(Box::into_raw(Box::new(process)).cast());
+    }
+    rank.local()
+}

@@ -1,0 +1,127 @@
+//! What a request handle stands for.
+//!
+//! The kinds that the fast paths meet are variants of [`State`]; each other kind is a type of its own, beside the functions
+//! that make it, and says by [`RequestKind`] how it is waited for, ended and freed.
+
+use super::Process;
+use alloc::boxed::Box;
+use cohort_abi::{INDEX_MAX, Kind, Status, dynamic, neutral};
+use cohort_engine::kept::Kept;
+use cohort_engine::{Claim, Rank, RequestRef, coll};
+use cohort_object::Outcome;
+use core::any::Any;
+use core::fmt;
+
+/// An operation under way that is over when it completes (`MPI_Isend`, `MPI_Irecv`, …).
+#[derive(Debug)]
+pub struct Operation {
+    /// The engine's request.
+    pub request: RequestRef,
+    /// Neutral handle of the communicator or window whose error handler hears of failures.
+    pub comm: u32,
+}
+
+/// The arguments of a collective operation, whatever its ABI.
+pub trait Describe {
+    /// For the engine. What it refers to stays where it is as long as `self` does.
+    fn call(&self) -> coll::Call<'_>;
+}
+
+impl fmt::Debug for dyn Describe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("collective")
+    }
+}
+
+/// What a request handle stands for.
+#[derive(Debug)]
+pub enum State {
+    /// A send, or work on a window, that was complete when its call returned. All of them have one handle,
+    /// [`SENT`], which takes no slot.
+    Sent,
+    /// A receive that was complete when its call returned.
+    Received {
+        /// Its outcome.
+        status: Status,
+        /// As in [`Operation`].
+        comm: u32,
+    },
+    /// An operation that is over when it completes.
+    Once(Operation),
+    /// A send and a receive with one handle (`MPI_Isendrecv`).
+    Exchange {
+        /// The receive, whose status is the operation's.
+        receive: RequestRef,
+        /// The send.
+        send: RequestRef,
+        /// As in [`Operation`].
+        comm: u32,
+    },
+    /// A collective operation, and its arguments, which live until it is complete.
+    Collective(Operation, Kept<dyn Describe>),
+    /// Anything else.
+    Other(Box<dyn RequestKind>),
+}
+
+// SAFETY: a state is used by one thread of its rank at a time (`Slots`); the pointers in it
+// lead to the rank's own buffers, callbacks and requests, valid on every thread of the rank.
+unsafe impl Send for State {}
+
+/// The index in the handle of all that is [`State::Sent`]; slots never have it.
+pub const SENT_INDEX: u32 = INDEX_MAX;
+
+/// Neutral handle of all that is [`State::Sent`].
+pub const SENT: u32 = dynamic(Kind::Request, SENT_INDEX);
+
+/// What is left of an operation whose completion the program has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// The handle, inactive.
+    Inactive,
+    /// Nothing, and the error that ending it met or `MPI_SUCCESS`.
+    Nothing(i32),
+}
+
+/// A kind of operation behind a request handle. Called on the owner's task, by one thread at a time; never under the rank's
+/// claim, but for [`RequestKind::release`].
+pub trait RequestKind: Any + fmt::Debug {
+    /// Neutral handle of the communicator whose error handler hears of failures.
+    fn comm(&self) -> u32;
+
+    /// Whether there is something to complete; persistent requests may be inactive.
+    fn is_active(&self) -> bool {
+        true
+    }
+
+    /// Whether the operation is complete; inactive ones are.
+    fn is_complete(&self) -> bool;
+
+    /// The outcome of a complete operation, which stays as it is. It may call the application.
+    fn status(&self) -> Status;
+
+    /// Ends a complete operation whose status was taken. It may call the application.
+    fn end(&self, rank: &Rank) -> Rest;
+
+    /// Gives back what the operation has of the engine, when its handle goes.
+    fn release(self: Box<Self>, claim: &mut Claim<'_>);
+
+    /// `MPI_Request_free`: the handle goes, the operation goes on. Gives an error of the application's, or `MPI_SUCCESS`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_REQUEST` when that is not possible now; the handle stays.
+    fn abandon(&self, rank: &Rank) -> Outcome<i32>;
+
+    /// `MPI_Cancel`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_REQUEST` when the operation cannot be cancelled.
+    fn cancel(&self, rank: &Rank) -> Outcome<()>;
+
+    /// `MPI_Start`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_REQUEST` when it is active, or no operation that is started; what the start meets.
+    fn start(&self, _process: &Process) -> Outcome<()> {
+        Err(neutral::ERR_REQUEST.into())
+    }
+}
