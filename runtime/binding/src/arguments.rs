@@ -343,8 +343,9 @@ impl Fault for Failure {
     }
 }
 
-/// Runs the body of a call of the MPI function `name`. Its error handler hears of a failure: that of the object that the
-/// body says the call is for ([`Call::on_comm`] and its like), else that of `MPI_COMM_SELF` (MPI-4.1, 9.3).
+/// Runs the body of a call of the MPI function `name`. Its error handler hears of a failure: that of the object
+/// that the body says the call is for ([`Call::on_comm`] and its like), else that of `MPI_COMM_SELF` (MPI-4.1,
+/// 9.3).
 ///
 /// # Safety
 /// `caller` is the calling rank.

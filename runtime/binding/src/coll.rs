@@ -4,6 +4,7 @@ mod alltoall;
 mod gather;
 mod inter;
 mod neighbour;
+mod operands;
 mod parts;
 mod reduction;
 mod run;

@@ -95,8 +95,8 @@ impl Listener {
     }
 }
 
-/// Reports an error in the MPI function `function` to the error handler of `listener`, and returns it as the program's
-/// code if the handler returns.
+/// Reports an error in the MPI function `function` to the error handler of `listener`, and returns it as the
+/// program's code if the handler returns.
 #[cold]
 pub fn raise<A: Abi>(
     process: &Process,

@@ -7,8 +7,8 @@ use cohort_engine::coll::Blocks;
 use cohort_engine::coll::exchange::Elements;
 use cohort_engine::datatype::{Layout, TypeRef};
 
-/// Elements of one type in the program's memory. It exists only for arguments of a call ([`Buffer`]), so MPI's promise
-/// holds: the elements are there, and stay until the operation is complete.
+/// Elements of one type in the program's memory. It exists only for arguments of a call ([`Buffer`]), so MPI's
+/// promise holds: the elements are there, and stay until the operation is complete.
 #[derive(Clone, Debug)]
 pub struct Data {
     base: *mut u8,

@@ -3,8 +3,8 @@
 //! The functions that C sees are generated (`generated/shims.rs`). They turn each raw argument into one of these
 //! types, by the direction and length that the standard gives the parameter. Their constructors are `unsafe`:
 //! they take over MPI's promise about the argument (MPI-4.1, 2.3), and only the generated functions call them.
-//! What comes after is safe: NULL and the ABI's sentinels are looked for before a pointer is followed, and a result is written
-//! where the program said that it has a place for it.
+//! What comes after is safe: NULL and the ABI's sentinels are looked for before a pointer is followed, and a
+//! result is written where the program said that it has a place for it.
 //!
 //! Two things are not seen from the pointer. The number of entries of an array stands in the standard, beside
 //! the parameter: [`Array::entries`] and its like take it. How long a buffer lives depends on the operation:
@@ -385,8 +385,8 @@ impl TextOut<'_> {
         self.0.is_null()
     }
 
-    /// Writes as much of `text` as fits into the `room` bytes that the standard says that there are, and a NUL; returns how many bytes
-    /// that is without the NUL. For NULL and for no room it writes nothing.
+    /// Writes as much of `text` as fits into the `room` bytes that the standard says that there are, and a NUL;
+    /// returns how many bytes that is without the NUL. For NULL and for no room it writes nothing.
     pub fn write(self, text: &[u8], room: usize) -> usize {
         if self.0.is_null() || room == 0 {
             return 0;

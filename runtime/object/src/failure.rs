@@ -15,8 +15,8 @@ type Detail = FixedText<160>;
 
 /// An error of the standard or of the program, which carries its facts to whoever prints it.
 ///
-/// A small integer for the class, so that calls which fail as a matter of course allocate nothing; the words are behind
-/// a box, on the heap of the rank.
+/// A small integer for the class, so that calls which fail as a matter of course allocate nothing; the words
+/// are behind a box, on the heap of the rank.
 #[must_use]
 #[derive(Clone)]
 pub struct Error {

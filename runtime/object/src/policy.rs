@@ -7,7 +7,8 @@ use cohort_base::settings::Progress;
 use cohort_engine::{Rank, lifecycle};
 use core::sync::atomic::{AtomicU8, Ordering};
 
-/// The key of `MPI_Comm_set_info`, `MPI_Win_set_info` and of the calls that make communicators and windows from hints.
+/// The key of `MPI_Comm_set_info`, `MPI_Win_set_info` and of the calls that make communicators and windows from
+/// hints.
 pub const KEY: &str = "cohort_progress";
 
 /// No policy of its own.

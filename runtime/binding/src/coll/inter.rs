@@ -119,7 +119,8 @@ fn exchange<'d>(
     outgoing: impl IntoIterator<Item = Outgoing<'d>>,
     incoming: impl IntoIterator<Item = Incoming<'d>>,
 ) -> Result<(), EngineError> {
-    // SAFETY: the messages are parts of checked arguments of a call, for which MPI promises that the buffers are there.
+    // SAFETY: the messages are parts of checked arguments of a call, for which MPI promises that the buffers
+    // are there.
     unsafe { inter.channel.exchange(outgoing, incoming) }
 }
 

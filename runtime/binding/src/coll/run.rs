@@ -1,8 +1,9 @@
 //! The engine's collectives over checked arguments: [`Data`], [`Parts`] and [`Operands`] exist only for arguments of
-//! a call, so MPI's promise holds that the engine asks for. Each function here is blocking, so the buffers stay where they are.
+//! a call, so MPI's promise holds that the engine asks for. Each function here is blocking, so the buffers stay
+//! where they are.
 
+use super::operands::Operands;
 use super::parts::{Parts, failure};
-use super::reduction::Operands;
 use crate::arguments::Outcome;
 use crate::data::Data;
 use cohort_abi::Abi;

@@ -12,8 +12,8 @@ pub use neighbour::*;
 pub use reducing::*;
 
 use super::inter;
+use super::operands::Operands;
 use super::parts::{BlockList, Parts, failure, root};
-use super::reduction::Operands;
 use crate::arguments::{Call, Comm, Outcome};
 use crate::data::Data;
 use crate::passed::Place;

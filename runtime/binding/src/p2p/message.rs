@@ -97,7 +97,8 @@ impl Outgoing {
             return RequestRef::completed(claim, Status::EMPTY).ok_or(EngineError::OutOfMemory);
         };
         let (buffer, count, datatype) = self.data.raw();
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is complete.
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
+        // is complete.
         unsafe { cohort_engine::isend(claim, buffer, count, datatype, to, self.envelope, mode) }
     }
 }
@@ -120,7 +121,8 @@ impl Outgoing {
     pub fn leave(&self, poster: &mut Poster<'_>, mode: SendMode) -> Option<RequestRef> {
         let to = self.to?;
         let (buffer, count, datatype) = self.data.raw();
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is complete.
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
+        // is complete.
         unsafe { poster.isend(buffer, count, datatype, to, self.envelope, mode) }
     }
 
@@ -183,7 +185,8 @@ impl Incoming {
     pub fn leave(&self, poster: &mut Poster<'_>) -> Option<RequestRef> {
         let from = self.from?;
         let (buffer, count, datatype) = self.data.raw();
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is complete.
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
+        // is complete.
         unsafe { poster.irecv(buffer, count, datatype, from, self.context, self.tag) }
     }
 
@@ -222,7 +225,8 @@ impl Incoming {
         };
         let (buffer, count, datatype) = self.data.raw();
         let (context, tag) = (self.context, self.tag);
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is complete.
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
+        // is complete.
         unsafe { cohort_engine::irecv(claim, buffer, count, datatype, from, context, tag) }
     }
 }

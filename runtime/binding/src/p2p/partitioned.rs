@@ -245,12 +245,14 @@ pub fn psend_init<A: Abi>(
     let side = match message.to {
         None => Side::Nobody(data.partitions, Status::EMPTY),
         Some(to) if call.rank().node().local(to).is_none() => {
-            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is freed.
+            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the
+            // request is freed.
             let send = unsafe { AwaySend::new(claim, data, to, message.envelope) };
             Side::SendAway(send.map_err(engine_error)?)
         }
         Some(to) => {
-            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is freed.
+            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the
+            // request is freed.
             let send = unsafe { PartitionedSend::new(claim, data, to, message.envelope) };
             Side::Send(send.map_err(engine_error)?)
         }
@@ -292,12 +294,14 @@ pub fn precv_init<A: Abi>(
             return Err(call.blame(neutral::ERR_RANK, what));
         }
         Some(from @ Source::Rank { peer, .. }) if call.rank().node().local(peer).is_none() => {
-            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is freed.
+            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the
+            // request is freed.
             let receive = unsafe { AwayReceive::new(claim, data, from, message.context, tag) };
             Side::ReceiveAway(receive.map_err(engine_error)?)
         }
         Some(from) => {
-            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is freed.
+            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the
+            // request is freed.
             let receive =
                 unsafe { PartitionedReceive::new(claim, data, from, message.context, tag) };
             Side::Receive(receive.map_err(engine_error)?)

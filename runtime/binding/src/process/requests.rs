@@ -1,7 +1,7 @@
 //! What a request handle stands for.
 //!
-//! The kinds that the fast paths meet are variants of [`State`]; each other kind is a type of its own, beside the functions
-//! that make it, and says by [`RequestKind`] how it is waited for, ended and freed.
+//! The kinds that the fast paths meet are variants of [`State`]; each other kind is a type of its own, beside
+//! the functions that make it, and says by [`RequestKind`] how it is waited for, ended and freed.
 
 use super::Process;
 use alloc::boxed::Box;
@@ -82,8 +82,8 @@ pub enum Rest {
     Nothing(i32),
 }
 
-/// A kind of operation behind a request handle. Called on the owner's task, by one thread at a time; never under the rank's
-/// claim, but for [`RequestKind::release`].
+/// A kind of operation behind a request handle. Called on the owner's task, by one thread at a time; never
+/// under the rank's claim, but for [`RequestKind::release`].
 pub trait RequestKind: Any + fmt::Debug {
     /// Neutral handle of the communicator whose error handler hears of failures.
     fn comm(&self) -> u32;
@@ -105,7 +105,8 @@ pub trait RequestKind: Any + fmt::Debug {
     /// Gives back what the operation has of the engine, when its handle goes.
     fn release(self: Box<Self>, claim: &mut Claim<'_>);
 
-    /// `MPI_Request_free`: the handle goes, the operation goes on. Gives an error of the application's, or `MPI_SUCCESS`.
+    /// `MPI_Request_free`: the handle goes, the operation goes on. Gives an error of the application's, or
+    /// `MPI_SUCCESS`.
     ///
     /// # Errors
     /// `MPI_ERR_REQUEST` when that is not possible now; the handle stays.

@@ -60,8 +60,8 @@ pub fn get_info<A: Abi>(call: &Call<'_, A>, win: A::Win, target: Out<'_, A::Info
     info::publish(call, win.info()?, target)
 }
 
-/// `MPI_Win_shared_query`: on any window, for every member of this node. `MPI_PROC_NULL` asks for the first member with
-/// memory.
+/// `MPI_Win_shared_query`: on any window, for every member of this node. `MPI_PROC_NULL` asks for the first
+/// member with memory.
 pub fn shared_query<A: Abi, C: Count>(
     call: &Call<'_, A>,
     win: A::Win,

@@ -26,7 +26,8 @@ pub(super) fn ranks<A: Abi>(
     (0..group.size().cast_signed()).map(rank).collect()
 }
 
-/// The member that a lock is for; `None` is `MPI_PROC_NULL`. Checks the kind of lock too; says whether it is exclusive.
+/// The member that a lock is for; `None` is `MPI_PROC_NULL`. Checks the kind of lock too; says whether it is
+/// exclusive.
 pub(super) fn lock_arguments<A: Abi>(
     call: &Call<'_, A>,
     win: &Win,

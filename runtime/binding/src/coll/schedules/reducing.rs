@@ -1,6 +1,6 @@
 //! Collectives that reduce, nonblocking and persistent (MPI-4.1 sections 6.12 and 6.13).
 
-use super::super::reduction::{Operands, Role as Buffers};
+use super::super::operands::{Operands, Role as Buffers};
 use super::{Arguments, Role};
 use crate::arguments::{Call, Comm, Outcome, counts, only_intra};
 use crate::passed::{Array, Base, Buffer, Out};

@@ -1,0 +1,91 @@
+//! The arguments of a reduction, checked.
+
+use super::inter;
+use super::parts::in_place;
+use crate::arguments::{Call, Outcome};
+use crate::op::BoundOp;
+use crate::passed::{Base, Buffer};
+use cohort_abi::{Abi, Count};
+use cohort_engine::coll::Reduction;
+use cohort_engine::datatype::TypeRef;
+
+/// Operand, elements and operation, checked.
+pub struct Operands<A: Abi> {
+    input: Option<*const u8>,
+    output: *mut u8,
+    count: u64,
+    datatype: TypeRef,
+    op: BoundOp<A>,
+}
+
+/// Which buffers a member passes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Operand and result.
+    Both,
+    /// An operand only; the result argument is not read.
+    Contributor,
+    /// A result only; the operand argument is not read.
+    Receiver,
+}
+
+impl<A: Abi> Operands<A> {
+    /// Checks buffers, count, type and operation.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_OP`, `MPI_ERR_BUFFER`.
+    #[inline]
+    pub fn check(
+        call: &Call<'_, A>,
+        send_buffer: Base,
+        buffer: Buffer<A, impl Count>,
+        op: A::Op,
+        role: Role,
+    ) -> Outcome<Self> {
+        let elements = call.count(buffer.count)?;
+        let op = BoundOp::new(call, op, buffer.datatype)?;
+        let datatype = call.committed(buffer.datatype)?;
+        op.check(&datatype)?;
+        let input = match role {
+            Role::Receiver => None,
+            Role::Both if in_place::<A>(send_buffer) => None,
+            _ => {
+                call.check_buffer(send_buffer, elements, &datatype)?;
+                Some(send_buffer.as_ptr().cast_const().cast())
+            }
+        };
+        if role != Role::Contributor {
+            call.check_buffer(buffer.base, elements, &datatype)?;
+        }
+        Ok(Self {
+            input,
+            output: buffer.base.as_ptr().cast(),
+            count: elements as u64,
+            datatype,
+            op,
+        })
+    }
+
+    /// Refuses in-place, which intercommunicators do not have.
+    ///
+    /// # Errors
+    /// `MPI_ERR_BUFFER`.
+    pub fn out_of_place(&self) -> Outcome<()> {
+        match self.input {
+            Some(_) => Ok(()),
+            None => Err(inter::in_place_refused()),
+        }
+    }
+
+    /// For the engine.
+    #[inline]
+    pub fn reduction(&self) -> Reduction<'_> {
+        Reduction {
+            input: self.input,
+            output: self.output,
+            count: self.count,
+            datatype: &self.datatype,
+            op: self.op.as_op(),
+        }
+    }
+}
