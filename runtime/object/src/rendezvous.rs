@@ -16,18 +16,19 @@
 use crate::Outcome;
 use crate::owner_of;
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
+use cohort_base::lock::FutexLock;
 use cohort_engine::datatype::predefined;
 use cohort_engine::wait::{WaitKind, until};
 use cohort_engine::{Claim, Envelope, Node, Rank, RequestRef, SendMode, Source, Tag, irecv, isend};
 use core::ptr::NonNull;
-use spin::Mutex;
 
 /// What the members of a new communicator have in common before they have a number.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Occasion {
     /// A nonblocking duplicate of the communicator with this number.
     Duplicate {
@@ -52,14 +53,15 @@ pub enum Occasion {
 
 /// A number that some members have not taken yet.
 struct Meeting {
-    /// Address of the node, because one image may hold several (in tests).
-    node: usize,
-    occasion: Occasion,
     number: u32,
     absent: Vec<Peer>,
 }
 
-static MEETINGS: Mutex<Vec<Meeting>> = Mutex::new(Vec::new());
+/// Meetings by their occasion, the oldest first, and by the address of their node, because one image may hold
+/// several (in tests).
+type Meetings = BTreeMap<(usize, Occasion), Vec<Meeting>>;
+
+static MEETINGS: FutexLock<Meetings> = FutexLock::new(BTreeMap::new());
 
 /// Context of the messages that tell the number to other nodes.
 const CONTEXT: u32 = 2;
@@ -223,32 +225,29 @@ impl Occasion {
 fn number_within_node(rank: &Rank, occasion: Occasion, members: &[Peer]) -> u32 {
     let node = core::ptr::from_ref(rank.node()).addr();
     let me = rank.peer();
+    let key = (node, occasion);
     let mut meetings = MEETINGS.lock();
-    let waiting = meetings.iter().position(|meeting| {
-        meeting.node == node && meeting.occasion == occasion && meeting.absent.contains(&me)
+    let waiting = meetings.get_mut(&key).and_then(|all| {
+        let index = all.iter().position(|it| it.absent.contains(&me))?;
+        Some((all, index))
     });
-    if let Some(index) = waiting {
-        let meeting = &mut meetings[index];
-        meeting.absent.retain(|&member| member != me);
-        let number = meeting.number;
-        if meeting.absent.is_empty() {
-            meetings.remove(index);
+    if let Some((all, index)) = waiting {
+        all[index].absent.retain(|&member| member != me);
+        let number = all[index].number;
+        if all[index].absent.is_empty() {
+            all.remove(index);
+        }
+        if all.is_empty() {
+            meetings.remove(&key);
         }
         return number;
     }
     let number = rank.node().next_context();
-    let absent: Vec<Peer> = members
-        .iter()
-        .copied()
-        .filter(|&member| member != me)
-        .collect();
+    let others = members.iter().copied().filter(|&member| member != me);
+    let absent: Vec<Peer> = others.collect();
     if !absent.is_empty() {
-        meetings.push(Meeting {
-            node,
-            occasion,
-            number,
-            absent,
-        });
+        let all = meetings.entry(key).or_default();
+        all.push(Meeting { number, absent });
     }
     number
 }
