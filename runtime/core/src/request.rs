@@ -224,9 +224,10 @@ impl Request {
     }
 }
 
-/// A reference to a request. Copies refer to the same one; whoever holds the last use of it
-/// calls [`RequestRef::release`] once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A request that is owned: there is one `RequestRef` for it, and [`RequestRef::release`] consumes it. Others look at it
+/// through a reference. Dropping it without a release leaks the request, which goes on.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
 #[repr(transparent)]
 pub struct RequestRef(NonNull<Request>);
 
@@ -247,7 +248,7 @@ impl RequestRef {
     /// The reference of a request that was just made.
     ///
     /// # Safety
-    /// The request is valid until it is released.
+    /// The request is valid until it is released, and this is its only reference; or it is the shared one.
     #[inline]
     #[must_use]
     pub unsafe fn new(request: NonNull<Request>) -> Self {
@@ -255,7 +256,7 @@ impl RequestRef {
     }
 
     fn get(&self) -> &Request {
-        // SAFETY: a reference is used only before `release`.
+        // SAFETY: `release` consumes the only reference, so the request is there.
         unsafe { self.0.as_ref() }
     }
 
@@ -263,14 +264,14 @@ impl RequestRef {
     /// and releasing it does nothing.
     #[inline]
     #[must_use]
-    pub fn is_shared(self) -> bool {
+    pub fn is_shared(&self) -> bool {
         self.get().owner.is_null()
     }
 
     /// Whether the operation is complete; what it wrote is then visible (acquire).
     #[inline]
     #[must_use]
-    pub fn is_complete(self) -> bool {
+    pub fn is_complete(&self) -> bool {
         // Acquire pairs with the Release in `complete_quietly`.
         !matches!(self.get().state.load(Ordering::Acquire), PENDING | MATCHED)
     }
@@ -278,7 +279,7 @@ impl RequestRef {
     /// The outcome of a complete request.
     #[inline]
     #[must_use]
-    pub fn status(self) -> Status {
+    pub fn status(&self) -> Status {
         debug_assert!(self.is_complete());
         match self.get().state.load(Ordering::Acquire) {
             // SAFETY: published by the state, and never written again.
@@ -292,7 +293,7 @@ impl RequestRef {
 
     /// Asks for the end of an operation that has not begun to move data (`MPI_Cancel`). The request
     /// then completes with `cancelled`, or as if nothing had been asked.
-    pub fn cancel(self, claim: &mut Claim<'_>) {
+    pub fn cancel(&self, claim: &mut Claim<'_>) {
         // SAFETY: the request is not released, and of this kind.
         unsafe { self.get().kind.cancel(self.0, claim) };
     }
@@ -316,20 +317,27 @@ impl RequestRef {
         }
     }
 
-    /// The request's address, to keep in a handle.
+    /// The request's address, for those who know what kind it is.
     #[inline]
     #[must_use]
-    pub fn as_ptr(self) -> *mut Request {
+    pub fn as_ptr(&self) -> *mut Request {
         self.0.as_ptr()
     }
 
-    /// The inverse of [`RequestRef::as_ptr`]; `None` for null.
-    ///
-    /// # Safety
-    /// `pointer` came from `as_ptr` of a request that was not released since.
+    /// The request's address, to keep where a reference cannot be kept.
     #[inline]
     #[must_use]
-    pub unsafe fn from_ptr(pointer: *mut Request) -> Option<Self> {
+    pub fn into_raw(self) -> *mut Request {
+        self.0.as_ptr()
+    }
+
+    /// The inverse of [`RequestRef::into_raw`]; `None` for null.
+    ///
+    /// # Safety
+    /// `pointer` came from `into_raw` of a request that was not released since. Of several references that are
+    /// made of one address one at the most is released.
+    #[inline]
+    pub unsafe fn from_raw(pointer: *mut Request) -> Option<Self> {
         NonNull::new(pointer).map(Self)
     }
 }

@@ -54,18 +54,29 @@ impl<T> Slots<T> {
     }
 
     /// Keeps `value` and returns its index; `None` when no index is left.
-    pub fn insert(&self, _claim: &mut Claim<'_>, value: T) -> Option<u32> {
+    pub fn insert(&self, claim: &mut Claim<'_>, value: T) -> Option<u32> {
+        self.try_insert(claim, value).ok()
+    }
+
+    /// Keeps `value` and returns its index.
+    ///
+    /// # Errors
+    /// The value, when no index is left.
+    #[inline]
+    pub fn try_insert(&self, _claim: &mut Claim<'_>, value: T) -> Result<u32, T> {
         let index = match self.vacant.get() {
-            NONE => self.unused()?,
-            index => index,
+            NONE => self.unused(),
+            index => Some(index),
         };
-        let slot = self.slot(index)?;
+        let Some((index, slot)) = index.and_then(|index| Some((index, self.slot(index)?))) else {
+            return Err(value);
+        };
         // SAFETY: the slot is vacant and the claim is held, so nobody else refers to it.
         let previous = unsafe { slot.get().replace(Slot::Used(value)) };
         if let Slot::Vacant { next } = previous {
             self.vacant.set(next);
         }
-        Some(index)
+        Ok(index)
     }
 
     /// Takes vacant slots out, to be filled later without the claim ([`Slots::fill`]). Returns how many.

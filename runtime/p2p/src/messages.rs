@@ -125,7 +125,8 @@ pub unsafe fn irecv(
         Operation::make(claim, &Kind::Receive, buffer, want).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the request is fresh and ours.
     unsafe { start_receive(claim, made.as_ptr(), sender_of(from)) };
-    Ok(Operation::handle(made))
+    // SAFETY: fresh, and this is its only reference.
+    Ok(unsafe { Operation::handle(made) })
 }
 
 /// Receives a message that is at the front of its only sender's ring, if [`irecv`] with the same arguments

@@ -186,7 +186,7 @@ impl Operation {
 
     /// The operation of a request, if it is one.
     #[inline]
-    pub fn of(request: RequestRef) -> Option<NonNull<Self>> {
+    pub fn of(request: &RequestRef) -> Option<NonNull<Self>> {
         let request = NonNull::new(request.as_ptr())?;
         // SAFETY: the reference is not released.
         let kind = unsafe { request.as_ref() }.kind();
@@ -194,9 +194,12 @@ impl Operation {
     }
 
     /// What the layers above hold of it.
+    ///
+    /// # Safety
+    /// It is not released, and of all that are made of it one at the most is released.
     #[inline]
-    pub fn handle(this: NonNull<Self>) -> RequestRef {
-        // SAFETY: an operation lives until its request is released.
+    pub unsafe fn handle(this: NonNull<Self>) -> RequestRef {
+        // SAFETY: the caller gives the same promise.
         unsafe { RequestRef::new(this.cast()) }
     }
 

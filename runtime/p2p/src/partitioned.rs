@@ -566,14 +566,15 @@ impl PartitionedReceive {
             // SAFETY: `awaits` says so.
             unsafe { leave_awaiting(claim, self.0.as_ptr()) };
         }
+        // SAFETY: the owner gives the receive back, so nobody else looks at it: its parts are moved out of the block.
+        let receiver = unsafe { self.0.read() };
         receiver.introduction.cancel(claim);
         receiver.introduction.release(claim);
-        // SAFETY: a delivered introduction came with a reference; the block is only ours.
+        // SAFETY: a delivered introduction came with a reference; the block is only ours, and empty.
         unsafe {
             if let Some(channel) = NonNull::new(*receiver.introduced.get()) {
                 Channel::release(channel);
             }
-            self.0.drop_in_place();
             claim.free_local(self.0.cast());
         }
     }

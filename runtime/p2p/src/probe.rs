@@ -15,35 +15,18 @@ use cohort_core::wait::{self, WaitKind};
 use cohort_datatype::TypeRef;
 use cohort_net::Net;
 use cohort_steal::TaskKind;
-use core::ffi::c_void;
 use core::ptr::NonNull;
 
 /// A message taken by a matched probe (`MPI_Message`): only [`imrecv`] receives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 #[repr(transparent)]
+#[must_use]
 pub struct MessageRef(NonNull<Stored>);
 
 // SAFETY: a stored message is touched under its rank's claim only.
 unsafe impl Send for MessageRef {}
 // SAFETY: as above.
 unsafe impl Sync for MessageRef {}
-
-impl MessageRef {
-    /// The message's address, to keep in a handle.
-    #[must_use]
-    pub fn as_ptr(self) -> *mut c_void {
-        self.0.as_ptr().cast()
-    }
-
-    /// The inverse of [`MessageRef::as_ptr`]; `None` for null.
-    ///
-    /// # Safety
-    /// `pointer` came from `as_ptr` of a message that was not received since.
-    #[must_use]
-    pub unsafe fn from_ptr(pointer: *mut c_void) -> Option<Self> {
-        NonNull::new(pointer.cast()).map(Self)
-    }
-}
 
 /// Finds the oldest stored message that is wanted, after taking what has arrived out of the rings.
 fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<NonNull<Stored>> {
@@ -141,10 +124,10 @@ pub fn mprobe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> (Messag
     let mut found = None;
     loop {
         until_found(owner, from, |claim| {
-            found = found.or_else(|| improbe(claim, from, context, tag));
+            found = found.take().or_else(|| improbe(claim, from, context, tag));
             found.is_some()
         });
-        if let Some(message) = found {
+        if let Some(message) = found.take() {
             return message;
         }
     }
@@ -156,7 +139,7 @@ pub fn mprobe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> (Messag
 /// [`EngineError::OutOfMemory`]; the message was not received then.
 ///
 /// # Safety
-/// `message` was not received before; the buffer as for [`crate::irecv`].
+/// The buffer as for [`crate::irecv`].
 pub unsafe fn imrecv(
     claim: &mut Claim<'_>,
     message: MessageRef,
@@ -173,5 +156,6 @@ pub unsafe fn imrecv(
         .ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the message was taken by `improbe`; the request is fresh.
     unsafe { deliver_stored(claim, message.0, request.as_ptr()) };
-    Ok(Operation::handle(request))
+    // SAFETY: fresh, and this is its only reference.
+    Ok(unsafe { Operation::handle(request) })
 }

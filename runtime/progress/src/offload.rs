@@ -241,7 +241,8 @@ impl<'rank> Poster<'rank> {
         }
         self.worker.wake();
         self.rank.counters().count_offloaded();
-        Some(Operation::handle(request))
+        // SAFETY: fresh, and this is its only reference.
+        Some(unsafe { Operation::handle(request) })
     }
 
     /// A block for a request; takes the claim once for many.
@@ -302,7 +303,7 @@ unsafe fn carry_out(claim: &mut Claim<'_>, post: Post) {
             } => {
                 start_receive(claim, request, from);
                 let request = Operation::handle(NonNull::new_unchecked(request));
-                watch::leave_behind(claim, request, progress);
+                watch::leave_behind(claim, &request, progress);
             }
             Post::Send {
                 request,

@@ -23,7 +23,7 @@ pub(crate) fn receive(rank: &Rank, tag: i32, buffer: &mut [u8]) -> RequestRef {
         irecv(&mut claim, start, count, &datatype, Source::Any, 0, tag)
     };
     let request = request.expect("memory");
-    leave_behind(&mut claim, request, rank.progress());
+    leave_behind(&mut claim, &request, rank.progress());
     request
 }
 

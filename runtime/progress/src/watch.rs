@@ -27,7 +27,7 @@ const ON_BOARD: u8 = 2;
 /// come, the policy of its communicator watches for it. Other requests are passed over. Called with the claim under which it
 /// was started.
 #[inline]
-pub fn leave_behind(claim: &mut Claim<'_>, request: RequestRef, progress: Progress) {
+pub fn leave_behind(claim: &mut Claim<'_>, request: &RequestRef, progress: Progress) {
     let means = policy(progress).means();
     if means.watches_receives()
         && let Some(receive) = Operation::of(request)

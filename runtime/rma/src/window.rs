@@ -377,7 +377,7 @@ impl Window {
 }
 
 /// What is complete when an epoch, a flush or an operation is; `None` if that was complete at once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[must_use = "somebody has to wait for it"]
 pub struct Closing(pub(super) Option<RequestRef>);
 

@@ -31,14 +31,14 @@ pub(super) fn publish<A: Abi>(
     }
     let comm = comm.neutral();
     let state = State::Once(Operation { request, comm });
-    match call.pending().requests.insert(claim, state) {
-        Some(index) => {
+    match call.pending().requests.try_insert(claim, state) {
+        Ok(index) => {
             let handle = dynamic(Kind::Request, index);
             target.write(A::Request::from_neutral(handle));
             Ok(())
         }
-        None => {
-            request.release(claim);
+        Err(state) => {
+            state.release(claim);
             Err(neutral::ERR_NO_MEM.into())
         }
     }
@@ -165,6 +165,6 @@ pub fn irecv<A: Abi, C: Count>(
         return publish_received(call, claim, &status, comm, request);
     }
     let started = message.start(claim).map_err(engine_error)?;
-    leave_behind(claim, started, communicator.progress.get());
+    leave_behind(claim, &started, communicator.progress.get());
     publish(call, claim, started, comm, request)
 }

@@ -63,7 +63,7 @@ impl Plan for ReceivePlan {
         }
         let claim = &mut rank.enter();
         let started = message.start(claim).map_err(engine_error)?;
-        leave_behind(claim, started, progress(process, comm));
+        leave_behind(claim, &started, progress(process, comm));
         Ok(started)
     }
 }

@@ -43,7 +43,7 @@ fn start<A: Abi>(
 }
 
 /// Waits for both; the status is the receive's.
-fn finish<A: Abi>(call: &Call<'_, A>, both: &Both) -> Status {
+fn finish<A: Abi>(call: &Call<'_, A>, both: Both) -> Status {
     let done = || both.receive.is_complete() && both.send.is_complete();
     if !done() {
         until(call.owner(), WaitKind::Request, done);
@@ -58,21 +58,21 @@ fn finish<A: Abi>(call: &Call<'_, A>, both: &Both) -> Status {
 /// Gives the program one handle for both.
 fn publish<A: Abi>(
     call: &Call<'_, A>,
-    both: &Both,
+    both: Both,
     (comm, communicator): (A::Comm, &Comm),
     target: Place<'_, A::Request>,
 ) -> Outcome<()> {
     let comm = comm.neutral();
+    leave_behind(
+        &mut call.rank().enter(),
+        &both.receive,
+        communicator.progress.get(),
+    );
     let state = State::Exchange {
         receive: both.receive,
         send: both.send,
         comm,
     };
-    leave_behind(
-        &mut call.rank().enter(),
-        both.receive,
-        communicator.progress.get(),
-    );
     request::publish(call, state, target)
 }
 
@@ -100,7 +100,7 @@ pub fn sendrecv<A: Abi, C: Count>(
     let outgoing = Outgoing::check(call, communicator, send_buffer, to, send_tag)?;
     let incoming = Incoming::check(call, communicator, buffer, from, tag)?;
     let both = start(call, &outgoing, &incoming, false)?;
-    let received = finish(call, &both);
+    let received = finish(call, both);
     status.write(&received);
     outcome(&received)
 }
@@ -120,7 +120,7 @@ pub fn sendrecv_replace<A: Abi, C: Count>(
     let outgoing = Outgoing::check(call, communicator, buffer, to, send_tag)?;
     let incoming = Incoming::check(call, communicator, buffer, from, tag)?;
     let both = start(call, &outgoing, &incoming, true)?;
-    let received = finish(call, &both);
+    let received = finish(call, both);
     status.write(&received);
     outcome(&received)
 }
@@ -142,7 +142,7 @@ pub fn isendrecv<A: Abi, C: Count>(
     let outgoing = Outgoing::check(call, communicator, send_buffer, to, send_tag)?;
     let incoming = Incoming::check(call, communicator, buffer, from, tag)?;
     let both = start(call, &outgoing, &incoming, false)?;
-    publish(call, &both, (comm, communicator), request)
+    publish(call, both, (comm, communicator), request)
 }
 
 /// `MPI_Isendrecv_replace`.
@@ -161,5 +161,5 @@ pub fn isendrecv_replace<A: Abi, C: Count>(
     let outgoing = Outgoing::check(call, communicator, buffer, to, send_tag)?;
     let incoming = Incoming::check(call, communicator, buffer, from, tag)?;
     let both = start(call, &outgoing, &incoming, true)?;
-    publish(call, &both, (comm, communicator), request)
+    publish(call, both, (comm, communicator), request)
 }

@@ -67,6 +67,24 @@ pub enum State {
 // lead to the rank's own buffers, callbacks and requests, valid on every thread of the rank.
 unsafe impl Send for State {}
 
+impl State {
+    /// Gives back what it has of the engine; an operation under way goes on.
+    #[inline]
+    pub fn release(self, claim: &mut Claim<'_>) {
+        match self {
+            Self::Sent | Self::Received { .. } => {}
+            Self::Once(operation) | Self::Collective(operation, _) => {
+                operation.request.release(claim);
+            }
+            Self::Exchange { receive, send, .. } => {
+                receive.release(claim);
+                send.release(claim);
+            }
+            Self::Other(kind) => kind.release(claim),
+        }
+    }
+}
+
 /// The index in the handle of all that is [`State::Sent`]; slots never have it.
 pub const SENT_INDEX: u32 = INDEX_MAX;
 

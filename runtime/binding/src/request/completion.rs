@@ -61,10 +61,16 @@ pub fn publish<A: Abi>(
     target: Place<'_, A::Request>,
 ) -> Outcome<()> {
     let claim = &mut call.rank().enter();
-    let index = call.pending().requests.insert(claim, state);
-    let index = index.ok_or(neutral::ERR_NO_MEM)?;
-    target.write(A::Request::from_neutral(dynamic(Kind::Request, index)));
-    Ok(())
+    match call.pending().requests.try_insert(claim, state) {
+        Ok(index) => {
+            target.write(A::Request::from_neutral(dynamic(Kind::Request, index)));
+            Ok(())
+        }
+        Err(state) => {
+            state.release(claim);
+            Err(neutral::ERR_NO_MEM.into())
+        }
+    }
 }
 
 /// Gives the program a handle of an operation of a kind of its own.
@@ -227,16 +233,8 @@ impl<'a> Live<'a> {
     /// Gives the slot back, and with it what the state owns.
     #[inline]
     pub fn forget<A: Abi>(self, call: &Call<'_, A>, claim: &mut Claim<'_>) {
-        match call.pending().requests.remove(claim, self.index) {
-            Some(State::Once(operation) | State::Collective(operation, _)) => {
-                operation.request.release(claim);
-            }
-            Some(State::Exchange { receive, send, .. }) => {
-                receive.release(claim);
-                send.release(claim);
-            }
-            Some(State::Other(kind)) => kind.release(claim),
-            Some(State::Sent | State::Received { .. }) | None => {}
+        if let Some(state) = call.pending().requests.remove(claim, self.index) {
+            state.release(claim);
         }
     }
 }

@@ -87,7 +87,8 @@ pub(crate) unsafe fn post(
         Some(Opened::Large { steps }) => call_helpers(membership, rank, place.size, steps),
         Some(Opened::Done) | None => {}
     }
-    Ok(Listed::handle(request))
+    // SAFETY: fresh, and this is its only reference.
+    Ok(unsafe { Listed::handle(request) })
 }
 
 /// What the last member to post still has to do, without its claim.

@@ -221,8 +221,11 @@ impl Listed {
     }
 
     /// What the layers above hold of it.
-    pub(crate) fn handle(this: NonNull<Self>) -> RequestRef {
-        // SAFETY: it lives until its request is released.
+    ///
+    /// # Safety
+    /// It is not released, and of all that are made of it one at the most is released.
+    pub(crate) unsafe fn handle(this: NonNull<Self>) -> RequestRef {
+        // SAFETY: the caller gives the same promise.
         unsafe { RequestRef::new(this.cast()) }
     }
 }

@@ -156,7 +156,7 @@ impl Trial {
 }
 
 /// Computes until the request is complete: nothing here makes progress.
-fn compute_until(request: RequestRef) {
+fn compute_until(request: &RequestRef) {
     let since = Instant::now();
     while !request.is_complete() {
         assert!(since.elapsed() < LIMIT, "nobody goes on");
@@ -168,7 +168,7 @@ fn one(group: &Group<'_>, kind: u32, count: usize) {
     let mut trial = Trial::new(kind, count, group);
     // SAFETY: the trial lives until the request is complete.
     let request = unsafe { start(group, &trial.call()) }.expect("memory");
-    compute_until(request);
+    compute_until(&request);
     assert_eq!(request.status().error, 0);
     request.release(&mut group.rank.enter());
     trial.check(group.me);
@@ -302,7 +302,7 @@ fn several_are_under_way_at_a_time_while_their_owner_calls_now_and_then() {
                 for _ in 0..round % 4 {
                     wait::progress(Owner::for_test(group.rank));
                 }
-                compute_until(request);
+                compute_until(&request);
                 request.release(&mut group.rank.enter());
             }
             trials.iter().for_each(|trial| trial.check(group.me));
@@ -318,7 +318,7 @@ fn a_member_with_too_little_room_is_told() {
         trial.count = if group.me == 3 { 5 } else { 10 };
         // SAFETY: the trial lives until the request is complete.
         let request = unsafe { start(group, &trial.call()) }.expect("memory");
-        compute_until(request);
+        compute_until(&request);
         let error = request.status().error;
         assert_eq!(error == cohort_core::Status::TRUNCATE, group.me == 3);
         request.release(&mut group.rank.enter());
@@ -378,7 +378,7 @@ fn starts_of_a_persistent_operation_meet_in_a_chain_of_their_own() {
             }
             one(group, OF_LEADERS[round as usize % OF_LEADERS.len()], 100);
             for request in requests {
-                compute_until(request);
+                compute_until(&request);
                 request.release(&mut group.rank.enter());
             }
             trials.iter().for_each(|trial| trial.check(group.me));

@@ -235,18 +235,17 @@ impl Player {
     }
 
     fn finish(&mut self) {
-        let requests: Vec<_> = (self.receives.iter().map(|it| it.request))
-            .chain(self.sends.iter().map(|it| it.0))
-            .collect();
+        let (receives, sends) = (&self.receives, &self.sends);
         until(Owner::for_test(self.rank), WaitKind::Request, || {
-            requests.iter().all(|request| request.is_complete())
+            receives.iter().all(|it| it.request.is_complete())
+                && sends.iter().all(|(request, _)| request.is_complete())
         });
         self.verify();
-        for request in requests {
+        let receives = self.receives.drain(..).map(|it| it.request);
+        let sends = self.sends.drain(..).map(|(request, _)| request);
+        for request in receives.chain(sends) {
             request.release(&mut self.rank.enter());
         }
-        self.sends.clear();
-        self.receives.clear();
     }
 
     /// Each receive got a message that it wanted, complete, once, and in order of its source.

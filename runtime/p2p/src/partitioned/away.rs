@@ -66,26 +66,33 @@ impl Message {
         Self(AtomicPtr::new(null_mut()))
     }
 
-    fn get(&self) -> Option<RequestRef> {
+    /// What a look at the message says; `None` before it is under way.
+    fn look<R>(&self, look: impl FnOnce(&RequestRef) -> R) -> Option<R> {
         // Acquire pairs with the Release in `set`.
         let request = self.0.load(Ordering::Acquire);
-        // SAFETY: null, or set by `set` and not released since.
-        unsafe { RequestRef::from_ptr(request) }
+        // SAFETY: null, or set by `set` and not released since. Nothing is released here.
+        let request = unsafe { RequestRef::from_raw(request) };
+        request.as_ref().map(look)
+    }
+
+    /// Whether the message is under way, or over.
+    fn is_there(&self) -> bool {
+        self.look(|_| ()).is_some()
     }
 
     fn set(&self, request: RequestRef) {
-        self.0.store(request.as_ptr(), Ordering::Release);
+        self.0.store(request.into_raw(), Ordering::Release);
     }
 
     fn is_complete(&self) -> bool {
-        self.get().is_some_and(|request| request.is_complete())
+        self.look(RequestRef::is_complete).unwrap_or(false)
     }
 
     /// Lets go of a message that is complete, if there is one.
     fn forget(&self, claim: &mut Claim<'_>) {
         let request = self.0.swap(null_mut(), Ordering::Relaxed);
         // SAFETY: null, or set by `set` and not released since.
-        if let Some(request) = unsafe { RequestRef::from_ptr(request) } {
+        if let Some(request) = unsafe { RequestRef::from_raw(request) } {
             request.release(claim);
         }
     }
@@ -169,7 +176,7 @@ impl AwaySend {
     pub fn ready(&self, partition: u32) -> Result<(), NotReady> {
         let message = &self.messages[partition as usize];
         let claim = &mut self.rank.enter();
-        if message.get().is_some() {
+        if message.is_there() {
             return Err(NotReady::Already);
         }
         let Partitions {
@@ -353,7 +360,11 @@ impl AwayReceiver {
 
     /// Posts the receives of this round, if the sender is known. Says whether all are.
     fn post(&self, claim: &mut Claim<'_>) -> bool {
-        if !self.introduction.is_some_and(RequestRef::is_complete) {
+        if !self
+            .introduction
+            .as_ref()
+            .is_some_and(RequestRef::is_complete)
+        {
             return false;
         }
         // SAFETY: the introduction is there, and written no more.
@@ -563,7 +574,9 @@ impl AwayReceive {
             // SAFETY: `waits` says so.
             unsafe { leave(claim, self.0.as_ptr()) };
         }
-        if let Some(introduction) = receiver.introduction {
+        // SAFETY: the owner gives the receive back, so nobody else looks at the field.
+        let introduction = unsafe { (*self.0.as_ptr()).introduction.take() };
+        if let Some(introduction) = introduction {
             introduction.cancel(claim);
             introduction.release(claim);
         }

@@ -41,7 +41,8 @@ pub(crate) unsafe fn send(
             return Err(error);
         }
     }
-    Ok(Operation::handle(request))
+    // SAFETY: fresh, and this is its only reference.
+    Ok(unsafe { Operation::handle(request) })
 }
 
 /// Offers the message of a send request.
