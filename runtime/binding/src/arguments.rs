@@ -128,12 +128,18 @@ impl<'a, A: Abi> Call<'a, A> {
     ///
     /// # Errors
     /// `MPI_ERR_TYPE`, also for one that is not committed.
-    #[inline]
+    #[inline(always)]
     pub fn committed(&self, handle: A::Datatype) -> Outcome<TypeRef> {
-        if let Some(datatype) = predefined(handle.neutral()) {
-            return Ok(datatype);
-        }
         let handle = handle.neutral();
+        match predefined(handle) {
+            Some(datatype) => Ok(datatype),
+            None => self.derived(handle),
+        }
+    }
+
+    /// [`Call::committed`] of a type that the program made. Out of line: most are predefined.
+    #[inline(never)]
+    fn derived(&self, handle: u32) -> Outcome<TypeRef> {
         let datatype = self
             .objects()
             .datatype(handle)
@@ -160,12 +166,18 @@ impl<'a, A: Abi> Call<'a, A> {
         let address = buffer.addr();
         let nowhere = address == 0 && elements > 0 && datatype.size() > 0 && datatype.is_dense();
         let special = address == <A as Constants>::IN_PLACE;
-        if (nowhere || special) && self.checks() {
-            let name = if special { "MPI_IN_PLACE" } else { "NULL" };
-            let what = format_args!("the buffer of {elements} elements is {name}");
-            return Err(self.blame(neutral::ERR_BUFFER, what));
+        match (nowhere || special) && self.checks() {
+            true => Err(self.bad_buffer(elements, special)),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The error of a buffer that is NULL, or `MPI_IN_PLACE`.
+    #[cold]
+    fn bad_buffer(&self, elements: i64, in_place: bool) -> Error {
+        let name = if in_place { "MPI_IN_PLACE" } else { "NULL" };
+        let what = format_args!("the buffer of {elements} elements is {name}");
+        self.blame(neutral::ERR_BUFFER, what)
     }
 
     /// The error of a call with a wrong argument ([`blame`]).
@@ -214,6 +226,12 @@ impl<'a, A: Abi> Call<'a, A> {
         self.blame(neutral::ERR_ARG, format_args!("{name} is NULL"))
     }
 
+    /// The error of a negative count.
+    #[cold]
+    fn bad_count(&self, elements: i64) -> Error {
+        self.blame(neutral::ERR_COUNT, format_args!("the count is {elements}"))
+    }
+
     /// A count of elements.
     ///
     /// # Errors
@@ -221,9 +239,7 @@ impl<'a, A: Abi> Call<'a, A> {
     #[inline]
     pub fn count<C: Count>(&self, elements: C) -> Outcome<i64> {
         match elements.to_i64() {
-            elements if elements < 0 => {
-                Err(self.blame(neutral::ERR_COUNT, format_args!("the count is {elements}")))
-            }
+            elements if elements < 0 => Err(self.bad_count(elements)),
             elements => Ok(elements),
         }
     }

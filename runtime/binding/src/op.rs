@@ -4,7 +4,7 @@ use crate::arguments::{Call, Outcome, output};
 use crate::passed::{InOut, Out};
 use crate::process::pending::UserFunction;
 use cohort_abi::{Abi, Count, Handle, INDEX_MAX, Kind, callback, dynamic, neutral};
-use cohort_engine::datatype::{Type, TypeRef};
+use cohort_engine::datatype::Type;
 use cohort_engine::op::{Op, PredefinedOp, UserOp, element_class, supports};
 use core::ffi::c_int;
 
@@ -70,7 +70,7 @@ impl<A: Abi> UserOp for UserCall<A> {
         self.function.commutes
     }
 
-    unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &TypeRef) {
+    unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &Type) {
         // SAFETY: the engine's promise; `create` stored a function of this type.
         unsafe {
             if self.function.large {

@@ -26,8 +26,7 @@ struct Packed {
 impl Packed {
     /// Checks that `data` fits into a packed buffer of `size` bytes at its current position.
     fn check<I: Integer>(buffer: Base, size: I, position: &Cell<I>, data: &Data) -> Outcome<Self> {
-        let (_, count, datatype) = data.raw();
-        let bytes = size_of(datatype, count as i64)?;
+        let bytes = size_of(data.datatype(), data.buffer().count as i64)?;
         let (size, position) = (size.to_i64(), position.get().to_i64());
         if size < 0 || position < 0 || position > size {
             return Err(neutral::ERR_ARG.into());
@@ -51,13 +50,13 @@ impl Packed {
     /// Packs `data`, which it was checked for.
     fn fill(&self, data: &Data) {
         // SAFETY: arguments of one call, checked: the data is there and the packed form fits.
-        unsafe { datatype::pack(data.layout(), 0, self.base, self.bytes) };
+        unsafe { datatype::pack(data.buffer(), 0, self.base, self.bytes) };
     }
 
     /// Unpacks `data`, which it was checked for.
     fn empty(&self, data: &Data) {
         // SAFETY: arguments of one call, checked: there is room for the data, and the packed form is there.
-        unsafe { datatype::unpack(data.layout(), 0, self.base, self.bytes) };
+        unsafe { datatype::unpack(data.buffer(), 0, self.base, self.bytes) };
     }
 
     /// The bytes.

@@ -1,34 +1,16 @@
 //! Copies of what the arguments of collectives describe. Any task may run these: they neither wait nor allocate.
 
 use cohort_core::EngineError;
-use cohort_datatype::{Layout, Type, TypeRef, copy, predefined, predefined_type, unpack};
+use cohort_datatype::{Buffer, Type, copy, unpack};
 use core::ops::Range;
-
-/// MPI-5 ABI handle of `MPI_BYTE`.
-const MPI_BYTE: u32 = 0x247;
-
-/// `MPI_BYTE`.
-pub(crate) fn byte() -> &'static Type {
-    predefined_type(MPI_BYTE).expect("a predefined handle")
-}
-
-/// A reference to `MPI_BYTE`.
-pub(crate) fn byte_type() -> TypeRef {
-    predefined(MPI_BYTE).expect("a predefined handle")
-}
-
-/// No data.
-pub(crate) fn nothing() -> Layout<'static> {
-    Layout::new(core::ptr::null_mut(), 0, byte())
-}
 
 /// Copies all of `source` into `destination`.
 ///
 /// # Safety
 /// Both describe live buffers of the caller's collective call.
 pub(crate) unsafe fn copy_whole(
-    destination: Layout<'_>,
-    source: Layout<'_>,
+    destination: Buffer<'_>,
+    source: Buffer<'_>,
 ) -> Result<(), EngineError> {
     let bytes = source.bytes();
     // SAFETY: the caller's conditions.
@@ -41,8 +23,8 @@ pub(crate) unsafe fn copy_whole(
 /// # Safety
 /// Of [`copy_whole`].
 pub(crate) unsafe fn copy_piece(
-    destination: Layout<'_>,
-    source: Layout<'_>,
+    destination: Buffer<'_>,
+    source: Buffer<'_>,
     range: Range<u64>,
 ) -> u64 {
     // Types may be relative to MPI_BOTTOM, so equal addresses alone say nothing.
@@ -61,7 +43,7 @@ pub(crate) unsafe fn copy_piece(
 /// # Safety
 /// `data` holds `offset + bytes` bytes, and `destination` is a live buffer.
 pub(crate) unsafe fn unpack_inline(
-    destination: Layout<'_>,
+    destination: Buffer<'_>,
     data: *const u8,
     offset: u64,
     bytes: u64,
@@ -75,7 +57,7 @@ pub(crate) unsafe fn unpack_inline(
 ///
 /// # Errors
 /// [`EngineError::Truncated`].
-pub(crate) fn fits(bytes: u64, destination: Layout<'_>) -> Result<(), EngineError> {
+pub(crate) fn fits(bytes: u64, destination: Buffer<'_>) -> Result<(), EngineError> {
     let room = destination.bytes();
     if bytes > room {
         return Err(EngineError::Truncated {

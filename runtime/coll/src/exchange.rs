@@ -15,9 +15,8 @@ use cohort_core::message::{Envelope, SendMode, Source, Tag};
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::{WaitKind, until_claimed};
+use cohort_datatype::Buffer;
 use cohort_p2p::{irecv, isend};
-
-pub use cohort_datatype::Elements;
 
 /// What a member sends to another.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +26,7 @@ pub struct Outgoing<'a> {
     /// Tells messages of one call between the same processes apart; negative.
     pub tag: i32,
     /// The data.
-    pub data: Elements<'a>,
+    pub data: Buffer<'a>,
 }
 
 /// What a member receives from another.
@@ -40,7 +39,7 @@ pub struct Incoming<'a> {
     /// As the sender's.
     pub tag: i32,
     /// Room for the data.
-    pub data: Elements<'a>,
+    pub data: Buffer<'a>,
 }
 
 /// A member's access to the messages of one communicator's collectives.
@@ -100,14 +99,9 @@ impl Channel<'_> {
                 peer: message.from,
                 comm_rank: message.member as i32,
             };
-            let Elements {
-                base,
-                count,
-                datatype,
-            } = message.data;
             let tag = Tag::Is(message.tag);
             // SAFETY: the caller's promise.
-            keep(unsafe { irecv(claim, base, count, datatype, from, self.context, tag)? })?;
+            keep(unsafe { irecv(claim, message.data, from, self.context, tag)? })?;
         }
         for message in outgoing {
             let claim = &mut self.rank.enter();
@@ -116,14 +110,9 @@ impl Channel<'_> {
                 source: self.me as i32,
                 tag: message.tag,
             };
-            let Elements {
-                base,
-                count,
-                datatype,
-            } = message.data;
             let (to, mode) = (message.to, SendMode::Standard);
             // SAFETY: the caller's promise.
-            keep(unsafe { isend(claim, base, count, datatype, to, envelope, mode)? })?;
+            keep(unsafe { isend(claim, message.data, to, envelope, mode)? })?;
         }
         Ok(())
     }

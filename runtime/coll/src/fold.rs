@@ -6,7 +6,7 @@
 
 use cohort_core::EngineError;
 use cohort_datatype::op::{self, Kernel, Op};
-use cohort_datatype::{Layout, TypeRef, copy};
+use cohort_datatype::{Buffer, Type, copy};
 use core::ops::Range;
 
 /// Bytes that a fold works on at a time, so that the accumulator stays in the first-level cache.
@@ -24,7 +24,7 @@ pub(crate) enum Runner {
 /// An operation on elements of one type.
 #[derive(Clone, Copy)]
 pub(crate) struct Folder<'a> {
-    datatype: &'a TypeRef,
+    datatype: &'a Type,
     op: Op<'a>,
     kernel: Option<Kernel>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Folder<'a> {
 impl<'a> Folder<'a> {
     /// # Errors
     /// [`EngineError::Unsupported`] when a predefined operation does not take the type.
-    pub(crate) fn new(op: Op<'a>, datatype: &'a TypeRef) -> Result<Self, EngineError> {
+    pub(crate) fn new(op: Op<'a>, datatype: &'a Type) -> Result<Self, EngineError> {
         let kernel = match op {
             Op::User(_) => None,
             Op::Predefined(op) => Some(op::kernel(op, datatype).ok_or(EngineError::Unsupported)?),
@@ -78,8 +78,8 @@ impl<'a> Folder<'a> {
         unsafe { op.call(left, right, count, self.datatype) };
     }
 
-    pub(crate) fn layout(&self, base: *const u8, count: u64) -> Layout<'a> {
-        Layout::new(base.cast_mut(), count, self.datatype)
+    pub(crate) fn buffer(&self, base: *const u8, count: u64) -> Buffer<'a> {
+        Buffer::new(base.cast_mut(), count, self.datatype)
     }
 
     /// Address of element `index`.
@@ -93,7 +93,7 @@ impl<'a> Folder<'a> {
     /// # Safety
     /// Both are live buffers that do not overlap.
     pub(crate) unsafe fn copy(&self, from: *const u8, to: *mut u8, count: u64) {
-        let (from, to) = (self.layout(from, count), self.layout(to, count));
+        let (from, to) = (self.buffer(from, count), self.buffer(to, count));
         // SAFETY: the caller's conditions.
         unsafe { copy(to, from, 0, u64::MAX) };
     }
@@ -161,13 +161,13 @@ impl<'a> Folder<'a> {
     }
 
     /// The type of the elements.
-    pub(crate) fn datatype(&self) -> &'a TypeRef {
+    pub(crate) fn datatype(&self) -> &'a Type {
         self.datatype
     }
 
     /// The bytes of `count` elements.
     pub(crate) fn bytes_of(&self, count: u64) -> u64 {
-        self.layout(core::ptr::null(), count).bytes()
+        self.buffer(core::ptr::null(), count).bytes()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Intercommunicators, as a member sees them.
 
-use super::exchange::{Channel, Elements, Incoming, Outgoing};
+use super::exchange::{Channel, Incoming, Outgoing};
 use super::members::Group;
 use cohort_base::Peer;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_datatype::Buffer;
 use core::ops::Range;
 
 /// Tag of messages between the groups.
@@ -39,7 +40,7 @@ pub enum Root {
 impl Intergroup<'_> {
     /// A message to member `member` of the other group.
     #[must_use]
-    pub fn to<'d>(&self, member: usize, data: Elements<'d>) -> Outgoing<'d> {
+    pub fn to<'d>(&self, member: usize, data: Buffer<'d>) -> Outgoing<'d> {
         Outgoing {
             to: self.remote[member],
             tag: TAG,
@@ -49,7 +50,7 @@ impl Intergroup<'_> {
 
     /// A message from member `member` of the other group.
     #[must_use]
-    pub fn from<'d>(&self, member: usize, data: Elements<'d>) -> Incoming<'d> {
+    pub fn from<'d>(&self, member: usize, data: Buffer<'d>) -> Incoming<'d> {
         Incoming {
             from: self.remote[member],
             member: member as u32,

@@ -2,7 +2,7 @@
 //! owner wait for, so thieves and handlers of signals allocate nothing here; what they use was reserved before.
 
 use super::args::Blocks;
-use super::data::{Span, byte, span};
+use super::data::{Span, span};
 use super::fold::Folder;
 use super::script::{Running, ScriptRef, scripts};
 use alloc::boxed::Box;
@@ -11,7 +11,7 @@ use cohort_core::EngineError;
 use cohort_core::Owner;
 use cohort_core::claim::Claim;
 use cohort_core::rank::Rank;
-use cohort_datatype::pack;
+use cohort_datatype::{pack, types};
 
 /// The owner of a rank whose own task this is.
 pub(crate) fn owner_of(rank: &Rank) -> Owner<'_> {
@@ -121,7 +121,7 @@ impl Packed {
             base: self.data.as_ptr().cast_mut(),
             counts: &self.counts,
             displacements: &self.displacements,
-            datatype: byte(),
+            datatype: &types::MPI_BYTE,
         }
     }
 

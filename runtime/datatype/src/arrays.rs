@@ -7,7 +7,8 @@
 use super::bounds::{Bounds, narrow};
 use super::construct::check_count;
 use super::program::Placed;
-use super::{Combiner, Contents, CountForm, Type, TypeError, TypeRef};
+use super::reference::Description;
+use super::{Combiner, Contents, CountForm, TypeError, TypeRef};
 use alloc::vec::Vec;
 
 /// Which index of an array varies fastest; the discriminants are the MPI-5 ABI's.
@@ -264,14 +265,12 @@ fn array(
         true_lb: narrow(true_lb)?,
         true_ub: narrow(true_ub)?,
     };
-    Ok(TypeRef::new(Type {
+    Ok(TypeRef::new(Description {
         size,
         bounds,
         alignment: old.alignment,
         placed,
         signature: old.signature.repeat(copies as u64),
         contents,
-        handle: 0,
-        name: "",
     }))
 }

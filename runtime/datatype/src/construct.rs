@@ -6,7 +6,8 @@
 
 use super::bounds::{Bounds, Collector, narrow};
 use super::program::Placed;
-use super::{Basic, Combiner, Contents, CountForm, Signature, Type, TypeError, TypeRef};
+use super::reference::Description;
+use super::{Combiner, Contents, CountForm, Signature, Type, TypeError, TypeRef};
 use alloc::vec::Vec;
 
 /// `MPI_Type_contiguous`.
@@ -209,15 +210,13 @@ pub fn struct_(
     let signatures = placed
         .iter()
         .map(|(length, _, member)| member.signature.repeat(*length as u64));
-    Ok(TypeRef::new(Type {
+    Ok(TypeRef::new(Description {
         size,
         bounds,
         alignment,
         placed: Placed::sequence(parts),
         signature: Signature::sequence(signatures),
         contents,
-        handle: 0,
-        name: "",
     }))
 }
 
@@ -255,15 +254,13 @@ pub fn f90(combiner: Combiner, arguments: &[i32], old: &TypeRef) -> TypeRef {
 
 /// A type with the data of `old`.
 fn derived(old: &TypeRef, bounds: Bounds, placed: Placed, contents: Contents) -> TypeRef {
-    TypeRef::new(Type {
+    TypeRef::new(Description {
         size: old.size,
         bounds,
         alignment: old.alignment,
         placed,
         signature: old.signature.clone(),
         contents,
-        handle: 0,
-        name: "",
     })
 }
 
@@ -339,7 +336,7 @@ fn strided(shape: Strided, old: &TypeRef, contents: Contents) -> Result<TypeRef,
     }
     let copies = narrow(copies)?;
     let size = narrow(i128::from(copies) * i128::from(old.size))?;
-    Ok(TypeRef::new(Type {
+    Ok(TypeRef::new(Description {
         size,
         bounds: collector.finish(1)?,
         alignment: old.alignment,
@@ -349,8 +346,6 @@ fn strided(shape: Strided, old: &TypeRef, contents: Contents) -> Result<TypeRef,
             .repeat(count as u64, stride),
         signature: old.signature.repeat(copies as u64),
         contents,
-        handle: 0,
-        name: "",
     }))
 }
 
@@ -370,35 +365,12 @@ fn blocks(
     let parts = list
         .filter(|(length, _)| *length > 0)
         .map(|(length, disp)| place_block(length, disp, old));
-    Ok(TypeRef::new(Type {
+    Ok(TypeRef::new(Description {
         size,
         bounds: collector.finish(1)?,
         alignment: old.alignment,
         placed: Placed::sequence(parts),
         signature: old.signature.repeat(copies as u64),
         contents,
-        handle: 0,
-        name: "",
     }))
-}
-
-impl Type {
-    /// The one way to make a predefined type.
-    pub(super) const fn of_basic(
-        basic: Basic,
-        placed: Placed,
-        handle: u32,
-        name: &'static str,
-    ) -> Self {
-        Self {
-            size: basic.size(),
-            bounds: Bounds::of_basic(basic),
-            alignment: basic.alignment(),
-            placed,
-            signature: Signature::basic(basic, 1),
-            contents: Contents::named(),
-            handle,
-            name,
-        }
-    }
 }

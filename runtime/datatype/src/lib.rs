@@ -23,52 +23,36 @@ extern crate std;
 mod arrays;
 mod basic;
 mod bounds;
+mod buffer;
 mod construct;
 mod contents;
 mod kernels;
 pub mod op;
 mod predefined;
 mod program;
+mod reference;
 mod signature;
 mod transfer;
-
-/// Some elements in a buffer.
-#[derive(Clone, Copy, Debug)]
-pub struct Elements<'a> {
-    /// Address of the first.
-    pub base: *mut u8,
-    /// How many.
-    pub count: u64,
-    /// Their type.
-    pub datatype: &'a TypeRef,
-}
-
-impl<'a> Elements<'a> {
-    /// As a layout.
-    #[must_use]
-    pub fn layout(&self) -> Layout<'a> {
-        Layout::new(self.base, self.count, self.datatype)
-    }
-}
 
 #[cfg(test)]
 mod tests;
 
 pub use arrays::{ArrayOrder, Distribution, darray, subarray};
 pub use basic::Basic;
+pub use buffer::{Buffer, OwnedBuffer};
 pub use construct::{
     contiguous, dup, f90, hindexed, hindexed_block, hvector, indexed, indexed_block, resized,
     struct_, vector,
 };
 pub use contents::{Combiner, Contents, CountForm};
-pub use predefined::{predefined, predefined_all, predefined_type, value_index};
+pub use predefined::{predefined, predefined_all, predefined_type, types, value_index};
+pub use reference::TypeRef;
 pub use signature::Signature;
-pub use transfer::{Layout, copy, pack, unpack, visit};
+pub use transfer::{copy, pack, unpack, visit};
 
-use alloc::sync::Arc;
 use bounds::Bounds;
-use core::ops::Deref;
 use program::Placed;
+use reference::Own;
 
 /// Why a datatype cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,9 +82,17 @@ pub struct Type {
     contents: Contents,
     handle: u32,
     name: &'static str,
+    own: Own,
 }
 
 impl Type {
+    /// A reference of the caller's own, which keeps the type alive.
+    #[inline]
+    #[must_use]
+    pub fn to_ref(&self) -> TypeRef {
+        TypeRef::of(&self.own)
+    }
+
     /// Bytes of data in one element (`MPI_Type_size`).
     #[inline]
     #[must_use]
@@ -206,56 +198,5 @@ impl Type {
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
-    }
-}
-
-/// A shared reference to a [`Type`]: predefined ones live for ever, others are counted.
-#[derive(Clone, Debug)]
-pub struct TypeRef(Reference);
-
-#[derive(Clone, Debug)]
-enum Reference {
-    Static(&'static Type),
-    Counted(Arc<Type>),
-}
-
-impl TypeRef {
-    #[inline]
-    const fn of_static(datatype: &'static Type) -> Self {
-        Self(Reference::Static(datatype))
-    }
-
-    fn new(datatype: Type) -> Self {
-        Self(Reference::Counted(Arc::new(datatype)))
-    }
-
-    /// A reference that does not count.
-    ///
-    /// # Safety
-    /// The type outlives the reference and its clones.
-    #[inline]
-    #[must_use]
-    pub unsafe fn borrowed(datatype: &Type) -> Self {
-        // SAFETY: the caller's promise.
-        Self::of_static(unsafe { &*core::ptr::from_ref(datatype) })
-    }
-
-    /// Whether both refer to the same type object.
-    #[must_use]
-    #[inline]
-    pub fn same(&self, other: &Self) -> bool {
-        core::ptr::eq::<Type>(&**self, &**other)
-    }
-}
-
-impl Deref for TypeRef {
-    type Target = Type;
-
-    #[inline]
-    fn deref(&self) -> &Type {
-        match &self.0 {
-            Reference::Static(datatype) => datatype,
-            Reference::Counted(datatype) => datatype,
-        }
     }
 }

@@ -1,9 +1,11 @@
 //! The predefined datatypes, by the MPI-5 ABI's handle values.
 
+use super::bounds::Bounds;
 use super::program::{Block, Kind, Node, Placed, Table};
-use super::{Basic, Type, TypeRef};
+use super::reference::Own;
+use super::{Basic, Contents, Signature, Type, TypeRef};
 
-const fn entry(handle: u32, basic: Basic, name: &'static str) -> Type {
+const fn entry(own: &'static Type, handle: u32, basic: Basic, name: &'static str) -> Type {
     let node = match basic {
         // The only predefined type with a hole between its members.
         Basic::ShortInt => Node {
@@ -23,95 +25,121 @@ const fn entry(handle: u32, basic: Basic, name: &'static str) -> Type {
         },
         _ => Node::run(basic.size() as u64),
     };
-    Type::of_basic(basic, Placed { disp: 0, node }, handle, name)
+    Type {
+        size: basic.size(),
+        bounds: Bounds::of_basic(basic),
+        alignment: basic.alignment(),
+        placed: Placed { disp: 0, node },
+        signature: Signature::basic(basic, 1),
+        contents: Contents::named(),
+        handle,
+        name,
+        own: Own::Predefined(own),
+    }
 }
 
-static PREDEFINED: [Type; 71] = [
-    entry(0x00000201, Basic::Aint, "MPI_AINT"),
-    entry(0x00000202, Basic::Count, "MPI_COUNT"),
-    entry(0x00000203, Basic::Offset, "MPI_OFFSET"),
-    entry(0x00000207, Basic::Packed, "MPI_PACKED"),
-    entry(0x00000208, Basic::I16, "MPI_SHORT"),
-    entry(0x00000209, Basic::I32, "MPI_INT"),
-    entry(0x0000020a, Basic::I64, "MPI_LONG"),
-    entry(0x0000020b, Basic::I64, "MPI_LONG_LONG"),
-    entry(0x0000020c, Basic::U16, "MPI_UNSIGNED_SHORT"),
-    entry(0x0000020d, Basic::U32, "MPI_UNSIGNED"),
-    entry(0x0000020e, Basic::U64, "MPI_UNSIGNED_LONG"),
-    entry(0x0000020f, Basic::U64, "MPI_UNSIGNED_LONG_LONG"),
-    entry(0x00000210, Basic::F32, "MPI_FLOAT"),
-    entry(0x00000212, Basic::C32, "MPI_C_FLOAT_COMPLEX"),
-    entry(0x00000213, Basic::C32, "MPI_CXX_FLOAT_COMPLEX"),
-    entry(0x00000214, Basic::F64, "MPI_DOUBLE"),
-    entry(0x00000216, Basic::C64, "MPI_C_DOUBLE_COMPLEX"),
-    entry(0x00000217, Basic::C64, "MPI_CXX_DOUBLE_COMPLEX"),
-    entry(0x00000218, Basic::Logical4, "MPI_LOGICAL"),
-    entry(0x00000219, Basic::I32, "MPI_INTEGER"),
-    entry(0x0000021a, Basic::F32, "MPI_REAL"),
-    entry(0x0000021b, Basic::C32, "MPI_COMPLEX"),
-    entry(0x0000021c, Basic::F64, "MPI_DOUBLE_PRECISION"),
-    entry(0x0000021d, Basic::C64, "MPI_DOUBLE_COMPLEX"),
-    entry(0x0000021e, Basic::Char, "MPI_CHARACTER"),
-    entry(0x00000220, Basic::F80, "MPI_LONG_DOUBLE"),
-    entry(0x00000224, Basic::C80, "MPI_C_LONG_DOUBLE_COMPLEX"),
-    entry(0x00000225, Basic::C80, "MPI_CXX_LONG_DOUBLE_COMPLEX"),
-    entry(0x00000228, Basic::FloatInt, "MPI_FLOAT_INT"),
-    entry(0x00000229, Basic::DoubleInt, "MPI_DOUBLE_INT"),
-    entry(0x0000022a, Basic::LongInt, "MPI_LONG_INT"),
-    entry(0x0000022b, Basic::TwoInt, "MPI_2INT"),
-    entry(0x0000022c, Basic::ShortInt, "MPI_SHORT_INT"),
-    entry(0x0000022d, Basic::LongDoubleInt, "MPI_LONG_DOUBLE_INT"),
-    entry(0x00000230, Basic::TwoReal, "MPI_2REAL"),
-    entry(0x00000231, Basic::TwoDouble, "MPI_2DOUBLE_PRECISION"),
-    entry(0x00000232, Basic::TwoInt, "MPI_2INTEGER"),
-    entry(0x00000238, Basic::Bool, "MPI_C_BOOL"),
-    entry(0x00000239, Basic::Bool, "MPI_CXX_BOOL"),
-    entry(0x0000023c, Basic::Wchar, "MPI_WCHAR"),
-    entry(0x00000240, Basic::I8, "MPI_INT8_T"),
-    entry(0x00000241, Basic::U8, "MPI_UINT8_T"),
-    entry(0x00000243, Basic::Char, "MPI_CHAR"),
-    entry(0x00000244, Basic::I8, "MPI_SIGNED_CHAR"),
-    entry(0x00000245, Basic::U8, "MPI_UNSIGNED_CHAR"),
-    entry(0x00000247, Basic::Byte, "MPI_BYTE"),
-    entry(0x00000248, Basic::I16, "MPI_INT16_T"),
-    entry(0x00000249, Basic::U16, "MPI_UINT16_T"),
-    entry(0x0000024a, Basic::F16, "MPIX_C_FLOAT16"),
-    entry(0x00000250, Basic::I32, "MPI_INT32_T"),
-    entry(0x00000251, Basic::U32, "MPI_UINT32_T"),
-    entry(0x00000258, Basic::I64, "MPI_INT64_T"),
-    entry(0x00000259, Basic::U64, "MPI_UINT64_T"),
-    entry(0x000002c0, Basic::Logical1, "MPI_LOGICAL1"),
-    entry(0x000002c1, Basic::I8, "MPI_INTEGER1"),
-    entry(0x000002c8, Basic::Logical2, "MPI_LOGICAL2"),
-    entry(0x000002c9, Basic::I16, "MPI_INTEGER2"),
-    entry(0x000002ca, Basic::F16, "MPI_REAL2"),
-    entry(0x000002d0, Basic::Logical4, "MPI_LOGICAL4"),
-    entry(0x000002d1, Basic::I32, "MPI_INTEGER4"),
-    entry(0x000002d2, Basic::F32, "MPI_REAL4"),
-    entry(0x000002d3, Basic::C16, "MPI_COMPLEX4"),
-    entry(0x000002d8, Basic::Logical8, "MPI_LOGICAL8"),
-    entry(0x000002d9, Basic::I64, "MPI_INTEGER8"),
-    entry(0x000002da, Basic::F64, "MPI_REAL8"),
-    entry(0x000002db, Basic::C32, "MPI_COMPLEX8"),
-    entry(0x000002e0, Basic::Logical16, "MPI_LOGICAL16"),
-    entry(0x000002e1, Basic::I128, "MPI_INTEGER16"),
-    entry(0x000002e2, Basic::F128, "MPI_REAL16"),
-    entry(0x000002e3, Basic::C64, "MPI_COMPLEX16"),
-    entry(0x000002eb, Basic::C128, "MPI_COMPLEX32"),
-];
+/// A static per predefined type, and the list of all.
+macro_rules! types {
+    ($($name:ident = $handle:literal, $basic:ident;)*) => {
+        /// The predefined types, each under its MPI name.
+        pub mod types {
+            use super::{Basic, Type, entry};
+            $(
+                #[doc = concat!("`", stringify!($name), "`.")]
+                pub static $name: Type = entry(&$name, $handle, Basic::$basic, stringify!($name));
+            )*
+        }
+
+        static PREDEFINED: &[&Type] = &[$(&types::$name),*];
+    };
+}
+
+types! {
+    MPI_AINT = 0x00000201, Aint;
+    MPI_COUNT = 0x00000202, Count;
+    MPI_OFFSET = 0x00000203, Offset;
+    MPI_PACKED = 0x00000207, Packed;
+    MPI_SHORT = 0x00000208, I16;
+    MPI_INT = 0x00000209, I32;
+    MPI_LONG = 0x0000020a, I64;
+    MPI_LONG_LONG = 0x0000020b, I64;
+    MPI_UNSIGNED_SHORT = 0x0000020c, U16;
+    MPI_UNSIGNED = 0x0000020d, U32;
+    MPI_UNSIGNED_LONG = 0x0000020e, U64;
+    MPI_UNSIGNED_LONG_LONG = 0x0000020f, U64;
+    MPI_FLOAT = 0x00000210, F32;
+    MPI_C_FLOAT_COMPLEX = 0x00000212, C32;
+    MPI_CXX_FLOAT_COMPLEX = 0x00000213, C32;
+    MPI_DOUBLE = 0x00000214, F64;
+    MPI_C_DOUBLE_COMPLEX = 0x00000216, C64;
+    MPI_CXX_DOUBLE_COMPLEX = 0x00000217, C64;
+    MPI_LOGICAL = 0x00000218, Logical4;
+    MPI_INTEGER = 0x00000219, I32;
+    MPI_REAL = 0x0000021a, F32;
+    MPI_COMPLEX = 0x0000021b, C32;
+    MPI_DOUBLE_PRECISION = 0x0000021c, F64;
+    MPI_DOUBLE_COMPLEX = 0x0000021d, C64;
+    MPI_CHARACTER = 0x0000021e, Char;
+    MPI_LONG_DOUBLE = 0x00000220, F80;
+    MPI_C_LONG_DOUBLE_COMPLEX = 0x00000224, C80;
+    MPI_CXX_LONG_DOUBLE_COMPLEX = 0x00000225, C80;
+    MPI_FLOAT_INT = 0x00000228, FloatInt;
+    MPI_DOUBLE_INT = 0x00000229, DoubleInt;
+    MPI_LONG_INT = 0x0000022a, LongInt;
+    MPI_2INT = 0x0000022b, TwoInt;
+    MPI_SHORT_INT = 0x0000022c, ShortInt;
+    MPI_LONG_DOUBLE_INT = 0x0000022d, LongDoubleInt;
+    MPI_2REAL = 0x00000230, TwoReal;
+    MPI_2DOUBLE_PRECISION = 0x00000231, TwoDouble;
+    MPI_2INTEGER = 0x00000232, TwoInt;
+    MPI_C_BOOL = 0x00000238, Bool;
+    MPI_CXX_BOOL = 0x00000239, Bool;
+    MPI_WCHAR = 0x0000023c, Wchar;
+    MPI_INT8_T = 0x00000240, I8;
+    MPI_UINT8_T = 0x00000241, U8;
+    MPI_CHAR = 0x00000243, Char;
+    MPI_SIGNED_CHAR = 0x00000244, I8;
+    MPI_UNSIGNED_CHAR = 0x00000245, U8;
+    MPI_BYTE = 0x00000247, Byte;
+    MPI_INT16_T = 0x00000248, I16;
+    MPI_UINT16_T = 0x00000249, U16;
+    MPIX_C_FLOAT16 = 0x0000024a, F16;
+    MPI_INT32_T = 0x00000250, I32;
+    MPI_UINT32_T = 0x00000251, U32;
+    MPI_INT64_T = 0x00000258, I64;
+    MPI_UINT64_T = 0x00000259, U64;
+    MPI_LOGICAL1 = 0x000002c0, Logical1;
+    MPI_INTEGER1 = 0x000002c1, I8;
+    MPI_LOGICAL2 = 0x000002c8, Logical2;
+    MPI_INTEGER2 = 0x000002c9, I16;
+    MPI_REAL2 = 0x000002ca, F16;
+    MPI_LOGICAL4 = 0x000002d0, Logical4;
+    MPI_INTEGER4 = 0x000002d1, I32;
+    MPI_REAL4 = 0x000002d2, F32;
+    MPI_COMPLEX4 = 0x000002d3, C16;
+    MPI_LOGICAL8 = 0x000002d8, Logical8;
+    MPI_INTEGER8 = 0x000002d9, I64;
+    MPI_REAL8 = 0x000002da, F64;
+    MPI_COMPLEX8 = 0x000002db, C32;
+    MPI_LOGICAL16 = 0x000002e0, Logical16;
+    MPI_INTEGER16 = 0x000002e1, I128;
+    MPI_REAL16 = 0x000002e2, F128;
+    MPI_COMPLEX16 = 0x000002e3, C64;
+    MPI_COMPLEX32 = 0x000002eb, C128;
+}
 
 /// Handle values of predefined datatypes lie in one page of this many values.
 const HANDLE_PAGE: u32 = 0x200;
 
-/// For each handle of the page, its index in [`PREDEFINED`] plus one.
-static INDEX: [u8; 256] = {
-    let mut index = [0; 256];
+/// The type of each handle of the page.
+static BY_HANDLE: [Option<&Type>; 256] = {
+    let mut types: [Option<&Type>; 256] = [None; 256];
     let mut at = 0;
     while at < PREDEFINED.len() {
-        index[(PREDEFINED[at].handle - HANDLE_PAGE) as usize] = at as u8 + 1;
+        types[(PREDEFINED[at].handle - HANDLE_PAGE) as usize] = Some(PREDEFINED[at]);
         at += 1;
     }
-    index
+    types
 };
 
 /// The predefined datatype of an MPI-5 ABI handle value; `None` for `MPI_DATATYPE_NULL` and
@@ -126,13 +154,12 @@ pub fn predefined(handle: u32) -> Option<TypeRef> {
 #[inline]
 #[must_use]
 pub fn predefined_type(handle: u32) -> Option<&'static Type> {
-    let slot = *INDEX.get(handle.checked_sub(HANDLE_PAGE)? as usize)?;
-    PREDEFINED.get(usize::from(slot).checked_sub(1)?)
+    *BY_HANDLE.get(handle.checked_sub(HANDLE_PAGE)? as usize)?
 }
 
 /// All predefined datatypes, in the order of their handles.
 pub fn predefined_all() -> impl Iterator<Item = TypeRef> {
-    PREDEFINED.iter().map(TypeRef::of_static)
+    PREDEFINED.iter().copied().map(TypeRef::of_static)
 }
 
 /// Handles of value, index and pair types.

@@ -340,7 +340,7 @@ proptest! {
         let (from, to) = range(touched.len(), from, to);
         let wanted = &touched[from as usize..to as usize];
         let mut memory = Memory::around(&touched, noise);
-        let layout = Layout::new(memory.base(), count, &made);
+        let layout = Buffer::new(memory.base(), count, &made);
         prop_assert_eq!(layout.bytes(), touched.len() as u64);
 
         let mut packed = vec![0; wanted.len()];
@@ -376,8 +376,8 @@ proptest! {
         for index in from as usize..to as usize {
             reference.set(written[index], source_memory.at(read[index]));
         }
-        let source = Layout::new(source_memory.base(), counts.0, &source);
-        let destination = Layout::new(memory.base(), counts.1, &destination);
+        let source = Buffer::new(source_memory.base(), counts.0, &source);
+        let destination = Buffer::new(memory.base(), counts.1, &destination);
         // SAFETY: both memories hold all bytes of their layouts.
         let done = unsafe { copy(destination, source, from, to) };
         prop_assert_eq!(done, to - from);

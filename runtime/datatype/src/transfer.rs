@@ -5,7 +5,7 @@
 //! disjoint ranges of one message at the same time. (When a receive type overlaps itself,
 //! which MPI forbids, ranges are no longer disjoint in memory.)
 
-use super::Type;
+use super::Buffer;
 use super::kernels::{move_block, move_strided};
 use super::program::{Block, Kind, Node, Part};
 use core::mem::MaybeUninit;
@@ -27,55 +27,13 @@ const ROWS_MIN: u64 = 8;
 /// Memory that a batch of structs spans, so that each column finds it in the first-level cache.
 const ROWS_BYTES: u64 = 8 << 10;
 
-/// A user's buffer: `count` elements of `datatype` at `base` (which may be `MPI_BOTTOM`, 0,
-/// when the type holds absolute addresses).
-#[derive(Clone, Copy, Debug)]
-pub struct Layout<'a> {
-    /// The buffer's address.
-    pub base: *mut u8,
-    /// Number of elements.
-    pub count: u64,
-    /// Their type.
-    pub datatype: &'a Type,
-}
-
-impl<'a> Layout<'a> {
-    /// `count` elements of `datatype` at `base`.
-    #[inline]
-    #[must_use]
-    pub fn new(base: *mut u8, count: u64, datatype: &'a Type) -> Self {
-        Self {
-            base,
-            count,
-            datatype,
-        }
-    }
-
-    /// Bytes of the packed stream.
-    #[inline]
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.datatype.size as u64 * self.count
-    }
-
-    /// The address of the first byte when all data is one contiguous run.
-    #[inline]
-    #[must_use]
-    pub fn contiguous(&self) -> Option<*mut u8> {
-        let placed = &self.datatype.placed;
-        let one_run = placed.node.is_run()
-            && (self.datatype.extent() == self.datatype.size || self.count <= 1);
-        one_run.then(|| self.base.wrapping_offset(placed.disp as isize))
-    }
-}
-
 /// Packs bytes `[offset, offset + length)` of the layout's packed stream to `out`; the range
 /// is cut at the stream's end. Returns the bytes packed.
 ///
 /// # Safety
 /// The layout's data is readable, `out` is writable for `length` bytes, and they do not overlap.
 #[inline]
-pub unsafe fn pack(layout: Layout<'_>, offset: u64, out: *mut u8, length: u64) -> u64 {
+pub unsafe fn pack(layout: Buffer<'_>, offset: u64, out: *mut u8, length: u64) -> u64 {
     let end = layout.bytes().min(offset.saturating_add(length));
     if end <= offset {
         return 0;
@@ -99,7 +57,7 @@ pub unsafe fn pack(layout: Layout<'_>, offset: u64, out: *mut u8, length: u64) -
 /// The layout's data is writable, `input` is readable for `length` bytes, and they do not
 /// overlap.
 #[inline]
-pub unsafe fn unpack(layout: Layout<'_>, offset: u64, input: *const u8, length: u64) -> u64 {
+pub unsafe fn unpack(layout: Buffer<'_>, offset: u64, input: *const u8, length: u64) -> u64 {
     let end = layout.bytes().min(offset.saturating_add(length));
     if end <= offset {
         return 0;
@@ -122,7 +80,7 @@ pub unsafe fn unpack(layout: Layout<'_>, offset: u64, input: *const u8, length: 
 ///
 /// # Safety
 /// The source's data is readable, the destination's writable, and they do not overlap.
-pub unsafe fn copy(destination: Layout<'_>, source: Layout<'_>, from: u64, to: u64) -> u64 {
+pub unsafe fn copy(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u64) -> u64 {
     let to = to.min(source.bytes()).min(destination.bytes());
     if to <= from {
         return 0;
@@ -155,7 +113,7 @@ pub unsafe fn copy(destination: Layout<'_>, source: Layout<'_>, from: u64, to: u
 
 /// # Safety
 /// As [`copy`], with the range inside both streams.
-unsafe fn copy_by_bounce(destination: Layout<'_>, source: Layout<'_>, from: u64, to: u64) {
+unsafe fn copy_by_bounce(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u64) {
     let mut bounce = MaybeUninit::<[u8; BOUNCE]>::uninit();
     let bounce = bounce.as_mut_ptr().cast::<u8>();
     let mut at = from;
@@ -220,7 +178,7 @@ trait Sink {
 
 /// Calls `visit` for each run of memory that bytes `[from, to)` of the layout's packed stream lie in, in
 /// stream order; the range is cut at the stream's end.
-pub fn visit(layout: Layout<'_>, from: u64, to: u64, visit: impl FnMut(*mut u8, usize)) {
+pub fn visit(layout: Buffer<'_>, from: u64, to: u64, visit: impl FnMut(*mut u8, usize)) {
     let to = to.min(layout.bytes());
     if from < to {
         // SAFETY: the range lies inside the stream, and a visitor is only told addresses.
@@ -323,7 +281,7 @@ impl Sink for Unpacker {
 
 /// Copies each run of the source straight to the destination.
 struct Direct<'a> {
-    destination: Layout<'a>,
+    destination: Buffer<'a>,
     offset: u64,
 }
 
@@ -338,7 +296,7 @@ impl Sink for Direct<'_> {
 ///
 /// # Safety
 /// The range lies inside the stream; the rest as the sink demands.
-unsafe fn walk<S: Sink>(layout: Layout<'_>, from: u64, to: u64, sink: &mut S) {
+unsafe fn walk<S: Sink>(layout: Buffer<'_>, from: u64, to: u64, sink: &mut S) {
     let placed = &layout.datatype.placed;
     let memory = layout.base.wrapping_offset(placed.disp as isize);
     let (extent, node) = (layout.datatype.extent(), &placed.node);

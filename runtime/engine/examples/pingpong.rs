@@ -5,7 +5,7 @@
 
 use cohort_base::Peer;
 use cohort_base::settings::{Settings, WaitMode};
-use cohort_engine::datatype::{TypeRef, predefined};
+use cohort_engine::datatype::{Buffer, TypeRef, predefined};
 use cohort_engine::{Envelope, Node, Owner, Rank, SendMode, Source, Tag, recv, send};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::hint::spin_loop;
@@ -60,35 +60,22 @@ fn message_half(rank: &Rank, bytes: &mut [u8], datatype: &TypeRef, rounds: u32) 
         peer,
         comm_rank: other as i32,
     };
-    let count = bytes.len() as u64;
+    let data = Buffer::new(bytes.as_mut_ptr(), bytes.len() as u64, datatype);
     for _ in 0..rounds {
         for sends in [rank.id() == 0, rank.id() == 1] {
-            // SAFETY: the slice holds `count` bytes.
+            // SAFETY: the buffer is the slice.
             unsafe {
                 if sends {
-                    let data = bytes.as_ptr();
                     send(
                         Owner::for_test(rank),
                         data,
-                        count,
-                        datatype,
                         peer,
                         envelope,
                         SendMode::Standard,
                     )
                     .expect("memory");
                 } else {
-                    let data = bytes.as_mut_ptr();
-                    recv(
-                        Owner::for_test(rank),
-                        data,
-                        count,
-                        datatype,
-                        source,
-                        2,
-                        Tag::Is(1),
-                    )
-                    .expect("memory");
+                    recv(Owner::for_test(rank), data, source, 2, Tag::Is(1)).expect("memory");
                 }
             }
         }

@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_base::lock::FutexLock;
-use cohort_engine::datatype::predefined;
+use cohort_engine::datatype::{Buffer, predefined};
 use cohort_engine::wait::{WaitKind, until};
 use cohort_engine::{Claim, Envelope, Node, Rank, RequestRef, SendMode, Source, Tag, irecv, isend};
 use core::ptr::NonNull;
@@ -112,9 +112,9 @@ fn begin_across_nodes(rank: &Rank, occasion: &Occasion, members: &[Peer]) -> Out
             peer: first,
             comm_rank: node.world_rank(first) as i32,
         };
-        let room = agreement.told.as_ptr().cast();
+        let room = Buffer::new(agreement.told.as_ptr().cast(), 2, &integer);
         // SAFETY: the room lives until the message is complete.
-        let request = unsafe { irecv(claim, room, 2, &integer, from, CONTEXT, Tag::Is(tag)) };
+        let request = unsafe { irecv(claim, room, from, CONTEXT, Tag::Is(tag)) };
         let request = request.map_err(|_| neutral::ERR_NO_MEM)?;
         agreement.messages.push(request);
         return Ok(agreement);
@@ -126,9 +126,10 @@ fn begin_across_nodes(rank: &Rank, occasion: &Occasion, members: &[Peer]) -> Out
         tag,
     };
     for &member in members.iter().filter(|&&member| member != me) {
-        let (data, mode) = (agreement.told.as_ptr().cast(), SendMode::Standard);
+        let data = Buffer::new(agreement.told.as_ptr().cast(), 2, &integer);
+        let mode = SendMode::Standard;
         // SAFETY: the numbers live until the message is complete.
-        match unsafe { isend(claim, data, 2, &integer, member, envelope, mode) } {
+        match unsafe { isend(claim, data, member, envelope, mode) } {
             Ok(request) => agreement.messages.push(request),
             Err(_) => {
                 agreement.abandon(claim);

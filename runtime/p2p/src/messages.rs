@@ -2,7 +2,7 @@
 
 use crate::P2p;
 use crate::matching::{Stored, Want};
-use crate::operation::{Buffer, Kind, Operation};
+use crate::operation::{Kind, Operation};
 use crate::poll;
 use crate::protocol::{self, Payload, eager, rendezvous};
 use crate::remote;
@@ -18,7 +18,7 @@ use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use cohort_core::subsystem::Need;
 use cohort_core::wait::{WaitKind, until_claimed};
-use cohort_datatype::{Layout, TypeRef};
+use cohort_datatype::Buffer;
 use cohort_net::Net;
 use core::ptr::NonNull;
 
@@ -40,22 +40,14 @@ pub fn is_eager(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
 /// [`EngineError::OutOfMemory`]; nothing was sent then.
 ///
 /// # Safety
-/// The buffer holds `count` elements of `datatype`, which stay readable until the request is complete.
+/// The buffer holds its elements, which stay readable until the request is complete.
 pub unsafe fn isend(
     claim: &mut Claim<'_>,
-    buffer: *const u8,
-    count: u64,
-    datatype: &TypeRef,
+    buffer: Buffer<'_>,
     to: Peer,
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<RequestRef, EngineError> {
-    let buffer = Buffer {
-        base: buffer.cast_mut(),
-        count,
-        datatype,
-    };
-    let layout = buffer.layout();
     let node = claim.rank().node();
     let Some(to) = node.local(to) else {
         let net = Net::of(node).ok_or(EngineError::Unsupported)?;
@@ -64,8 +56,8 @@ pub unsafe fn isend(
     };
     // SAFETY: the caller's promise.
     unsafe {
-        if is_eager(claim.rank(), layout.bytes(), mode) {
-            eager::send(claim, layout, to, envelope)?;
+        if is_eager(claim.rank(), buffer.bytes(), mode) {
+            eager::send(claim, buffer, to, envelope)?;
             return Ok(claim.rank().sent());
         }
         rendezvous::send(claim, buffer, to, envelope)
@@ -105,21 +97,14 @@ pub unsafe fn isend_owned(
 /// [`EngineError::OutOfMemory`]; nothing was posted then.
 ///
 /// # Safety
-/// The buffer takes `count` elements of `datatype`, and is not touched until the request is complete.
+/// The buffer takes its elements, and is not touched until the request is complete.
 pub unsafe fn irecv(
     claim: &mut Claim<'_>,
-    buffer: *mut u8,
-    count: u64,
-    datatype: &TypeRef,
+    buffer: Buffer<'_>,
     from: Source,
     context: u32,
     tag: Tag,
 ) -> Result<RequestRef, EngineError> {
-    let buffer = Buffer {
-        base: buffer,
-        count,
-        datatype,
-    };
     let want = Want::new(claim.rank().node(), from, context, tag);
     let made =
         Operation::make(claim, &Kind::Receive, buffer, want).ok_or(EngineError::OutOfMemory)?;
@@ -137,9 +122,7 @@ pub unsafe fn irecv(
 #[inline]
 pub unsafe fn receive_now(
     claim: &mut Claim<'_>,
-    buffer: *mut u8,
-    count: u64,
-    datatype: &TypeRef,
+    buffer: Buffer<'_>,
     from: Source,
     context: u32,
     tag: Tag,
@@ -150,9 +133,8 @@ pub unsafe fn receive_now(
         return None;
     }
     let due = poll::due(claim, sender_of(from), &want)?;
-    let layout = Layout::new(buffer, count, datatype);
     // SAFETY: the caller's promise; the message is no offer.
-    let status = unsafe { eager::receive(&due.payload(), layout) };
+    let status = unsafe { eager::receive(&due.payload(), buffer) };
     due.pop(claim.rank());
     Some(status)
 }
@@ -226,22 +208,19 @@ pub(crate) unsafe fn deliver_stored(
 #[inline]
 pub unsafe fn send(
     owner: Owner<'_>,
-    buffer: *const u8,
-    count: u64,
-    datatype: &TypeRef,
+    buffer: Buffer<'_>,
     to: Peer,
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<(), EngineError> {
     let rank = owner.rank();
-    let layout = Layout::new(buffer.cast_mut(), count, datatype);
     let mut claim = rank.enter();
     // SAFETY: the caller's promise.
     unsafe {
         if let Some(to) = rank.node().local(to)
-            && is_eager(rank, layout.bytes(), mode)
+            && is_eager(rank, buffer.bytes(), mode)
         {
-            eager::send(&mut claim, layout, to, envelope)?;
+            eager::send(&mut claim, buffer, to, envelope)?;
             if (*outbox_to(&mut claim, to)).waiting > WAITING_MAX {
                 let has_room = move |claim: &mut Claim<'_>| {
                     // SAFETY: the outbox is ours under the claim.
@@ -251,7 +230,7 @@ pub unsafe fn send(
             }
             return Ok(());
         }
-        let request = isend(&mut claim, buffer, count, datatype, to, envelope, mode)?;
+        let request = isend(&mut claim, buffer, to, envelope, mode)?;
         finish(owner, claim, request);
     }
     Ok(())
@@ -276,9 +255,7 @@ fn finish<'rank>(owner: Owner<'rank>, claim: Claim<'rank>, request: RequestRef) 
 #[inline]
 pub unsafe fn recv(
     owner: Owner<'_>,
-    buffer: *mut u8,
-    count: u64,
-    datatype: &TypeRef,
+    buffer: Buffer<'_>,
     from: Source,
     context: u32,
     tag: Tag,
@@ -290,13 +267,12 @@ pub unsafe fn recv(
         if let Source::Rank { peer, .. } = from
             && let Some(sender) = rank.node().local(peer)
         {
-            let layout = Layout::new(buffer, count, datatype);
             let want = Want::new(rank.node(), from, context, tag);
-            if let Some(status) = receive_directly(&mut claim, sender, &want, layout) {
+            if let Some(status) = receive_directly(&mut claim, sender, &want, buffer) {
                 return Ok(status);
             }
         }
-        let request = irecv(&mut claim, buffer, count, datatype, from, context, tag)?;
+        let request = irecv(&mut claim, buffer, from, context, tag)?;
         Ok(finish(owner, claim, request))
     }
 }
@@ -305,13 +281,13 @@ pub unsafe fn recv(
 /// for a while and delivers without a request. `None`: the long way is needed.
 ///
 /// # Safety
-/// The layout is writable.
+/// The buffer is writable.
 #[inline]
 unsafe fn receive_directly(
     claim: &mut Claim<'_>,
     sender: LocalRank,
     want: &Want,
-    layout: Layout<'_>,
+    buffer: Buffer<'_>,
 ) -> Option<Status> {
     let rank = claim.rank();
     let state = claim.of::<P2p>();
@@ -335,7 +311,7 @@ unsafe fn receive_directly(
             return None;
         }
         // SAFETY: the caller's promise; the message is no offer.
-        let status = unsafe { eager::receive(&Payload::Ring(&front), layout) };
+        let status = unsafe { eager::receive(&Payload::Ring(&front), buffer) };
         if front.pop() {
             rank.node().rank(sender).notify(rank, Some(Need::Message));
         }

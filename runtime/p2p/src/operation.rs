@@ -13,7 +13,7 @@ use cohort_core::message::Status;
 use cohort_core::rank::Rank;
 use cohort_core::request::{Request, RequestKind, RequestRef};
 use cohort_core::subsystem::{Mark, Subsystem};
-use cohort_datatype::{Layout, TypeRef};
+use cohort_datatype::{Buffer, OwnedBuffer};
 use core::ptr::{NonNull, null_mut};
 
 /// [`Links`] of the queue of posted receives.
@@ -102,9 +102,7 @@ pub struct Operation {
     pub(crate) sequence: u64,
     /// The copy job of a matched rendezvous send: the sender's reference to it.
     pub(crate) job: AtomicPtr<Job>,
-    buffer: *mut u8,
-    count: u64,
-    datatype: TypeRef,
+    buffer: OwnedBuffer,
     posted_links: Links<Self>,
     offered_links: Links<Self>,
 }
@@ -120,26 +118,6 @@ impl Linked<IN_OFFERS> for Operation {
     unsafe fn links(this: *mut Self) -> *mut Links<Self> {
         // SAFETY: the caller's promise.
         unsafe { &raw mut (*this).offered_links }
-    }
-}
-
-/// The buffer of an operation.
-#[derive(Clone, Copy)]
-pub struct Buffer<'a> {
-    /// Address of the first element.
-    pub base: *mut u8,
-    /// How many.
-    pub count: u64,
-    /// Their type.
-    pub datatype: &'a TypeRef,
-}
-
-impl<'a> Buffer<'a> {
-    #[inline]
-    /// As a layout.
-    #[must_use]
-    pub fn layout(&self) -> Layout<'a> {
-        Layout::new(self.base, self.count, self.datatype)
     }
 }
 
@@ -176,9 +154,7 @@ impl Operation {
             want,
             sequence: 0,
             job: AtomicPtr::new(null_mut()),
-            buffer: buffer.base,
-            count: buffer.count,
-            datatype: buffer.datatype.clone(),
+            buffer: buffer.to_owned(),
             posted_links: Links::NONE,
             offered_links: Links::NONE,
         }
@@ -205,8 +181,8 @@ impl Operation {
 
     /// The user's buffer.
     #[inline]
-    pub fn layout(&self) -> Layout<'_> {
-        Layout::new(self.buffer, self.count, &self.datatype)
+    pub fn buffer(&self) -> Buffer<'_> {
+        self.buffer.as_buffer()
     }
 
     /// Receiver: drops the offer of a withdrawn send.

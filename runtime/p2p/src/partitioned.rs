@@ -28,7 +28,7 @@ use cohort_core::list::{Linked, Links};
 use cohort_core::message::{Envelope, Source, Status, Tag};
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
-use cohort_datatype::{self as datatype, Layout, TypeRef, predefined};
+use cohort_datatype::{self as datatype, Buffer, OwnedBuffer};
 use cohort_steal::TaskKind;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::{NonNull, null_mut};
@@ -43,35 +43,31 @@ pub use crate::rounds::AlreadyReady;
 /// Set in the context of the messages that introduce a sender to its receiver.
 const PARTITIONED: u32 = 1 << 31;
 
-/// `MPI_BYTE` of the MPI-5 ABI.
-const MPI_BYTE: u32 = 0x247;
-
-fn byte() -> TypeRef {
-    predefined(MPI_BYTE).expect("a predefined handle")
-}
-
-/// One side's data: `partitions` times `count` elements of a datatype.
+/// One side's data: partitions of equal length, one after the other.
 #[derive(Clone, Debug)]
 pub struct Partitions {
-    /// Address of the first element.
-    pub base: *mut u8,
+    /// The first partition.
+    pub first: OwnedBuffer,
     /// Number of partitions, at least 1.
     pub partitions: u32,
-    /// Elements of one partition.
-    pub count: u64,
-    /// Their type.
-    pub datatype: TypeRef,
 }
 
 impl Partitions {
-    fn layout(&self) -> Layout<'_> {
-        let count = self.count * u64::from(self.partitions);
-        Layout::new(self.base, count, &self.datatype)
+    /// All partitions.
+    fn all(&self) -> Buffer<'_> {
+        let first = self.first.as_buffer();
+        first.part(0, first.count * u64::from(self.partitions))
+    }
+
+    /// One partition.
+    fn partition(&self, number: u32) -> Buffer<'_> {
+        let first = self.first.as_buffer();
+        first.part(first.count * u64::from(number), first.count)
     }
 
     /// Bytes of one partition.
     fn bytes(&self) -> u64 {
-        self.count * self.datatype.size() as u64
+        self.first.bytes()
     }
 }
 
@@ -115,9 +111,9 @@ impl Channel {
         let (sender, receiver) = (self.sender, destination.rank);
         let bytes = self.source.bytes();
         let from = bytes * u64::from(partition);
-        let to = (from + bytes).min(destination.data.layout().bytes());
+        let to = (from + bytes).min(destination.data.all().bytes());
         if from < to {
-            let (target, source) = (destination.data.layout(), self.source.layout());
+            let (target, source) = (destination.data.all(), self.source.all());
             // SAFETY: both sides keep their buffers until the end of the round, which comes after this
             // copy; MPI forbids that they overlap.
             unsafe { datatype::copy(target, source, from, to) };
@@ -466,7 +462,6 @@ impl PartitionedReceive {
             panic!("partitioned receives have one sender");
         };
         require_local(claim, sender)?;
-        let byte = byte();
         let length = size_of::<*mut Channel>() as u64;
         let block = claim.alloc_aligned(size_of::<Receiver>(), align_of::<Receiver>());
         let receiver = block.ok_or(EngineError::OutOfMemory)?.cast::<Receiver>();
@@ -474,8 +469,8 @@ impl PartitionedReceive {
         unsafe {
             let introduced = &raw mut (*receiver.as_ptr()).introduced;
             introduced.write(UnsafeCell::new(null_mut()));
-            let (buffer, context) = (introduced.cast::<u8>(), context | PARTITIONED);
-            let posted = irecv(claim, buffer, length, &byte, from, context, Tag::Is(tag));
+            let room = Buffer::of_bytes(introduced.cast(), length);
+            let posted = irecv(claim, room, from, context | PARTITIONED, Tag::Is(tag));
             let introduction = posted.inspect_err(|_| claim.free_local(receiver.cast()))?;
             let address = *(*introduced).get();
             receiver.write(Receiver {
@@ -554,8 +549,8 @@ impl PartitionedReceive {
     pub fn status(&self) -> Status {
         let receiver = self.receiver();
         receiver.channel().map_or(Status::EMPTY, |channel| {
-            let message = channel.source.layout().bytes();
-            Status::delivered(channel.envelope, message, receiver.data.layout().bytes())
+            let message = channel.source.all().bytes();
+            Status::delivered(channel.envelope, message, receiver.data.all().bytes())
         })
     }
 

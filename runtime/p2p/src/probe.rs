@@ -3,7 +3,7 @@
 use crate::P2p;
 use crate::matching::{Stored, Want};
 use crate::messages::{deliver_stored, sender_of, take_stored};
-use crate::operation::{Buffer, Kind, Operation};
+use crate::operation::{Kind, Operation};
 use crate::poll;
 use crate::protocol::Payload;
 use cohort_core::claim::Claim;
@@ -12,7 +12,7 @@ use cohort_core::message::{Source, Status, Tag};
 use cohort_core::owner::Owner;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::{self, WaitKind};
-use cohort_datatype::TypeRef;
+use cohort_datatype::Buffer;
 use cohort_net::Net;
 use cohort_steal::TaskKind;
 use core::ptr::NonNull;
@@ -143,15 +143,8 @@ pub fn mprobe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> (Messag
 pub unsafe fn imrecv(
     claim: &mut Claim<'_>,
     message: MessageRef,
-    buffer: *mut u8,
-    count: u64,
-    datatype: &TypeRef,
+    buffer: Buffer<'_>,
 ) -> Result<RequestRef, EngineError> {
-    let buffer = Buffer {
-        base: buffer,
-        count,
-        datatype,
-    };
     let request = Operation::make(claim, &Kind::Receive, buffer, Want::NOTHING)
         .ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the message was taken by `improbe`; the request is fresh.

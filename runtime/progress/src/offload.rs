@@ -29,10 +29,10 @@ use cohort_core::claim::Claim;
 use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
-use cohort_datatype::TypeRef;
+use cohort_datatype::Buffer;
 use cohort_p2p::matching::Want;
 use cohort_p2p::messages::{is_eager, sender_of, start_receive};
-use cohort_p2p::operation::{Buffer, Kind, Operation};
+use cohort_p2p::operation::{Kind, Operation};
 use cohort_p2p::protocol::{eager, rendezvous};
 use cohort_steal::channel::Channel;
 use cohort_steal::policy::{Crew, policy};
@@ -168,20 +168,13 @@ impl<'rank> Poster<'rank> {
     /// As for [`crate::isend`].
     pub unsafe fn isend(
         &mut self,
-        buffer: *const u8,
-        count: u64,
-        datatype: &TypeRef,
+        buffer: Buffer<'_>,
         to: Peer,
         envelope: Envelope,
         mode: SendMode,
     ) -> Option<RequestRef> {
         let to = self.rank.node().local(to)?;
-        let buffer = Buffer {
-            base: buffer.cast_mut(),
-            count,
-            datatype,
-        };
-        let is_eager = is_eager(self.rank, buffer.layout().bytes(), mode);
+        let is_eager = is_eager(self.rank, buffer.bytes(), mode);
         self.post(&Kind::Offer, buffer, Want::NOTHING, |request| Post::Send {
             request,
             to,
@@ -196,9 +189,7 @@ impl<'rank> Poster<'rank> {
     /// As for [`crate::irecv`].
     pub unsafe fn irecv(
         &mut self,
-        buffer: *mut u8,
-        count: u64,
-        datatype: &TypeRef,
+        buffer: Buffer<'_>,
         from: Source,
         context: u32,
         tag: Tag,
@@ -208,11 +199,6 @@ impl<'rank> Poster<'rank> {
         if node.has_network() && want.may_be_remote() {
             return None;
         }
-        let buffer = Buffer {
-            base: buffer,
-            count,
-            datatype,
-        };
         let from = sender_of(from);
         let progress = self.progress;
         self.post(&Kind::Receive, buffer, want, |request| Post::Receive {
@@ -312,7 +298,7 @@ unsafe fn carry_out(claim: &mut Claim<'_>, post: Post) {
                 is_eager,
             } => {
                 let sent = match is_eager {
-                    true => eager::send(claim, (*request).layout(), to, envelope),
+                    true => eager::send(claim, (*request).buffer(), to, envelope),
                     false => rendezvous::offer(claim, request, to, envelope),
                 };
                 if is_eager || sent.is_err() {

@@ -7,20 +7,17 @@ use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::{WaitKind, until};
-use cohort_datatype::predefined;
+use cohort_datatype::Buffer;
 use cohort_p2p::{irecv, isend};
-
-const BYTE: u32 = 0x247;
 
 /// Posts a receive from anybody and leaves it behind. The buffer lives until the request is complete.
 pub(crate) fn receive(rank: &Rank, tag: i32, buffer: &mut [u8]) -> RequestRef {
     let mut claim = rank.enter();
-    let datatype = predefined(BYTE).expect("a type");
-    let (start, count) = (buffer.as_mut_ptr(), buffer.len() as u64);
+    let buffer = Buffer::of_bytes(buffer.as_mut_ptr(), buffer.len() as u64);
     // SAFETY: the caller's promise.
     let request = unsafe {
         let tag = Tag::Is(tag);
-        irecv(&mut claim, start, count, &datatype, Source::Any, 0, tag)
+        irecv(&mut claim, buffer, Source::Any, 0, tag)
     };
     let request = request.expect("memory");
     leave_behind(&mut claim, &request, rank.progress());
@@ -30,9 +27,8 @@ pub(crate) fn receive(rank: &Rank, tag: i32, buffer: &mut [u8]) -> RequestRef {
 /// Sends `data`, which lives until the request is complete.
 pub(crate) fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8]) -> RequestRef {
     let mut claim = rank.enter();
-    let datatype = predefined(BYTE).expect("a type");
     let to = rank.node().rank(to).peer();
-    let (start, count) = (data.as_ptr(), data.len() as u64);
+    let data = Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64);
     let envelope = Envelope {
         context: 0,
         source: rank.id() as i32,
@@ -41,7 +37,7 @@ pub(crate) fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8]) -> Request
     // SAFETY: the caller's promise.
     let request = unsafe {
         let mode = SendMode::Standard;
-        isend(&mut claim, start, count, &datatype, to, envelope, mode)
+        isend(&mut claim, data, to, envelope, mode)
     };
     request.expect("memory")
 }

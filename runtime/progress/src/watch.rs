@@ -48,7 +48,7 @@ fn watch(rank: &'static Rank, claim: &mut Claim<'_>, receive: *mut Operation, me
     };
     // SAFETY: an operation of the claimed rank that is not released.
     unsafe {
-        let is_eager = (*receive).layout().bytes() <= rank.node().settings().eager_max as u64;
+        let is_eager = (*receive).buffer().bytes() <= rank.node().settings().eager_max as u64;
         if !(*receive).is_posted || (*receive).mark != Mark::NONE || is_eager {
             return;
         }

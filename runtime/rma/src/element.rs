@@ -10,7 +10,7 @@
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_base::sync::{CacheLine, pause};
 use cohort_datatype::op::{Kernel, PredefinedOp, class_kernel};
-use cohort_datatype::{Basic, Layout, TypeRef, pack, predefined, predefined_all, unpack};
+use cohort_datatype::{Basic, Buffer, Type, TypeRef, pack, predefined, predefined_all, unpack};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
@@ -139,10 +139,10 @@ impl Combiner {
             if !fetched.is_null() {
                 fetched.copy_from_nonoverlapping(packed.as_ptr(), size as usize);
             }
-            unpack(operand.layout(&datatype), 0, input, size);
-            unpack(value.layout(&datatype), 0, packed.as_ptr(), size);
+            unpack(operand.buffer(&datatype), 0, input, size);
+            unpack(value.buffer(&datatype), 0, packed.as_ptr(), size);
             (self.kernel)(operand.0.as_ptr(), value.0.as_mut_ptr(), 1);
-            pack(value.layout(&datatype), 0, packed.as_mut_ptr(), size);
+            pack(value.buffer(&datatype), 0, packed.as_mut_ptr(), size);
             parts.write(&packed);
         }
     }
@@ -224,8 +224,8 @@ struct Element([u8; ELEMENT_MAX]);
 impl Element {
     const ZERO: Self = Self([0; ELEMENT_MAX]);
 
-    fn layout<'a>(&mut self, datatype: &'a TypeRef) -> Layout<'a> {
-        Layout::new(self.0.as_mut_ptr(), 1, datatype)
+    fn buffer<'a>(&mut self, datatype: &'a Type) -> Buffer<'a> {
+        Buffer::new(self.0.as_mut_ptr(), 1, datatype)
     }
 }
 

@@ -9,7 +9,7 @@ use cohort_core::request::Request;
 use cohort_core::shares::Shares;
 use cohort_core::subsystem::Need;
 use cohort_datatype::op::PredefinedOp;
-use cohort_datatype::{self as datatype, Basic, Elements, Layout, Type, TypeRef};
+use cohort_datatype::{self as datatype, Basic, Buffer, OwnedBuffer, Type};
 use core::ptr::{NonNull, null_mut};
 
 /// What is done with the target's elements.
@@ -31,9 +31,9 @@ pub struct Operation<'a> {
     /// What is done.
     pub action: Action,
     /// The origin buffer: the operands, or for [`Action::Get`] room for the data.
-    pub origin: Elements<'a>,
+    pub origin: Buffer<'a>,
     /// Room for what was at the target, if the operation fetches that.
-    pub result: Option<Elements<'a>>,
+    pub result: Option<Buffer<'a>>,
     /// The value that [`Action::CompareAndSwap`] compares with.
     pub compare: *const u8,
     /// The target's rank in the window's group.
@@ -43,48 +43,26 @@ pub struct Operation<'a> {
     /// Number of elements at the target.
     pub count: u64,
     /// Their type.
-    pub datatype: &'a TypeRef,
+    pub datatype: &'a Type,
 }
 
-/// Elements with a reference of their own to their type.
-#[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub(super) base: *mut u8,
-    pub(super) count: u64,
-    pub(super) datatype: TypeRef,
-}
-
-impl Place {
-    fn of(elements: &Elements<'_>) -> Self {
-        Self {
-            base: elements.base,
-            count: elements.count,
-            datatype: elements.datatype.clone(),
-        }
-    }
-
-    pub(super) fn layout(&self) -> Layout<'_> {
-        Layout::new(self.base, self.count, &self.datatype)
-    }
-}
-
-/// The layouts of an operation, resolved.
+/// The buffers of an operation, resolved.
 #[derive(Clone, Copy)]
 pub(super) struct Resolved<'a> {
     pub(super) action: Action,
-    pub(super) origin: Layout<'a>,
-    pub(super) result: Option<Layout<'a>>,
+    pub(super) origin: Buffer<'a>,
+    pub(super) result: Option<Buffer<'a>>,
     pub(super) compare: *const u8,
-    pub(super) target: Layout<'a>,
+    pub(super) target: Buffer<'a>,
 }
 
 /// An operation that could not be done at once.
 pub(super) struct Recorded {
     pub(super) action: Action,
-    pub(super) origin: Place,
-    pub(super) result: Option<Place>,
+    pub(super) origin: OwnedBuffer,
+    pub(super) result: Option<OwnedBuffer>,
     pub(super) compare: *const u8,
-    pub(super) target: Place,
+    pub(super) target: OwnedBuffer,
     /// The target's rank in the window's group, and its place in the epoch.
     pub(super) member: u32,
     pub(super) index: usize,
@@ -120,16 +98,19 @@ impl Action {
 }
 
 impl<'a> Operation<'a> {
+    /// The target's elements, at this address.
+    fn target_at(&self, base: *mut u8) -> Buffer<'a> {
+        Buffer::new(base, self.count, self.datatype)
+    }
+
     /// The operation on elements at `base`.
     pub(super) fn at(&self, base: *mut u8) -> Resolved<'a> {
-        let layout =
-            |elements: &Elements<'a>| Layout::new(elements.base, elements.count, elements.datatype);
         Resolved {
             action: self.action,
-            origin: layout(&self.origin),
-            result: self.result.as_ref().map(layout),
+            origin: self.origin,
+            result: self.result,
             compare: self.compare,
-            target: Layout::new(base, self.count, self.datatype),
+            target: self.target_at(base),
         }
     }
 
@@ -139,7 +120,7 @@ impl<'a> Operation<'a> {
     /// [`RmaError::Truncated`], [`RmaError::BadType`], [`RmaError::BadOp`].
     pub(super) fn check(&self) -> Result<(), RmaError> {
         let target = self.count * self.datatype.size() as u64;
-        let origin = self.origin.count * self.origin.datatype.size() as u64;
+        let origin = self.origin.bytes();
         let fits = |bytes: u64, room: u64| match bytes <= room {
             true => Ok(()),
             false => Err(RmaError::Truncated { bytes, room }),
@@ -153,7 +134,7 @@ impl<'a> Operation<'a> {
                     self.check_classes(op)?;
                 }
                 if let Some(result) = self.result {
-                    fits(target, result.count * result.datatype.size() as u64)?;
+                    fits(target, result.bytes())?;
                 }
                 match op {
                     PredefinedOp::NoOp => Ok(()),
@@ -187,14 +168,10 @@ impl<'a> Operation<'a> {
     ) -> Recorded {
         Recorded {
             action: self.action,
-            origin: Place::of(&self.origin),
-            result: self.result.as_ref().map(Place::of),
+            origin: self.origin.to_owned(),
+            result: self.result.map(Buffer::to_owned),
             compare: self.compare,
-            target: Place {
-                base,
-                count: self.count,
-                datatype: self.datatype.clone(),
-            },
+            target: self.target_at(base).to_owned(),
             member: self.target,
             index,
             age,
@@ -213,10 +190,10 @@ impl Recorded {
     pub(super) fn resolved(&self) -> Resolved<'_> {
         Resolved {
             action: self.action,
-            origin: self.origin.layout(),
-            result: self.result.as_ref().map(Place::layout),
+            origin: self.origin.as_buffer(),
+            result: self.result.as_ref().map(OwnedBuffer::as_buffer),
             compare: self.compare,
-            target: self.target.layout(),
+            target: self.target.as_buffer(),
         }
     }
 }

@@ -51,7 +51,7 @@ pub fn gather<R: Parts>(
         }
         Root::Remote(at) => {
             let send = send()?;
-            let message = inter.to(at as usize, send.elements());
+            let message = inter.to(at as usize, send.buffer());
             exchange(inter, [message], [])
         }
     };
@@ -78,7 +78,7 @@ pub fn scatter<S: Parts>(
         }
         Root::Remote(at) => {
             let receive = receive()?;
-            let message = inter.from(at as usize, receive.elements());
+            let message = inter.from(at as usize, receive.buffer());
             exchange(inter, [], [message])
         }
     };
@@ -94,7 +94,7 @@ pub fn allgather(inter: &Intergroup<'_>, send: Option<Data>, receive: &impl Part
     let members = 0..inter.remote.len();
     let outgoing = members
         .clone()
-        .map(|member| inter.to(member, send.elements()));
+        .map(|member| inter.to(member, send.buffer()));
     let incoming = members.map(|member| inter.from(member, receive.part(member)));
     exchange(inter, outgoing, incoming).map_err(failure)
 }

@@ -10,7 +10,8 @@ use crate::request::publish_kind;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Count, Handle, Status, neutral};
-use cohort_engine::coll::exchange::{Elements, Incoming, Outgoing};
+use cohort_engine::coll::exchange::{Incoming, Outgoing};
+use cohort_engine::datatype;
 use cohort_engine::{Claim, Rank, RequestRef};
 use cohort_object::blame;
 use cohort_object::topology::Neighbours;
@@ -38,7 +39,7 @@ fn tag(lane: u32) -> i32 {
 fn outgoing<'a>(
     comm: &'a Comm,
     all: &'a Neighbours,
-    part: impl Fn(usize) -> Elements<'a> + 'a,
+    part: impl Fn(usize) -> datatype::Buffer<'a> + 'a,
 ) -> impl Iterator<Item = Outgoing<'a>> {
     let numbered = all.destinations.iter().enumerate();
     numbered.filter_map(move |(number, neighbour)| {
@@ -152,7 +153,7 @@ fn gather<A: Abi>(
     receive: &impl Parts,
     ending: Ending<'_, A>,
 ) -> Outcome<()> {
-    let outgoing = outgoing(comm, all, |_| send.elements());
+    let outgoing = outgoing(comm, all, |_| send.buffer());
     run((call, comm), ending, outgoing, incoming(comm, all, receive))
 }
 

@@ -7,14 +7,12 @@ use crate::op::BoundOp;
 use crate::passed::{Base, Buffer};
 use cohort_abi::{Abi, Count};
 use cohort_engine::coll::Reduction;
-use cohort_engine::datatype::TypeRef;
+use cohort_engine::datatype::OwnedBuffer;
 
 /// Operand, elements and operation, checked.
 pub struct Operands<A: Abi> {
     input: Option<*const u8>,
-    output: *mut u8,
-    count: u64,
-    datatype: TypeRef,
+    result: OwnedBuffer,
     op: BoundOp<A>,
 }
 
@@ -57,11 +55,10 @@ impl<A: Abi> Operands<A> {
         if role != Role::Contributor {
             call.check_buffer(buffer.base, elements, &datatype)?;
         }
+        let base = buffer.base.as_ptr().cast();
         Ok(Self {
             input,
-            output: buffer.base.as_ptr().cast(),
-            count: elements as u64,
-            datatype,
+            result: OwnedBuffer::new(base, elements.cast_unsigned(), datatype),
             op,
         })
     }
@@ -82,9 +79,7 @@ impl<A: Abi> Operands<A> {
     pub fn reduction(&self) -> Reduction<'_> {
         Reduction {
             input: self.input,
-            output: self.output,
-            count: self.count,
-            datatype: &self.datatype,
+            result: self.result.as_buffer(),
             op: self.op.as_op(),
         }
     }

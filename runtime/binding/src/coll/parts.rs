@@ -6,9 +6,8 @@ use crate::passed::{Array, Base};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Count, Integer, neutral};
 use cohort_engine::EngineError;
-use cohort_engine::coll::exchange::Elements;
 use cohort_engine::coll::{Blocks, Group};
-use cohort_engine::datatype::{Layout, TypeRef};
+use cohort_engine::datatype::{Buffer, TypeRef};
 use cohort_object::blame;
 use core::ffi::c_int;
 
@@ -49,17 +48,9 @@ pub trait Parts {
     /// The blocks.
     fn blocks(&self) -> Blocks<'_>;
 
-    /// The type of the elements of part number `index`.
-    fn datatype(&self, index: usize) -> &TypeRef;
-
     /// The part for member or neighbour number `index`.
-    fn part(&self, index: usize) -> Elements<'_> {
-        let Layout { base, count, .. } = self.blocks().block(index);
-        Elements {
-            base,
-            count,
-            datatype: self.datatype(index),
-        }
+    fn part(&self, index: usize) -> Buffer<'_> {
+        self.blocks().block(index)
     }
 }
 
@@ -67,10 +58,6 @@ impl Parts for Data {
     #[inline]
     fn blocks(&self) -> Blocks<'_> {
         self.blocks()
-    }
-
-    fn datatype(&self, _index: usize) -> &TypeRef {
-        &self.datatype
     }
 }
 
@@ -116,10 +103,6 @@ impl Parts for Varying {
             displacements: &self.displacements,
             datatype: &self.datatype,
         }
-    }
-
-    fn datatype(&self, _index: usize) -> &TypeRef {
-        &self.datatype
     }
 }
 
@@ -189,10 +172,6 @@ impl Parts for Typed {
             datatypes: &self.datatypes,
         }
     }
-
-    fn datatype(&self, index: usize) -> &TypeRef {
-        &self.datatypes[index]
-    }
 }
 
 /// A buffer with a block for each member, in any of the forms that collectives have for it.
@@ -211,14 +190,6 @@ impl Parts for BlockList {
             Self::Equal(part) => part.blocks(),
             Self::Varying(varying) => varying.blocks(),
             Self::Typed(typed) => typed.blocks(),
-        }
-    }
-
-    fn datatype(&self, index: usize) -> &TypeRef {
-        match self {
-            Self::Equal(part) => &part.datatype,
-            Self::Varying(varying) => varying.datatype(index),
-            Self::Typed(typed) => typed.datatype(index),
         }
     }
 }

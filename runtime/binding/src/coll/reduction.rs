@@ -154,10 +154,10 @@ pub fn reduce_local<A: Abi, C: Count>(
     let op = BoundOp::new(call, op, inout.datatype)?;
     let input = Data::check(call, inout.at(input))?;
     let inout = Data::check(call, inout)?;
-    op.check(&input.datatype)?;
-    let (from, to) = (input.layout(), inout.layout());
+    op.check(input.datatype())?;
+    let (from, to) = (input.buffer(), inout.buffer());
     // SAFETY: both buffers are checked arguments of this call.
-    let known = unsafe { op::reduce(op.as_op(), from.base, to.base, to.count, &input.datatype) };
+    let known = unsafe { op::reduce(op.as_op(), from.base, to.base, to.count, input.datatype()) };
     if known {
         Ok(())
     } else {

@@ -28,16 +28,16 @@ macro_rules! runs {
 runs! {
     /// `MPI_Bcast` in one group.
     bcast<>(group: &Group<'_>, buffer: &Data, root: u32)
-        = coll::bcast(group, buffer.layout(), root);
+        = coll::bcast(group, buffer.buffer(), root);
     /// `MPI_Gather` and `MPI_Gatherv` in one group; in place is `None`.
     gather<R: Parts>(group: &Group<'_>, send: Option<&Data>, receive: Option<&R>, root: u32)
-        = coll::gather(group, send.map(Data::layout), receive.map(Parts::blocks), root);
+        = coll::gather(group, send.map(Data::buffer), receive.map(Parts::blocks), root);
     /// `MPI_Scatter` and `MPI_Scatterv` in one group; in place is `None`.
     scatter<S: Parts>(group: &Group<'_>, send: Option<&S>, receive: Option<&Data>, root: u32)
-        = coll::scatter(group, send.map(Parts::blocks), receive.map(Data::layout), root);
+        = coll::scatter(group, send.map(Parts::blocks), receive.map(Data::buffer), root);
     /// `MPI_Allgather` and `MPI_Allgatherv` in one group; in place is `None`.
     allgather<R: Parts>(group: &Group<'_>, send: Option<&Data>, receive: &R)
-        = coll::allgather(group, send.map(Data::layout), receive.blocks());
+        = coll::allgather(group, send.map(Data::buffer), receive.blocks());
     /// `MPI_Alltoall`, `MPI_Alltoallv` and `MPI_Alltoallw` in one group; in place is `None`.
     alltoall<P: Parts>(group: &Group<'_>, send: Option<&P>, receive: &P)
         = coll::alltoall(group, send.map(Parts::blocks), receive.blocks());
@@ -55,7 +55,7 @@ runs! {
         = coll::scan(group, &operands.reduction(), kind);
     /// `MPI_Bcast` between groups.
     bcast_between<>(inter: &Intergroup<'_>, buffer: &Data, root: Root)
-        = inter.bcast(buffer.elements(), root);
+        = inter.bcast(buffer.buffer(), root);
     /// `MPI_Reduce` between groups.
     reduce_between<A: Abi>(inter: &Intergroup<'_>, operands: &Operands<A>, root: Root)
         = inter.reduce(&operands.reduction(), root);

@@ -115,7 +115,7 @@ impl<A: Abi> Describe for Arguments<A> {
         match self {
             Self::Barrier => coll::Call::Barrier,
             Self::Bcast { buffer, root } => coll::Call::Bcast {
-                buffer: buffer.layout(),
+                buffer: buffer.buffer(),
                 root: *root,
             },
             Self::Gather {
@@ -123,7 +123,7 @@ impl<A: Abi> Describe for Arguments<A> {
                 receive,
                 root,
             } => coll::Call::Gather {
-                send: send.as_ref().map(Data::layout),
+                send: send.as_ref().map(Data::buffer),
                 receive: receive.as_ref().map(BlockList::blocks),
                 root: *root,
             },
@@ -133,11 +133,11 @@ impl<A: Abi> Describe for Arguments<A> {
                 root,
             } => coll::Call::Scatter {
                 send: send.as_ref().map(BlockList::blocks),
-                receive: receive.as_ref().map(Data::layout),
+                receive: receive.as_ref().map(Data::buffer),
                 root: *root,
             },
             Self::Allgather { send, receive } => coll::Call::Allgather {
-                send: send.as_ref().map(Data::layout),
+                send: send.as_ref().map(Data::buffer),
                 receive: receive.blocks(),
             },
             Self::Alltoall { send, receive } => coll::Call::Alltoall {

@@ -96,10 +96,10 @@ impl Outgoing {
         let Some(to) = self.to else {
             return RequestRef::completed(claim, Status::EMPTY).ok_or(EngineError::OutOfMemory);
         };
-        let (buffer, count, datatype) = self.data.raw();
+        let buffer = self.data.buffer();
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
         // is complete.
-        unsafe { cohort_engine::isend(claim, buffer, count, datatype, to, self.envelope, mode) }
+        unsafe { cohort_engine::isend(claim, buffer, to, self.envelope, mode) }
     }
 }
 
@@ -111,19 +111,19 @@ impl Outgoing {
     #[inline]
     pub fn send(&self, owner: Owner<'_>, mode: SendMode) -> Result<(), EngineError> {
         let Some(to) = self.to else { return Ok(()) };
-        let (buffer, count, datatype) = self.data.raw();
+        let buffer = self.data.buffer();
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer is readable.
-        unsafe { cohort_engine::send(owner, buffer, count, datatype, to, self.envelope, mode) }
+        unsafe { cohort_engine::send(owner, buffer, to, self.envelope, mode) }
     }
 
     /// Leaves the send to a dedicated worker; `None`: start it.
     #[inline]
     pub fn leave(&self, poster: &mut Poster<'_>, mode: SendMode) -> Option<RequestRef> {
         let to = self.to?;
-        let (buffer, count, datatype) = self.data.raw();
+        let buffer = self.data.buffer();
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
         // is complete.
-        unsafe { poster.isend(buffer, count, datatype, to, self.envelope, mode) }
+        unsafe { poster.isend(buffer, to, self.envelope, mode) }
     }
 
     /// Starts a standard send of a copy of the data, which the engine frees.
@@ -137,10 +137,10 @@ impl Outgoing {
         let bytes = self.bytes();
         let room = usize::try_from(bytes.max(1)).map_err(|_| EngineError::OutOfMemory)?;
         let block = claim.alloc(room).ok_or(EngineError::OutOfMemory)?;
-        let layout = self.data.layout();
+        let data = self.data.buffer();
         // SAFETY: the caller's buffer, and a fresh block of this size.
         unsafe {
-            pack(layout, 0, block.as_ptr(), bytes);
+            pack(data, 0, block.as_ptr(), bytes);
             cohort_engine::isend_owned(claim, block, bytes, to, self.envelope)
         }
     }
@@ -184,19 +184,19 @@ impl Incoming {
     #[inline]
     pub fn leave(&self, poster: &mut Poster<'_>) -> Option<RequestRef> {
         let from = self.from?;
-        let (buffer, count, datatype) = self.data.raw();
+        let buffer = self.data.buffer();
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
         // is complete.
-        unsafe { poster.irecv(buffer, count, datatype, from, self.context, self.tag) }
+        unsafe { poster.irecv(buffer, from, self.context, self.tag) }
     }
 
     /// Receives a message that is here already (`cohort_engine::receive_now`).
     #[inline]
     pub fn receive_now(&self, claim: &mut Claim<'_>) -> Option<Status> {
-        let (from, (buffer, count, datatype)) = (self.from?, self.data.raw());
+        let (from, buffer) = (self.from?, self.data.buffer());
         let (context, tag) = (self.context, self.tag);
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer is writable.
-        unsafe { cohort_engine::receive_now(claim, buffer, count, datatype, from, context, tag) }
+        unsafe { cohort_engine::receive_now(claim, buffer, from, context, tag) }
     }
 
     /// Receives, and returns when the message is there.
@@ -208,10 +208,10 @@ impl Incoming {
         let Some(from) = self.from else {
             return Ok(FROM_NOBODY);
         };
-        let (buffer, count, datatype) = self.data.raw();
+        let buffer = self.data.buffer();
         let (context, tag) = (self.context, self.tag);
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer is writable.
-        unsafe { cohort_engine::recv(owner, buffer, count, datatype, from, context, tag) }
+        unsafe { cohort_engine::recv(owner, buffer, from, context, tag) }
     }
 
     /// Starts the receive.
@@ -223,11 +223,11 @@ impl Incoming {
         let Some(from) = self.from else {
             return RequestRef::completed(claim, FROM_NOBODY).ok_or(EngineError::OutOfMemory);
         };
-        let (buffer, count, datatype) = self.data.raw();
+        let buffer = self.data.buffer();
         let (context, tag) = (self.context, self.tag);
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
         // is complete.
-        unsafe { cohort_engine::irecv(claim, buffer, count, datatype, from, context, tag) }
+        unsafe { cohort_engine::irecv(claim, buffer, from, context, tag) }
     }
 }
 

@@ -186,8 +186,7 @@ impl RequestKind for Partitioned {
 }
 
 /// The data of one side.
-fn cut<A: Abi>(call: &Call<'_, A>, partitions: c_int, data: &Data) -> Outcome<Partitions> {
-    let (base, count, datatype) = data.raw();
+fn cut<A: Abi>(call: &Call<'_, A>, partitions: c_int, data: Data) -> Outcome<Partitions> {
     let partitions = u32::try_from(partitions)
         .ok()
         .filter(|&partitions| partitions > 0);
@@ -196,10 +195,8 @@ fn cut<A: Abi>(call: &Call<'_, A>, partitions: c_int, data: &Data) -> Outcome<Pa
         call.blame(neutral::ERR_ARG, what)
     })?;
     Ok(Partitions {
-        base,
+        first: data.into_owned(),
         partitions,
-        count,
-        datatype: datatype.clone(),
     })
 }
 
@@ -240,7 +237,7 @@ pub fn psend_init<A: Abi>(
         datatype,
     };
     let message = Outgoing::check(call, communicator, buffer, to, tag)?;
-    let data = cut(call, partitions, message.data())?;
+    let data = cut(call, partitions, message.data().clone())?;
     let claim = &mut call.rank().enter();
     let side = match message.to {
         None => Side::Nobody(data.partitions, Status::EMPTY),
@@ -282,7 +279,7 @@ pub fn precv_init<A: Abi>(
         datatype,
     };
     let message = Incoming::check(call, communicator, buffer, from, tag)?;
-    let data = cut(call, partitions, message.data())?;
+    let data = cut(call, partitions, message.data().clone())?;
     let Tag::Is(tag) = message.tag else {
         return Err(call.blame(neutral::ERR_TAG, format_args!("it is MPI_ANY_TAG")));
     };

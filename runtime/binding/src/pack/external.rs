@@ -138,10 +138,10 @@ pub fn pack<A: Abi, C: Count>(
     check_name(representation)?;
     let position = call.inout(position, "position")?;
     let data = Data::check(call, input)?;
-    check_type(&data.datatype)?;
+    check_type(data.datatype())?;
     let mut target = Packed::check(buffer, size, position, &data)?;
     target.fill(&data);
-    convert(target.stream(), &data.datatype, true);
+    convert(target.stream(), data.datatype(), true);
     target.advance(position)
 }
 
@@ -157,15 +157,15 @@ pub fn unpack<A: Abi, C: Count>(
     check_name(representation)?;
     let position = call.inout(position, "position")?;
     let data = Data::check(call, output)?;
-    check_type(&data.datatype)?;
+    check_type(data.datatype())?;
     let mut source = Packed::check(buffer, size, position, &data)?;
     let mut copy = Vec::new();
     copy.try_reserve_exact(source.bytes as usize)
         .map_err(|_| neutral::ERR_NO_MEM)?;
     copy.extend_from_slice(source.stream());
-    convert(&mut copy, &data.datatype, false);
+    convert(&mut copy, data.datatype(), false);
     // SAFETY: checked arguments of a call: there is room for the data; `copy` is its packed form.
-    unsafe { datatype::unpack(data.layout(), 0, copy.as_ptr(), source.bytes) };
+    unsafe { datatype::unpack(data.buffer(), 0, copy.as_ptr(), source.bytes) };
     source.advance(position)
 }
 

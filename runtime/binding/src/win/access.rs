@@ -74,8 +74,8 @@ impl Request<'_> {
         };
         let operation = Operation {
             action: self.action,
-            origin: self.origin.elements(),
-            result: self.result.map(Data::elements),
+            origin: self.origin.buffer(),
+            result: self.result.map(Data::buffer),
             compare: self
                 .compare
                 .map_or(null(), |compare| compare.as_ptr().cast()),

@@ -1,19 +1,15 @@
 //! The per-member blocks of a buffer, in the forms that collectives have for them.
 
-use cohort_datatype::{Layout, Type, TypeRef};
+use cohort_datatype::{Buffer, Type, TypeRef};
 
 /// A buffer with one block for each member of a communicator.
 #[derive(Clone, Copy)]
 pub enum Blocks<'a> {
     /// Blocks of equal length one after the other (`MPI_Gather`).
-    Equal {
-        /// The buffer's address.
-        base: *mut u8,
-        /// Elements per block.
-        count: u64,
-        /// The elements' type.
-        datatype: &'a Type,
-    },
+    Equal(
+        /// The first block.
+        Buffer<'a>,
+    ),
     /// Blocks of any length anywhere (`MPI_Gatherv`).
     Varying {
         /// The buffer's address.
@@ -41,17 +37,10 @@ pub enum Blocks<'a> {
 impl<'a> Blocks<'a> {
     /// The block of `member`.
     #[must_use]
-    pub fn block(&self, member: usize) -> Layout<'a> {
+    pub fn block(&self, member: usize) -> Buffer<'a> {
         let at = |base: *mut u8, bytes: i64| base.wrapping_offset(bytes as isize);
         match *self {
-            Self::Equal {
-                base,
-                count,
-                datatype,
-            } => {
-                let bytes = (member as i64 * count as i64).wrapping_mul(datatype.extent());
-                Layout::new(at(base, bytes), count, datatype)
-            }
+            Self::Equal(first) => first.part(member as u64 * first.count, first.count),
             Self::Varying {
                 base,
                 counts,
@@ -59,7 +48,7 @@ impl<'a> Blocks<'a> {
                 datatype,
             } => {
                 let bytes = displacements[member].wrapping_mul(datatype.extent());
-                Layout::new(at(base, bytes), counts[member] as u64, datatype)
+                Buffer::new(at(base, bytes), counts[member] as u64, datatype)
             }
             Self::Typed {
                 base,
@@ -68,7 +57,7 @@ impl<'a> Blocks<'a> {
                 datatypes,
             } => {
                 let start = at(base, displacements[member]);
-                Layout::new(start, counts[member] as u64, &datatypes[member])
+                Buffer::new(start, counts[member] as u64, &datatypes[member])
             }
         }
     }
@@ -76,7 +65,7 @@ impl<'a> Blocks<'a> {
     /// The bytes that the blocks of `members` members pack to, when all are equally long.
     pub(crate) fn equal_bytes(&self, members: usize) -> Option<u64> {
         match self {
-            Self::Equal { .. } => self.block(0).bytes().checked_mul(members as u64),
+            Self::Equal(first) => first.bytes().checked_mul(members as u64),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ pub use reduction::{Reduction, Scan};
 
 use super::fold::Folder;
 use cohort_core::EngineError;
-use cohort_datatype::Layout;
+use cohort_datatype::Buffer;
 
 /// One edge to or from a member of a communicator with a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +30,14 @@ pub enum Call<'a> {
     /// `MPI_Bcast`.
     Bcast {
         /// The data, or room for it.
-        buffer: Layout<'a>,
+        buffer: Buffer<'a>,
         /// Member that has the data.
         root: u32,
     },
     /// `MPI_Gather`, `MPI_Gatherv`.
     Gather {
         /// The member's block.
-        send: Option<Layout<'a>>,
+        send: Option<Buffer<'a>>,
         /// Room for all blocks, at the root.
         receive: Option<Blocks<'a>>,
         /// Member that gets the blocks.
@@ -48,14 +48,14 @@ pub enum Call<'a> {
         /// All blocks, at the root.
         send: Option<Blocks<'a>>,
         /// Room for the member's block.
-        receive: Option<Layout<'a>>,
+        receive: Option<Buffer<'a>>,
         /// Member that has the blocks.
         root: u32,
     },
     /// `MPI_Allgather`, `MPI_Allgatherv`.
     Allgather {
         /// The member's block.
-        send: Option<Layout<'a>>,
+        send: Option<Buffer<'a>>,
         /// Room for all blocks.
         receive: Blocks<'a>,
     },
@@ -125,7 +125,7 @@ impl<'a> Call<'a> {
     /// [`EngineError::Unsupported`] when a predefined operation does not take the type.
     pub(crate) fn folder(&self) -> Result<Option<Folder<'a>>, EngineError> {
         let reduction = self.reduction();
-        let folder = reduction.map(|reduction| Folder::new(reduction.op, reduction.datatype));
+        let folder = reduction.map(|reduction| Folder::new(reduction.op, reduction.datatype()));
         folder.transpose()
     }
 

@@ -1,20 +1,16 @@
 //! Arguments of the reducing collectives.
 
 use cohort_datatype::op::Op;
-use cohort_datatype::{Layout, TypeRef};
+use cohort_datatype::{Buffer, Type};
 use core::ops::Range;
 
 /// The arguments of a reducing collective.
 #[derive(Clone, Copy)]
 pub struct Reduction<'a> {
-    /// The member's operand; `None` for in-place (it is in `output`).
+    /// The member's operand; `None` for in-place (it is where the result goes).
     pub input: Option<*const u8>,
-    /// Where the result goes; at members that get none (reduce), ignored.
-    pub output: *mut u8,
-    /// Elements.
-    pub count: u64,
-    /// The elements' type.
-    pub datatype: &'a TypeRef,
+    /// Where the result goes; at members that get none (reduce), its address is ignored.
+    pub result: Buffer<'a>,
     /// The operation.
     pub op: Op<'a>,
 }
@@ -22,22 +18,42 @@ pub struct Reduction<'a> {
 impl<'a> Reduction<'a> {
     /// Address of the member's operand.
     pub(crate) fn operand(&self) -> *const u8 {
-        self.input.unwrap_or(self.output)
+        self.input.unwrap_or(self.result.base)
     }
 
-    /// Where the result goes.
-    pub(crate) fn result(&self) -> Layout<'a> {
-        Layout::new(self.output, self.count, self.datatype)
+    /// Address of the result.
+    pub(crate) fn output(&self) -> *mut u8 {
+        self.result.base
+    }
+
+    /// Elements of the operand.
+    pub(crate) fn count(&self) -> u64 {
+        self.result.count
+    }
+
+    /// Their type.
+    pub(crate) fn datatype(&self) -> &'a Type {
+        self.result.datatype
+    }
+
+    /// The same with the result at another address.
+    pub(crate) fn to(&self, output: *mut u8) -> Self {
+        let result = Buffer::new(output, self.count(), self.datatype());
+        Self { result, ..*self }
     }
 
     /// The bytes of the operand, where any task may fold it: not with a user's operation.
     pub(crate) fn stealable_bytes(&self) -> Option<u64> {
-        matches!(self.op, Op::Predefined(_)).then(|| self.result().bytes())
+        matches!(self.op, Op::Predefined(_)).then(|| self.result.bytes())
     }
 
     /// The same of another number of elements.
     pub(crate) fn of(&self, count: u64) -> Self {
-        Self { count, ..*self }
+        let result = Buffer {
+            count,
+            ..self.result
+        };
+        Self { result, ..*self }
     }
 
     /// The same of an operand that lies where the result goes.

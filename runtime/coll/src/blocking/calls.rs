@@ -4,7 +4,7 @@ use super::{local, nodes};
 use crate::args::{Blocks, Call, Reduction, Scan};
 use crate::members::{Extent, Group};
 use cohort_core::EngineError;
-use cohort_datatype::Layout;
+use cohort_datatype::Buffer;
 
 /// Runs an operation and waits for its end.
 ///
@@ -54,7 +54,7 @@ pub fn barrier(group: &Group<'_>) -> Result<(), EngineError> {
 ///
 /// # Errors
 /// [`EngineError::Truncated`] when the root sends more than `buffer` holds.
-pub unsafe fn bcast(group: &Group<'_>, buffer: Layout<'_>, root: u32) -> Result<(), EngineError> {
+pub unsafe fn bcast(group: &Group<'_>, buffer: Buffer<'_>, root: u32) -> Result<(), EngineError> {
     // SAFETY: the caller's conditions.
     unsafe { dispatch(group, &Call::Bcast { buffer, root }) }
 }
@@ -70,7 +70,7 @@ pub unsafe fn bcast(group: &Group<'_>, buffer: Layout<'_>, root: u32) -> Result<
 /// [`EngineError::Truncated`] at the root.
 pub unsafe fn gather(
     group: &Group<'_>,
-    send: Option<Layout<'_>>,
+    send: Option<Buffer<'_>>,
     receive: Option<Blocks<'_>>,
     root: u32,
 ) -> Result<(), EngineError> {
@@ -95,7 +95,7 @@ pub unsafe fn gather(
 pub unsafe fn scatter(
     group: &Group<'_>,
     send: Option<Blocks<'_>>,
-    receive: Option<Layout<'_>>,
+    receive: Option<Buffer<'_>>,
     root: u32,
 ) -> Result<(), EngineError> {
     let call = Call::Scatter {
@@ -116,7 +116,7 @@ pub unsafe fn scatter(
 /// [`EngineError::Truncated`] when a member sends more than its block of `receive` holds.
 pub unsafe fn allgather(
     group: &Group<'_>,
-    send: Option<Layout<'_>>,
+    send: Option<Buffer<'_>>,
     receive: Blocks<'_>,
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's conditions.

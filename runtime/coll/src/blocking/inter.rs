@@ -5,14 +5,12 @@
 
 use super::calls::{barrier, bcast, reduce, scatter};
 use crate::args::{Blocks, Reduction};
-use crate::data::byte_type;
-use crate::exchange::Elements;
 use crate::fold::Folder;
 use crate::inter::{Intergroup, Root};
 use crate::memory::Scratch;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
-use cohort_datatype::TypeRef;
+use cohort_datatype::Buffer;
 
 impl Intergroup<'_> {
     fn leads(&self) -> bool {
@@ -28,8 +26,8 @@ impl Intergroup<'_> {
     /// As [`Channel::exchange`].
     pub unsafe fn leaders_swap(
         &self,
-        out: Elements<'_>,
-        into: Elements<'_>,
+        out: Buffer<'_>,
+        into: Buffer<'_>,
     ) -> Result<(), EngineError> {
         if !self.leads() {
             return Ok(());
@@ -46,8 +44,7 @@ impl Intergroup<'_> {
     /// # Errors
     /// [`EngineError::OutOfMemory`].
     pub fn barrier(&self) -> Result<(), EngineError> {
-        let byte = byte_type();
-        let nothing = elements(core::ptr::null_mut(), 0, &byte);
+        let nothing = Buffer::EMPTY;
         barrier(&self.local)?;
         // SAFETY: messages without data.
         unsafe { self.leaders_swap(nothing, nothing)? };
@@ -61,7 +58,7 @@ impl Intergroup<'_> {
     ///
     /// # Errors
     /// [`EngineError::Truncated`], [`EngineError::OutOfMemory`].
-    pub unsafe fn bcast(&self, data: Elements<'_>, root: Root) -> Result<(), EngineError> {
+    pub unsafe fn bcast(&self, data: Buffer<'_>, root: Root) -> Result<(), EngineError> {
         // SAFETY: the caller's promise.
         unsafe {
             match root {
@@ -73,7 +70,7 @@ impl Intergroup<'_> {
                         let message = self.from(root as usize, data);
                         received = self.channel.exchange([], [message]);
                     }
-                    received.and(bcast(&self.local, data.layout(), 0))
+                    received.and(bcast(&self.local, data, 0))
                 }
             }
         }
@@ -93,13 +90,13 @@ impl Intergroup<'_> {
             match root {
                 Root::Beside => Ok(()),
                 Root::Here => {
-                    let result = elements(call.output, call.count, call.datatype);
+                    let result = call.result;
                     self.channel.exchange([], [self.from(0, result)])
                 }
                 Root::Remote(root) => {
                     let sum = self.reduce_here(call)?;
                     let Some(sum) = sum else { return Ok(()) };
-                    let sum = elements(sum.base, call.count, call.datatype);
+                    let sum = Buffer::new(sum.base, call.count(), call.datatype());
                     self.channel.exchange([self.to(root as usize, sum)], [])
                 }
             }
@@ -111,13 +108,13 @@ impl Intergroup<'_> {
     /// # Safety
     /// As [`Intergroup::reduce`].
     unsafe fn reduce_here(&self, call: &Reduction<'_>) -> Result<Option<Scratch>, EngineError> {
-        let folder = Folder::new(call.op, call.datatype)?;
+        let folder = Folder::new(call.op, call.datatype())?;
         let scratch = match self.leads() {
-            true => Some(Scratch::new(&folder, call.count)?),
+            true => Some(Scratch::new(&folder, call.count())?),
             false => None,
         };
-        let output = scratch.as_ref().map_or(call.output, |it| it.base);
-        let here = Reduction { output, ..*call };
+        let output = scratch.as_ref().map_or(call.output(), |it| it.base);
+        let here = call.to(output);
         // SAFETY: the operand is the caller's; the output is read at the leader only.
         unsafe { reduce(&self.local, &here, 0)? };
         Ok(scratch)
@@ -131,16 +128,16 @@ impl Intergroup<'_> {
     /// # Errors
     /// As [`Intergroup::reduce`].
     pub unsafe fn allreduce(&self, call: &Reduction<'_>) -> Result<(), EngineError> {
-        let result = elements(call.output, call.count, call.datatype);
+        let result = call.result;
         // SAFETY: the caller's promise.
         unsafe {
             let sum = self.reduce_here(call)?;
-            let out = sum.as_ref().map_or(result, |sum| Elements {
+            let out = sum.as_ref().map_or(result, |sum| Buffer {
                 base: sum.base,
                 ..result
             });
             self.leaders_swap(out, result)?;
-            bcast(&self.local, result.layout(), 0)
+            bcast(&self.local, result, 0)
         }
     }
 
@@ -159,10 +156,7 @@ impl Intergroup<'_> {
         counts: &[i64],
     ) -> Result<(), EngineError> {
         let total: i64 = counts.iter().sum();
-        let call = &Reduction {
-            count: total as u64,
-            ..*call
-        };
+        let call = &call.of(total as u64);
         let starts: Vec<i64> = counts
             .iter()
             .scan(0, |next, count| {
@@ -170,32 +164,24 @@ impl Intergroup<'_> {
             })
             .collect();
         let mine = counts[self.local.me as usize] as u64;
-        let result = elements(call.output, mine, call.datatype);
+        let result = Buffer::new(call.output(), mine, call.datatype());
         // SAFETY: the caller's promise.
         unsafe {
             let sum = self.reduce_here(call)?;
             let Some(sum) = sum else {
-                return scatter(&self.local, None, Some(result.layout()), 0);
+                return scatter(&self.local, None, Some(result), 0);
             };
-            let folder = Folder::new(call.op, call.datatype)?;
-            let theirs = Scratch::new(&folder, call.count)?;
-            let whole = |base| elements(base, call.count, call.datatype);
+            let folder = Folder::new(call.op, call.datatype())?;
+            let theirs = Scratch::new(&folder, call.count())?;
+            let whole = |base| Buffer::new(base, call.count(), call.datatype());
             self.leaders_swap(whole(sum.base), whole(theirs.base))?;
             let blocks = Blocks::Varying {
                 base: theirs.base,
                 counts,
                 displacements: &starts,
-                datatype: call.datatype,
+                datatype: call.datatype(),
             };
-            scatter(&self.local, Some(blocks), Some(result.layout()), 0)
+            scatter(&self.local, Some(blocks), Some(result), 0)
         }
-    }
-}
-
-fn elements(base: *mut u8, count: u64, datatype: &TypeRef) -> Elements<'_> {
-    Elements {
-        base,
-        count,
-        datatype,
     }
 }

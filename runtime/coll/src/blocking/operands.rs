@@ -46,7 +46,7 @@ impl Folder<'_> {
             return Ok(());
         }
         let size = self.datatype().size() as u64;
-        let target = self.layout(output, count);
+        let target = self.buffer(output, count);
         let scratch = match self.datatype().is_dense() {
             true => None,
             false => Some(Scratch::new(self, count)?),
@@ -62,7 +62,7 @@ impl Folder<'_> {
                 if member == last {
                     unpack(target, 0, data, count * size);
                 } else if let Some(scratch) = &scratch {
-                    unpack(self.layout(scratch.base, count), 0, data, count * size);
+                    unpack(self.buffer(scratch.base, count), 0, data, count * size);
                     self.combine(scratch.base, output, count, Runner::Owner);
                 } else {
                     self.combine(data, output, count, Runner::Owner);
@@ -106,7 +106,7 @@ impl Folder<'_> {
             };
             // SAFETY: the entry holds the elements, and either room takes them.
             unsafe {
-                unpack(self.layout(next, count), 0, data, bytes);
+                unpack(self.buffer(next, count), 0, data, bytes);
                 if member > 0 {
                     self.combine(prefix, next, count, Runner::Owner);
                 }
@@ -176,7 +176,7 @@ pub(crate) fn in_blocks(
     let own = Addresses {
         operand: call.operand(),
         output,
-        bytes: folder.bytes_of(call.count),
+        bytes: folder.bytes_of(call.count()),
     };
     let mut all = reserve(group.size())?;
     let round = Round::begin(group);

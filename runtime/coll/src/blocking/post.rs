@@ -5,29 +5,28 @@ use crate::args::Blocks;
 use crate::data::{copy_whole, unpack_inline};
 use crate::members::{COPY_MAX, Entry, INLINE};
 use cohort_core::EngineError;
-use cohort_datatype::{Layout, pack};
+use cohort_datatype::{Buffer, pack};
 
 impl Round<'_> {
-    /// Posts the data of `layout` if it is small, else the layout's address. Returns whether
+    /// Posts the data of `buffer` if it is small, else the buffer's address. Returns whether
     /// others will read the caller's memory.
     ///
     /// # Safety
-    /// `layout` is a live, readable buffer.
-    pub(crate) unsafe fn post_layout(&self, layout: &Layout<'_>) -> bool {
+    /// `buffer` is a live, readable buffer.
+    pub(crate) unsafe fn post_buffer(&self, buffer: &Buffer<'_>) -> bool {
         // SAFETY: the caller's promise.
-        let (entry, exposed) = unsafe { self.entry_with(layout) };
+        let (entry, exposed) = unsafe { self.entry_with(buffer) };
         self.publish(entry);
         exposed
     }
 
-    /// [`Round::post_layout`] of a member that need not wait for others: up to [`COPY_MAX`] bytes are copied, so that
-    /// it can leave.
+    /// [`Round::post_buffer`] of a member that need not wait for others: up to [`COPY_MAX`] bytes are copied, so that it can leave.
     ///
     /// # Safety
-    /// As [`Round::post_layout`].
-    pub(crate) unsafe fn post_copied(&self, layout: &Layout<'_>) -> bool {
+    /// As [`Round::post_buffer`].
+    pub(crate) unsafe fn post_copied(&self, buffer: &Buffer<'_>) -> bool {
         // SAFETY: the caller's promise.
-        let (entry, exposed) = unsafe { self.copied_entry(layout) };
+        let (entry, exposed) = unsafe { self.copied_entry(buffer) };
         self.publish(entry);
         exposed
     }
@@ -35,23 +34,23 @@ impl Round<'_> {
     /// [`Round::post_copied`] of a root; `None`: another member has chosen a schedule instead.
     ///
     /// # Safety
-    /// As [`Round::post_layout`].
-    pub(crate) unsafe fn post_copied_unless_scheduled(&self, layout: &Layout<'_>) -> Option<bool> {
+    /// As [`Round::post_buffer`].
+    pub(crate) unsafe fn post_copied_unless_scheduled(&self, buffer: &Buffer<'_>) -> Option<bool> {
         // SAFETY: the caller's promise.
-        let (entry, exposed) = unsafe { self.copied_entry(layout) };
+        let (entry, exposed) = unsafe { self.copied_entry(buffer) };
         self.publish_as_choice(entry).then_some(exposed)
     }
 
-    /// Posts the data of `layout`, at most [`COPY_MAX`] bytes.
+    /// Posts the data of `buffer`, at most [`COPY_MAX`] bytes.
     ///
     /// # Safety
-    /// As [`Round::post_layout`].
+    /// As [`Round::post_buffer`].
     ///
     /// # Errors
     /// No memory; nothing is posted.
-    pub(crate) unsafe fn post_data(&self, layout: &Layout<'_>) -> Result<(), EngineError> {
+    pub(crate) unsafe fn post_data(&self, buffer: &Buffer<'_>) -> Result<(), EngineError> {
         // SAFETY: the caller's promise.
-        let (entry, exposed) = unsafe { self.copied_entry(layout) };
+        let (entry, exposed) = unsafe { self.copied_entry(buffer) };
         if exposed {
             return Err(EngineError::OutOfMemory);
         }
@@ -60,51 +59,51 @@ impl Round<'_> {
     }
 
     /// # Safety
-    /// As [`Round::post_layout`].
-    unsafe fn copied_entry(&self, layout: &Layout<'_>) -> (&Entry, bool) {
-        let bytes = layout.bytes();
+    /// As [`Round::post_buffer`].
+    unsafe fn copied_entry(&self, buffer: &Buffer<'_>) -> (&Entry, bool) {
+        let bytes = buffer.bytes();
         let fill = |out| {
             // SAFETY: the caller's promise; the side buffer has room.
-            unsafe { pack(*layout, 0, out, bytes) };
+            unsafe { pack(*buffer, 0, out, bytes) };
         };
         let beside = || self.side_buffer(bytes, fill);
         let goes_beside = (INLINE + 1..=COPY_MAX).contains(&(bytes as usize));
         match goes_beside.then(beside).flatten() {
             Some(entry) => (entry, false),
             // SAFETY: the caller's promise.
-            None => unsafe { self.entry_with(layout) },
+            None => unsafe { self.entry_with(buffer) },
         }
     }
 
     /// # Safety
-    /// As [`Round::post_layout`].
-    unsafe fn entry_with(&self, layout: &Layout<'_>) -> (&Entry, bool) {
-        let bytes = layout.bytes();
+    /// As [`Round::post_buffer`].
+    unsafe fn entry_with(&self, buffer: &Buffer<'_>) -> (&Entry, bool) {
+        let bytes = buffer.bytes();
         if bytes as usize > INLINE {
-            return (self.address(layout), true);
+            return (self.address(buffer), true);
         }
         // SAFETY: the entry has room for INLINE bytes.
         let entry = self.inline(bytes, |out| unsafe {
-            pack(*layout, 0, out, bytes);
+            pack(*buffer, 0, out, bytes);
         });
         (entry, false)
     }
 
-    /// Receives what `member` posted with [`Round::post_layout`].
+    /// Receives what `member` posted with [`Round::post_buffer`].
     ///
     /// # Safety
     /// `member` has posted so in this round; `destination` is a live, writable buffer.
-    pub(crate) unsafe fn receive_layout(
+    pub(crate) unsafe fn receive_buffer(
         &self,
         member: usize,
-        destination: Layout<'_>,
+        destination: Buffer<'_>,
     ) -> Result<(), EngineError> {
         match self.posted(member) {
             // SAFETY: the entry holds that many bytes.
             Posted::Inline { data, bytes } => unsafe { unpack_inline(destination, data, 0, bytes) },
-            // SAFETY: the record is the layout that the member posted, alive until we complete.
+            // SAFETY: the record is the buffer that the member posted, alive until we complete.
             Posted::Address(record) => unsafe {
-                copy_whole(destination, *record.cast::<Layout<'_>>())
+                copy_whole(destination, *record.cast::<Buffer<'_>>())
             },
         }
     }
@@ -145,7 +144,7 @@ impl Round<'_> {
     pub(crate) unsafe fn receive_block(
         &self,
         member: usize,
-        destination: Layout<'_>,
+        destination: Buffer<'_>,
     ) -> Result<(), EngineError> {
         let me = self.me();
         match self.posted(member) {

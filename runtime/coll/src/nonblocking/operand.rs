@@ -15,7 +15,7 @@ use crate::args::{Call, Reduction, Scan};
 use crate::data::{Span, span};
 use crate::schedule::Operand;
 use cohort_core::claim::Claim;
-use cohort_datatype::{Layout, copy, pack};
+use cohort_datatype::{Buffer, copy, pack};
 use core::ptr::null_mut;
 
 /// The operand of member `me` of `size`; copies it where that is needed. `None` when memory is
@@ -63,19 +63,19 @@ unsafe fn operand(claim: &mut Claim<'_>, reduction: &Reduction<'_>) -> Option<Op
             block: null_mut(),
         });
     }
-    let (datatype, count) = (reduction.datatype, reduction.count);
+    let (datatype, count) = (reduction.datatype(), reduction.count());
     let Span { low, bytes } = span(datatype, count);
     let bytes = bytes as usize;
     let block = claim.alloc(bytes.max(1))?;
     let data = block.as_ptr().wrapping_offset(-low as isize);
-    let from = Layout::new(reduction.output, count, datatype);
+    let from = Buffer::new(reduction.output(), count, datatype);
     // SAFETY: the caller's buffer; the block spans all elements.
     unsafe {
         if !datatype.is_dense() {
             // Operations may read the gaps between elements.
             block.write_bytes(0, bytes);
         }
-        copy(Layout::new(data, count, datatype), from, 0, u64::MAX);
+        copy(Buffer::new(data, count, datatype), from, 0, u64::MAX);
     }
     Some(Operand {
         data,
@@ -90,10 +90,10 @@ unsafe fn operand(claim: &mut Claim<'_>, reduction: &Reduction<'_>) -> Option<Op
 unsafe fn packed_blocks<'a>(
     claim: &mut Claim<'_>,
     size: u32,
-    layout: impl Fn(usize) -> Layout<'a>,
+    buffer: impl Fn(usize) -> Buffer<'a>,
 ) -> Option<Operand> {
     let members = size as usize;
-    let total: u64 = (0..members).map(|member| layout(member).bytes()).sum();
+    let total: u64 = (0..members).map(|member| buffer(member).bytes()).sum();
     let table = members * size_of::<u64>();
     let block = claim.alloc(table + total as usize)?.as_ptr();
     let mut offset = 0;
@@ -102,7 +102,7 @@ unsafe fn packed_blocks<'a>(
         let data = block.add(table);
         for member in 0..members {
             block.cast::<u64>().add(member).write(offset);
-            let source = layout(member);
+            let source = buffer(member);
             offset += pack(source, 0, data.add(offset as usize), source.bytes());
         }
         Some(Operand { data, block })

@@ -54,14 +54,14 @@ pub(super) fn weight_of(call: &Call<'_>, me: u32, size: u32) -> Weight {
         Call::Reduce { reduction, .. }
         | Call::Allreduce { reduction }
         | Call::Scan { reduction, .. } => {
-            let bytes = reduction.datatype.size() as u64 * reduction.count;
+            let bytes = reduction.result.bytes();
             Weight {
                 total: 2 * bytes,
-                longest: reduction.count,
+                longest: reduction.count(),
             }
         }
         Call::ReduceScatter { reduction, counts } => Weight {
-            total: 2 * reduction.datatype.size() as u64 * reduction.count,
+            total: 2 * reduction.result.bytes(),
             longest: counts.iter().copied().max().unwrap_or(0) as u64,
         },
     }
@@ -75,8 +75,8 @@ fn equal(lanes: u64, bytes: u64) -> Weight {
 }
 
 fn blocks_weight(blocks: &Blocks<'_>, size: u32) -> Weight {
-    if let Blocks::Equal { .. } = blocks {
-        return equal(u64::from(size), blocks.block(0).bytes());
+    if let Blocks::Equal(first) = blocks {
+        return equal(u64::from(size), first.bytes());
     }
     (0..size as usize).fold(Weight::default(), |sum, member| {
         let bytes = blocks.block(member).bytes();
@@ -128,7 +128,7 @@ pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
             PIECE_MIN
         }
         Some(reduction) => {
-            let element = reduction.datatype.extent().unsigned_abs().max(1);
+            let element = reduction.datatype().extent().unsigned_abs().max(1);
             let bytes = (FOLD_BYTES / (2 * members)).clamp(FOLD_MIN, FOLD_MAX);
             plan.piece = (bytes / element).max(1);
             plan.calls_user = matches!(reduction.op, Op::User(_));
@@ -175,7 +175,7 @@ unsafe fn sizes_agree(schedule: &Schedule, size: u32) -> bool {
     let part = |member| unsafe { schedule.part_of(member) };
     let bytes = |member: u32| {
         let reduction = part(member).call.reduction();
-        reduction.map_or(0, |it| it.datatype.size() as u64 * it.count)
+        reduction.map_or(0, |it| it.result.bytes())
     };
     let agree = (1..size).all(|member| bytes(member) == bytes(0));
     if !agree {
@@ -193,7 +193,9 @@ unsafe fn least_count(schedule: &Schedule, size: u32) -> u64 {
     let counts = (0..size).map(|member| {
         // SAFETY: the caller's promise.
         let part = unsafe { schedule.part_of(member) };
-        part.call.reduction().map_or(0, |reduction| reduction.count)
+        part.call
+            .reduction()
+            .map_or(0, |reduction| reduction.count())
     });
     counts.min().unwrap_or(0)
 }

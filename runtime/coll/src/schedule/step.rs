@@ -5,7 +5,7 @@ use crate::args::{Call, Reduction, Scan, elements_of};
 use crate::data;
 use crate::fold::{Folder, Runner};
 use cohort_base::sync::atomic::Ordering;
-use cohort_datatype::{Layout, unpack};
+use cohort_datatype::{Buffer, unpack};
 use core::ops::Range;
 
 /// The parts of an open schedule.
@@ -24,7 +24,7 @@ impl<'a> Parts<'a> {
 
 /// Data that a step copies.
 enum Source<'a> {
-    Buffer(Layout<'a>),
+    Buffer(Buffer<'a>),
     /// Packed bytes.
     Packed(*const u8, u64),
 }
@@ -32,7 +32,7 @@ enum Source<'a> {
 /// A lane that is copied.
 struct Move<'a> {
     from: Source<'a>,
-    to: Layout<'a>,
+    to: Buffer<'a>,
     receiver: &'a Part,
 }
 
@@ -134,7 +134,7 @@ unsafe fn lane_of<'a>(parts: &Parts<'a>, call: &Call<'_>, lane: usize) -> Option
     })
 }
 
-fn bcast_buffer(part: &Part) -> Option<Layout<'_>> {
+fn bcast_buffer(part: &Part) -> Option<Buffer<'_>> {
     match part.call {
         Call::Bcast { buffer, .. } => Some(buffer),
         _ => None,
@@ -142,7 +142,7 @@ fn bcast_buffer(part: &Part) -> Option<Layout<'_>> {
 }
 
 /// The block that `sender` gives to everyone.
-fn allgather_block(part: &Part, sender: usize) -> Option<Layout<'_>> {
+fn allgather_block(part: &Part, sender: usize) -> Option<Buffer<'_>> {
     match part.call {
         Call::Allgather { send, receive } => Some(send.unwrap_or_else(|| receive.block(sender))),
         _ => None,
@@ -150,7 +150,7 @@ fn allgather_block(part: &Part, sender: usize) -> Option<Layout<'_>> {
 }
 
 /// Where `receiver` puts the block of `sender`; in place its own is there already.
-fn allgather_room(part: &Part, sender: usize, receiver: usize) -> Option<Layout<'_>> {
+fn allgather_room(part: &Part, sender: usize, receiver: usize) -> Option<Buffer<'_>> {
     match part.call {
         Call::Allgather { send, receive } if send.is_some() || sender != receiver => {
             Some(receive.block(sender))
@@ -223,7 +223,7 @@ fn neighbour_lane<'a>(parts: &Parts<'a>, number: usize, receiver: usize) -> Opti
 /// Of [`run`].
 unsafe fn copy_piece(lane: &Move<'_>, range: Range<u64>) -> u64 {
     let bytes = match lane.from {
-        Source::Buffer(layout) => layout.bytes(),
+        Source::Buffer(buffer) => buffer.bytes(),
         Source::Packed(_, bytes) => bytes,
     };
     let end = range.end.min(bytes);
@@ -260,7 +260,7 @@ unsafe fn fold(
     lane: usize,
     range: Range<u64>,
 ) -> u64 {
-    let Ok(folder) = Folder::new(reduction.op, reduction.datatype) else {
+    let Ok(folder) = Folder::new(reduction.op, reduction.datatype()) else {
         return 0;
     };
     // Where the lane's elements begin in the operands, and how many there are.
@@ -277,7 +277,7 @@ unsafe fn fold(
     let range = range.start..range.end.min(elements.end - elements.start);
     let mut bytes = 0;
     for block in folder.blocks(range) {
-        bytes += (block.end - block.start) * reduction.datatype.size() as u64;
+        bytes += (block.end - block.start) * reduction.datatype().size() as u64;
         // SAFETY: the caller's promise.
         unsafe {
             match *call {
@@ -311,7 +311,7 @@ impl Fold<'_> {
         let call = &self.parts.get(member).call;
         let output = call
             .reduction()
-            .map_or(core::ptr::null_mut(), |it| it.output);
+            .map_or(core::ptr::null_mut(), |it| it.output());
         self.folder.at(output, block.start)
     }
 

@@ -10,7 +10,7 @@ use cohort_core::EngineError;
 use cohort_core::claim::Claim;
 use cohort_core::message::{Envelope, SendMode, Source, Tag};
 use cohort_core::rank::Rank;
-use cohort_datatype::{Layout, TypeRef};
+use cohort_datatype::Buffer;
 use cohort_p2p::{irecv, isend};
 
 /// Bytes that a fold or a copy takes at a time, where others wait for its end.
@@ -25,13 +25,13 @@ pub(crate) enum Step<'a> {
     Send {
         to: usize,
         lane: u32,
-        data: Layout<'a>,
+        data: Buffer<'a>,
     },
     /// A message from a member.
     Receive {
         from: usize,
         lane: u32,
-        into: Layout<'a>,
+        into: Buffer<'a>,
         /// Fewer bytes are an error.
         least: u64,
     },
@@ -39,8 +39,8 @@ pub(crate) enum Step<'a> {
     Wait,
     /// Copies data.
     Copy {
-        from: Layout<'a>,
-        to: Layout<'a>,
+        from: Buffer<'a>,
+        to: Buffer<'a>,
         /// The member of the node that is told when it does not fit; without one the script's own is.
         reports_to: Option<u32>,
     },
@@ -100,18 +100,17 @@ impl<'a> Script<'a> {
             ..
         } = self.endpoint;
         let mut least = 0;
-        // SAFETY: the caller's promise; the types outlive the script, and so the requests.
+        // SAFETY: the caller's promise.
         let request = unsafe {
             match *step {
                 Step::Send { to, lane, data } => {
-                    let datatype = TypeRef::borrowed(data.datatype);
                     let envelope = Envelope {
                         context,
                         source: me as i32,
                         tag: tag - (lane % LANES) as i32,
                     };
-                    let (base, to, mode) = (data.base, members[to], SendMode::Standard);
-                    isend(claim, base, data.count, &datatype, to, envelope, mode)
+                    let (to, mode) = (members[to], SendMode::Standard);
+                    isend(claim, data, to, envelope, mode)
                 }
                 Step::Receive {
                     from,
@@ -120,14 +119,12 @@ impl<'a> Script<'a> {
                     least: bytes,
                 } => {
                     least = bytes;
-                    let datatype = TypeRef::borrowed(into.datatype);
                     let source = Source::Rank {
                         peer: members[from],
                         comm_rank: from as i32,
                     };
                     let tag = Tag::Is(tag - (lane % LANES) as i32);
-                    let (base, count) = (into.base, into.count);
-                    irecv(claim, base, count, &datatype, source, context, tag)
+                    irecv(claim, into, source, context, tag)
                 }
                 Step::Wait | Step::Copy { .. } | Step::Fold { .. } => {
                     unreachable!("a step that is no message")

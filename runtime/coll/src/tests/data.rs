@@ -1,7 +1,7 @@
 //! Reproducible random values, and buffers in several layouts.
 
 use cohort_datatype::{
-    CountForm, Layout, TypeRef, contiguous, pack, predefined, resized, unpack, vector,
+    Buffer, CountForm, TypeRef, contiguous, pack, predefined, resized, unpack, vector,
 };
 use std::vec;
 use std::vec::Vec;
@@ -40,7 +40,7 @@ pub(super) fn int_layouts(k: i64) -> [TypeRef; 3] {
 }
 
 /// Memory for `count` elements of `datatype`, with the packed content `ints`.
-pub(super) struct Buffer {
+pub(super) struct Ints {
     memory: Vec<u64>,
     datatype: TypeRef,
     count: u64,
@@ -48,7 +48,7 @@ pub(super) struct Buffer {
 
 const MARGIN: usize = 64;
 
-impl Buffer {
+impl Ints {
     pub(super) fn empty(datatype: &TypeRef, count: u64) -> Self {
         let bytes = (datatype.extent() as u64 * count) as usize + datatype.size() as usize * 4;
         let memory = vec![u64::MAX; (bytes + 2 * MARGIN).div_ceil(8)];
@@ -63,7 +63,7 @@ impl Buffer {
         let mut buffer = Self::empty(datatype, count);
         let bytes = 4 * ints.len() as u64;
         // SAFETY: the memory has room for all elements and a margin on both sides.
-        let done = unsafe { unpack(buffer.layout(), 0, ints.as_ptr().cast(), bytes) };
+        let done = unsafe { unpack(buffer.buffer(), 0, ints.as_ptr().cast(), bytes) };
         assert_eq!(done, bytes);
         buffer
     }
@@ -72,17 +72,17 @@ impl Buffer {
         self.memory.as_mut_ptr().cast::<u8>().wrapping_add(MARGIN)
     }
 
-    pub(super) fn layout(&mut self) -> Layout<'_> {
+    pub(super) fn buffer(&mut self) -> Buffer<'_> {
         let base = self.base();
-        Layout::new(base, self.count, &self.datatype)
+        Buffer::new(base, self.count, &self.datatype)
     }
 
     /// The packed content.
     pub(super) fn ints(&mut self) -> Vec<i32> {
-        let layout = self.layout();
-        let mut ints = vec![0_i32; layout.bytes() as usize / 4];
+        let buffer = self.buffer();
+        let mut ints = vec![0_i32; buffer.bytes() as usize / 4];
         // SAFETY: as in `filled`.
-        unsafe { pack(layout, 0, ints.as_mut_ptr().cast(), layout.bytes()) };
+        unsafe { pack(buffer, 0, ints.as_mut_ptr().cast(), buffer.bytes()) };
         ints
     }
 }

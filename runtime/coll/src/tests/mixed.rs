@@ -6,7 +6,7 @@ use crate::{Blocks, Group, Reduction, allgather, allreduce, barrier, bcast, gath
 use cohort_base::settings::{Settings, WaitMode};
 use cohort_core::node::Node;
 use cohort_datatype::op::{Op, PredefinedOp};
-use cohort_datatype::{Layout, TypeRef};
+use cohort_datatype::{Buffer, TypeRef};
 use core::time::Duration;
 use std::thread;
 use std::vec;
@@ -23,17 +23,13 @@ fn values(member: usize, round: usize, count: usize) -> Vec<i32> {
     (0..count).map(|at| value(member, round, at)).collect()
 }
 
-fn layout<'a>(ints: &mut [i32], datatype: &'a TypeRef) -> Layout<'a> {
-    Layout::new(ints.as_mut_ptr().cast(), ints.len() as u64, datatype)
+fn buffer_of<'a>(ints: &mut [i32], datatype: &'a TypeRef) -> Buffer<'a> {
+    Buffer::new(ints.as_mut_ptr().cast(), ints.len() as u64, datatype)
 }
 
 fn blocks<'a>(ints: &mut [i32], members: usize, datatype: &'a TypeRef) -> Blocks<'a> {
     let count = (ints.len() / members) as u64;
-    Blocks::Equal {
-        base: ints.as_mut_ptr().cast(),
-        count,
-        datatype,
-    }
+    Blocks::Equal(Buffer::new(ints.as_mut_ptr().cast(), count, datatype))
 }
 
 /// One collective, chosen by numbers that are the same at all members.
@@ -51,13 +47,13 @@ fn one(group: &Group<'_>, kind: u64, root: usize, count: usize, round: usize) {
             0 => barrier(group).expect("barrier"),
             1 | 2 => {
                 let mut buffer = if at_root { own } else { vec![0; count] };
-                bcast(group, layout(&mut buffer, datatype), root as u32).expect("bcast");
+                bcast(group, buffer_of(&mut buffer, datatype), root as u32).expect("bcast");
                 assert_eq!(buffer, values(root, round, count));
             }
             3 | 4 => {
                 let mut all = vec![0; if at_root { size * count } else { 0 }];
                 let target = at_root.then(|| blocks(&mut all, size, datatype));
-                let own = Some(layout(&mut own, datatype));
+                let own = Some(buffer_of(&mut own, datatype));
                 gather(group, own, target, root as u32).expect("gather");
                 assert!(!at_root || all == everyone);
             }
@@ -69,14 +65,14 @@ fn one(group: &Group<'_>, kind: u64, root: usize, count: usize, round: usize) {
                 };
                 let source = at_root.then(|| blocks(&mut all, size, datatype));
                 let mut part = vec![0; count];
-                let target = Some(layout(&mut part, datatype));
+                let target = Some(buffer_of(&mut part, datatype));
                 scatter(group, source, target, root as u32).expect("scatter");
                 assert_eq!(part, own);
             }
             6 => {
                 let mut all = vec![0; size * count];
                 let target = blocks(&mut all, size, datatype);
-                allgather(group, Some(layout(&mut own, datatype)), target).expect("allgather");
+                allgather(group, Some(buffer_of(&mut own, datatype)), target).expect("allgather");
                 assert_eq!(all, everyone);
             }
             _ => {
@@ -84,9 +80,7 @@ fn one(group: &Group<'_>, kind: u64, root: usize, count: usize, round: usize) {
                 let output = own.as_mut_ptr().cast();
                 let call = Reduction {
                     input: None,
-                    output,
-                    count: count as u64,
-                    datatype,
+                    result: Buffer::new(output, count as u64, datatype),
                     op,
                 };
                 allreduce(group, &call).expect("allreduce");

@@ -1,12 +1,12 @@
 //! Collectives that move data: bcast, gather, scatter, allgather, alltoall.
 
-use super::data::{Buffer, Random, int_layouts};
+use super::data::{Ints, Random, int_layouts};
 use super::{on_node, on_ranks};
 use crate::barrier;
 use crate::{Blocks, allgather, alltoall, bcast, gather, scatter};
 use cohort_core::EngineError;
 use cohort_core::node::Node;
-use cohort_datatype::TypeRef;
+use cohort_datatype::{Buffer, TypeRef};
 use std::vec;
 use std::vec::Vec;
 
@@ -40,11 +40,11 @@ fn broadcasts() {
                 let datatype = &int_layouts(2)[kinds[group.me as usize]];
                 let sent = message(root as usize, 0, 2 * count as usize, round);
                 let mut buffer = match group.me == root {
-                    true => Buffer::filled(datatype, count, &sent),
-                    false => Buffer::empty(datatype, count),
+                    true => Ints::filled(datatype, count, &sent),
+                    false => Ints::empty(datatype, count),
                 };
                 // SAFETY: a live buffer.
-                unsafe { bcast(group, buffer.layout(), root) }.expect("bcast");
+                unsafe { bcast(group, buffer.buffer(), root) }.expect("bcast");
                 assert_eq!(buffer.ints(), sent, "round {round}");
             }
         });
@@ -60,15 +60,15 @@ fn whoever_posts_a_copy_leaves_before_others_come() {
         let datatype = &int_layouts(2)[0];
         let sent = message(0, 0, 2 * COUNT as usize, 1);
         let mut buffer = match group.me {
-            0 => Buffer::filled(datatype, COUNT, &sent),
-            _ => Buffer::empty(datatype, COUNT),
+            0 => Ints::filled(datatype, COUNT, &sent),
+            _ => Ints::empty(datatype, COUNT),
         };
         for round in 1..=3 {
             while group.me == 1 && left.load(Ordering::SeqCst) < round {
                 std::thread::yield_now();
             }
             // SAFETY: a live buffer.
-            unsafe { bcast(group, buffer.layout(), 0) }.expect("bcast");
+            unsafe { bcast(group, buffer.buffer(), 0) }.expect("bcast");
             left.fetch_max(round, Ordering::SeqCst);
         }
         assert_eq!(buffer.ints(), sent);
@@ -112,7 +112,7 @@ impl Varying {
 }
 
 /// What block `member` of a varying buffer holds.
-fn block_of(buffer: &mut Buffer, shape: &Varying, datatype: &TypeRef, member: usize) -> Vec<i32> {
+fn block_of(buffer: &mut Ints, shape: &Varying, datatype: &TypeRef, member: usize) -> Vec<i32> {
     let ints = buffer.ints();
     let per_element = (datatype.size() / 4) as usize;
     let start = shape.displacements[member] as usize * per_element;
@@ -132,13 +132,12 @@ fn gathers_and_scatters_of_varying_blocks() {
                 let layouts = int_layouts(3);
                 let (here, there) = (&layouts[round % 3], &layouts[(round / 3) % 3]);
                 let count = shape.counts[me] as u64;
-                let mut own =
-                    Buffer::filled(here, count, &message(me, 0, 3 * count as usize, round));
-                let mut all = Buffer::empty(there, shape.total);
+                let mut own = Ints::filled(here, count, &message(me, 0, 3 * count as usize, round));
+                let mut all = Ints::empty(there, shape.total);
                 let base = all.base();
                 let blocks = (group.me == root).then(|| shape.blocks(base, there));
                 // SAFETY: live buffers.
-                unsafe { gather(group, Some(own.layout()), blocks, root) }.expect("gather");
+                unsafe { gather(group, Some(own.buffer()), blocks, root) }.expect("gather");
                 if group.me == root {
                     for member in 0..size as usize {
                         let length = 3 * shape.counts[member] as usize;
@@ -146,9 +145,9 @@ fn gathers_and_scatters_of_varying_blocks() {
                         assert_eq!(block, message(member, 0, length, round));
                     }
                 }
-                let mut back = Buffer::empty(here, count);
+                let mut back = Ints::empty(here, count);
                 // SAFETY: live buffers.
-                unsafe { scatter(group, blocks, Some(back.layout()), root) }.expect("scatter");
+                unsafe { scatter(group, blocks, Some(back.buffer()), root) }.expect("scatter");
                 assert_eq!(back.ints(), own.ints());
             }
         });
@@ -165,15 +164,11 @@ fn equal_blocks_in_place() {
             let expected: Vec<_> = (0..size)
                 .flat_map(|member| message(member, 0, count as usize, 0))
                 .collect();
-            let blocks = |base| Blocks::Equal {
-                base,
-                count,
-                datatype,
-            };
+            let blocks = |base| Blocks::Equal(Buffer::new(base, count, datatype));
             for root in 0..size {
                 // A gather to the root's own place, and back.
-                let mut all = Buffer::empty(datatype, total);
-                let mut own = Buffer::filled(datatype, count, &message(me, 0, count as usize, 0));
+                let mut all = Ints::empty(datatype, total);
+                let mut own = Ints::filled(datatype, count, &message(me, 0, count as usize, 0));
                 let base = all.base();
                 let mine = own.base();
                 // SAFETY: live buffers.
@@ -185,8 +180,8 @@ fn equal_blocks_in_place() {
                         assert_eq!(all.ints(), expected);
                         scatter(group, Some(blocks(base)), None, root as u32).expect("scatter");
                     } else {
-                        gather(group, Some(own.layout()), None, root as u32).expect("gather");
-                        scatter(group, None, Some(own.layout()), root as u32).expect("scatter");
+                        gather(group, Some(own.buffer()), None, root as u32).expect("gather");
+                        scatter(group, None, Some(own.buffer()), root as u32).expect("scatter");
                         assert_eq!(own.ints(), message(me, 0, count as usize, 0));
                     }
                 }
@@ -194,7 +189,7 @@ fn equal_blocks_in_place() {
             let mut all = vec![-1; total as usize];
             let own = message(me, 0, count as usize, 0);
             all[me * count as usize..][..count as usize].copy_from_slice(&own);
-            let mut all = Buffer::filled(datatype, total, &all);
+            let mut all = Ints::filled(datatype, total, &all);
             let base = all.base();
             // SAFETY: live buffers.
             unsafe { allgather(group, None, blocks(base)) }.expect("allgather");
@@ -215,12 +210,11 @@ fn allgathers_of_varying_blocks() {
                 let layouts = int_layouts(2);
                 let (here, there) = (&layouts[round % 3], &layouts[(me + round) % 3]);
                 let count = shape.counts[me] as u64;
-                let mut own =
-                    Buffer::filled(here, count, &message(me, 0, 2 * count as usize, round));
-                let mut all = Buffer::empty(there, shape.total);
+                let mut own = Ints::filled(here, count, &message(me, 0, 2 * count as usize, round));
+                let mut all = Ints::empty(there, shape.total);
                 let base = all.base();
                 // SAFETY: live buffers.
-                unsafe { allgather(group, Some(own.layout()), shape.blocks(base, there)) }
+                unsafe { allgather(group, Some(own.buffer()), shape.blocks(base, there)) }
                     .expect("allgather");
                 for member in 0..size as usize {
                     let length = 2 * shape.counts[member] as usize;
@@ -258,8 +252,8 @@ fn alltoalls_equal_varying_and_in_place() {
                     content[shape.displacements[member] as usize..][..sent.len()]
                         .copy_from_slice(&sent);
                 }
-                let mut send = Buffer::filled(datatype, shape.total, &content);
-                let mut receive = Buffer::empty(datatype, shape.total);
+                let mut send = Ints::filled(datatype, shape.total, &content);
+                let mut receive = Ints::empty(datatype, shape.total);
                 let (from, to) = (send.base(), receive.base());
                 // SAFETY: live buffers.
                 unsafe {
@@ -288,13 +282,9 @@ fn equal_alltoall(group: &crate::Group<'_>, count: u64, datatype: &TypeRef, roun
     let expected: Vec<_> = (0..size)
         .flat_map(|from| message(from, me, count as usize, round))
         .collect();
-    let mut send = Buffer::filled(datatype, count * size as u64, &sent);
-    let mut receive = Buffer::empty(datatype, count * size as u64);
-    let blocks = |base| Blocks::Equal {
-        base,
-        count,
-        datatype,
-    };
+    let mut send = Ints::filled(datatype, count * size as u64, &sent);
+    let mut receive = Ints::empty(datatype, count * size as u64);
+    let blocks = |base| Blocks::Equal(Buffer::new(base, count, datatype));
     // SAFETY: live buffers.
     unsafe { alltoall(group, Some(blocks(send.base())), blocks(receive.base())) }
         .expect("alltoall");
@@ -307,7 +297,7 @@ fn typed_blocks() {
         let me = group.me as usize;
         let layouts = int_layouts(2);
         let sent: Vec<_> = (0..3).flat_map(|to| message(me, to, 2, 0)).collect();
-        let mut send = Buffer::filled(&layouts[0], 3, &sent);
+        let mut send = Ints::filled(&layouts[0], 3, &sent);
         // Strided pieces of 2 ints, 12 bytes apart inside, 40 bytes from each other.
         let mut receive = vec![0_i32; 30];
         let (datatypes, strided) = (vec![layouts[0].clone(); 3], vec![layouts[1].clone(); 3]);
@@ -339,9 +329,9 @@ fn a_longer_message_is_cut_and_reported() {
             let datatype = &int_layouts(1)[0];
             let sent = message(0, 0, count as usize, 0);
             let mine = if group.me == 0 { count } else { count - 1 };
-            let mut buffer = Buffer::filled(datatype, mine, &sent[..mine as usize]);
+            let mut buffer = Ints::filled(datatype, mine, &sent[..mine as usize]);
             // SAFETY: a live buffer.
-            let result = unsafe { bcast(group, buffer.layout(), 0) };
+            let result = unsafe { bcast(group, buffer.buffer(), 0) };
             let expected = match group.me {
                 0 => Ok(()),
                 _ => Err(EngineError::Truncated {

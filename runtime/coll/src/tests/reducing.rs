@@ -1,11 +1,11 @@
 //! Collectives that compute: reduce, allreduce, reduce_scatter, scan.
 
-use super::data::{Buffer, Random, double, int, int_layouts};
+use super::data::{Ints, Random, double, int, int_layouts};
 use super::on_ranks;
 use crate::{Group, Reduction, Scan, allreduce, reduce, reduce_scatter, scan};
 use cohort_core::EngineError;
 use cohort_datatype::op::{Op, PredefinedOp, UserOp};
-use cohort_datatype::{Layout, TypeRef, pack, unpack};
+use cohort_datatype::{Buffer, Type, TypeRef, pack, unpack};
 use std::vec;
 use std::vec::Vec;
 
@@ -36,9 +36,7 @@ fn fold(members: core::ops::Range<usize>, count: u64, round: usize) -> Vec<f64> 
 fn doubles<'a>(input: Option<&[f64]>, output: &mut [f64], datatype: &'a TypeRef) -> Reduction<'a> {
     Reduction {
         input: input.map(|input| input.as_ptr().cast()),
-        output: output.as_mut_ptr().cast(),
-        count: output.len() as u64,
-        datatype,
+        result: Buffer::new(output.as_mut_ptr().cast(), output.len() as u64, datatype),
         op: Op::Predefined(PredefinedOp::Sum),
     }
 }
@@ -154,11 +152,11 @@ impl UserOp for Compose {
         false
     }
 
-    unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &TypeRef) {
+    unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &Type) {
         let (mut left, mut right) = ([0_i32; 2], [0_i32; 2]);
         for index in 0..count {
-            let from = Layout::new(input.cast_mut(), count, datatype);
-            let to = Layout::new(inout, count, datatype);
+            let from = Buffer::new(input.cast_mut(), count, datatype);
+            let to = Buffer::new(inout, count, datatype);
             // SAFETY: the caller's buffers hold `count` elements of 8 bytes.
             unsafe {
                 pack(from, index * 8, left.as_mut_ptr().cast(), 8);
@@ -200,14 +198,12 @@ fn user_operations_in_rank_order_on_any_layout() {
             {
                 let datatype = &int_layouts(2)[kind];
                 let ints: Vec<_> = (0..count as usize).flat_map(|at| map(me, at)).collect();
-                let mut input = Buffer::filled(datatype, count, &ints);
-                let mut output = Buffer::empty(datatype, count);
+                let mut input = Ints::filled(datatype, count, &ints);
+                let mut output = Ints::empty(datatype, count);
                 let (from, to) = (input.base(), output.base());
                 let call = |input: Option<*const u8>, output| Reduction {
                     input,
-                    output,
-                    count,
-                    datatype,
+                    result: Buffer::new(output, count, datatype),
                     op: Op::User(&Compose),
                 };
                 // SAFETY: live buffers, here and below.

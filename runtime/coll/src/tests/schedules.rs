@@ -10,7 +10,7 @@ use cohort_core::node::Node;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::{self, WaitKind};
 use cohort_datatype::op::{Op, PredefinedOp, UserOp};
-use cohort_datatype::{Layout, TypeRef};
+use cohort_datatype::{Buffer, Type, TypeRef};
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::boxed::Box;
 use std::vec;
@@ -40,7 +40,7 @@ impl UserOp for Crooked {
         false
     }
 
-    unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, _: &TypeRef) {
+    unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, _: &Type) {
         for index in 0..count as usize {
             // SAFETY: the caller's buffers of doubles.
             unsafe {
@@ -100,8 +100,8 @@ impl Trial {
         self
     }
 
-    fn layout(&self, base: *const f64, member: usize) -> Layout<'_> {
-        Layout::new(
+    fn buffer(&self, base: *const f64, member: usize) -> Buffer<'_> {
+        Buffer::new(
             base.cast_mut().cast(),
             self.counts[member] as u64,
             &self.datatype,
@@ -125,9 +125,7 @@ impl Trial {
         let outside = !self.in_place;
         let reduction = |may_be_in_place: bool, count: u64| Reduction {
             input: (outside || !may_be_in_place).then_some(send.cast()),
-            output: receive.cast_mut().cast(),
-            count,
-            datatype: &self.datatype,
+            result: Buffer::new(receive.cast_mut().cast(), count, &self.datatype),
             op: match self.by_user {
                 true => Op::User(&Crooked),
                 false => Op::Predefined(PredefinedOp::Sum),
@@ -136,28 +134,30 @@ impl Trial {
         match self.kind {
             0 => Call::Barrier,
             1 => Call::Bcast {
-                buffer: Layout::new(receive.cast_mut().cast(), first, &self.datatype),
+                buffer: Buffer::new(receive.cast_mut().cast(), first, &self.datatype),
                 root,
             },
             2 => Call::Gather {
-                send: (outside || !at_root).then(|| self.layout(send, own)),
+                send: (outside || !at_root).then(|| self.buffer(send, own)),
                 receive: at_root.then(|| self.blocks(receive)),
                 root,
             },
             3 => Call::Scatter {
                 send: at_root.then(|| self.blocks(send)),
-                receive: (outside || !at_root).then(|| self.layout(receive, own)),
+                receive: (outside || !at_root).then(|| self.buffer(receive, own)),
                 root,
             },
             4 => Call::Allgather {
-                send: outside.then(|| self.layout(send, own)),
+                send: outside.then(|| self.buffer(send, own)),
                 receive: self.blocks(receive),
             },
             5 => {
-                let equal = |base: *const f64| Blocks::Equal {
-                    base: base.cast_mut().cast(),
-                    count: self.counts.iter().copied().min().unwrap_or(0) as u64,
-                    datatype: &self.datatype,
+                let equal = |base: *const f64| {
+                    Blocks::Equal(Buffer::new(
+                        base.cast_mut().cast(),
+                        self.counts.iter().copied().min().unwrap_or(0) as u64,
+                        &self.datatype,
+                    ))
                 };
                 Call::Alltoall {
                     send: outside.then(|| equal(send)),
@@ -394,9 +394,7 @@ fn a_waiting_rank_finishes_what_others_posted() {
             let call = Call::Allreduce {
                 reduction: Reduction {
                     input: Some(input.as_ptr().cast()),
-                    output: output.as_mut_ptr().cast(),
-                    count: 200_000,
-                    datatype: &datatype,
+                    result: Buffer::new(output.as_mut_ptr().cast(), 200_000, &datatype),
                     op: Op::Predefined(PredefinedOp::Sum),
                 },
             };
@@ -427,7 +425,7 @@ fn a_users_operation_runs_on_members_only() {
             true
         }
 
-        unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &TypeRef) {
+        unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &Type) {
             assert!(self.0.contains(&std::thread::current().id()));
             // SAFETY: the caller's buffers.
             unsafe { Crooked.call(input, inout, count, datatype) };
@@ -453,9 +451,7 @@ fn a_users_operation_runs_on_members_only() {
         let call = Call::Allreduce {
             reduction: Reduction {
                 input: None,
-                output: data.as_mut_ptr().cast(),
-                count: 100_000,
-                datatype: &datatype,
+                result: Buffer::new(data.as_mut_ptr().cast(), 100_000, &datatype),
                 op: Op::User(&op),
             },
         };

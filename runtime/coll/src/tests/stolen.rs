@@ -10,7 +10,7 @@ use cohort_core::Rank;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::{self, WaitKind};
 use cohort_datatype::op::{Op, PredefinedOp};
-use cohort_datatype::{Layout, TypeRef};
+use cohort_datatype::{Buffer, TypeRef};
 use cohort_net::is_acquainted;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
@@ -77,23 +77,17 @@ impl Trial {
     fn call(&mut self) -> Call<'_> {
         let (send, receive) = (self.send.as_mut_ptr(), self.receive.as_mut_ptr());
         let (datatype, count) = (&self.datatype, self.count as u64);
-        let blocks = |base: *mut i32| Blocks::Equal {
-            base: base.cast(),
-            count,
-            datatype,
-        };
+        let blocks = |base: *mut i32| Blocks::Equal(Buffer::new(base.cast(), count, datatype));
         let reduction = Reduction {
             input: Some(send.cast_const().cast()),
-            output: receive.cast(),
-            count,
-            datatype,
+            result: Buffer::new(receive.cast(), count, datatype),
             op: Op::Predefined(PredefinedOp::Sum),
         };
-        let own = Some(Layout::new(send.cast(), count, datatype));
+        let own = Some(Buffer::new(send.cast(), count, datatype));
         match self.kind {
             0 => Call::Barrier,
             1 => Call::Bcast {
-                buffer: Layout::new(receive.cast(), count, datatype),
+                buffer: Buffer::new(receive.cast(), count, datatype),
                 root: 0,
             },
             2 => Call::Allreduce { reduction },
@@ -111,10 +105,7 @@ impl Trial {
             },
             6 => Call::Reduce { reduction, root: 1 },
             _ => Call::ReduceScatter {
-                reduction: Reduction {
-                    count: self.counts.iter().sum::<i64>() as u64,
-                    ..reduction
-                },
+                reduction: reduction.of(self.counts.iter().sum::<i64>() as u64),
                 counts: &self.counts,
             },
         }

@@ -6,7 +6,7 @@ use crate::script::{Endpoint, Script, Step};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_core::rank::Rank;
-use cohort_datatype::Layout;
+use cohort_datatype::Buffer;
 
 /// A script that is being written.
 pub(crate) struct ScriptBuilder<'a>(Script<'a>);
@@ -80,23 +80,23 @@ impl<'a> ScriptBuilder<'a> {
     }
 
     /// A message to member `to`.
-    pub(crate) fn send(&mut self, to: usize, data: Layout<'a>) {
+    pub(crate) fn send(&mut self, to: usize, data: Buffer<'a>) {
         self.send_along(to, 0, data);
     }
 
     /// The same, reports_to apart from other messages of the script between the two members by a number below
     /// [`LANES`].
-    pub(crate) fn send_along(&mut self, to: usize, lane: u32, data: Layout<'a>) {
+    pub(crate) fn send_along(&mut self, to: usize, lane: u32, data: Buffer<'a>) {
         self.0.steps.push(Step::Send { to, lane, data });
     }
 
     /// A message from member `from`.
-    pub(crate) fn receive(&mut self, from: usize, into: Layout<'a>) {
+    pub(crate) fn receive(&mut self, from: usize, into: Buffer<'a>) {
         self.receive_along(from, 0, into);
     }
 
     /// The other end of [`Script::send_along`].
-    pub(crate) fn receive_along(&mut self, from: usize, lane: u32, into: Layout<'a>) {
+    pub(crate) fn receive_along(&mut self, from: usize, lane: u32, into: Buffer<'a>) {
         let least = 0;
         self.0.steps.push(Step::Receive {
             from,
@@ -107,7 +107,7 @@ impl<'a> ScriptBuilder<'a> {
     }
 
     /// A message from member `from`, which is an operand, or a part of one: all are equally long.
-    pub(crate) fn receive_operand(&mut self, from: usize, into: Layout<'a>) {
+    pub(crate) fn receive_operand(&mut self, from: usize, into: Buffer<'a>) {
         let least = into.bytes();
         self.0.steps.push(Step::Receive {
             from,
@@ -123,7 +123,7 @@ impl<'a> ScriptBuilder<'a> {
     }
 
     /// Copies data.
-    pub(crate) fn copy(&mut self, from: Layout<'a>, to: Layout<'a>) {
+    pub(crate) fn copy(&mut self, from: Buffer<'a>, to: Buffer<'a>) {
         let reports_to = None;
         self.0.steps.push(Step::Copy {
             from,
@@ -133,7 +133,7 @@ impl<'a> ScriptBuilder<'a> {
     }
 
     /// Copies data to the member at this place of the node.
-    pub(crate) fn copy_for(&mut self, place: usize, from: Layout<'a>, to: Layout<'a>) {
+    pub(crate) fn copy_for(&mut self, place: usize, from: Buffer<'a>, to: Buffer<'a>) {
         let reports_to = Some(place as u32);
         self.0.steps.push(Step::Copy {
             from,

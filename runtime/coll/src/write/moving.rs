@@ -2,15 +2,14 @@
 
 use super::builder::{ScriptBuilder, Subgroup};
 use crate::args::{Blocks, Neighbour};
-use crate::data::{byte, nothing};
 use crate::memory::{Packed, reserve};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
-use cohort_datatype::Layout;
+use cohort_datatype::Buffer;
 
 /// Steps of a barrier by dissemination: after step *k* a member of the group knows of 2^*k* others.
 pub(crate) fn barrier(script: &mut ScriptBuilder<'_>, group: Subgroup<'_>) {
-    let nothing = nothing();
+    let nothing = Buffer::EMPTY;
     let Subgroup { me, size, .. } = group;
     let mut distance = 1;
     while distance < size {
@@ -35,7 +34,7 @@ const WHOLE_MOST: usize = 4;
 pub(crate) fn broadcast<'a>(
     script: &mut ScriptBuilder<'a>,
     group: Subgroup<'_>,
-    buffer: Layout<'a>,
+    buffer: Buffer<'a>,
     root: usize,
 ) -> Result<(), EngineError> {
     let (members, pieces) = (group.size as u64, buffer.bytes().div_ceil(PIECE));
@@ -52,7 +51,7 @@ pub(crate) fn broadcast<'a>(
 fn broadcast_by_chain<'a>(
     script: &mut ScriptBuilder<'a>,
     group: Subgroup<'_>,
-    buffer: Layout<'a>,
+    buffer: Buffer<'a>,
     root: usize,
 ) -> Result<(), EngineError> {
     let Subgroup { me, size, .. } = group;
@@ -66,16 +65,16 @@ fn broadcast_by_chain<'a>(
             base
         }
     };
-    let whole = Layout::new(base, bytes, byte());
+    let whole = Buffer::of_bytes(base, bytes);
     let is_packed = buffer.contiguous().is_none();
     if is_packed && place == 0 {
         script.copy(buffer, whole);
     }
     let neighbour = |place: usize| group.at((place + root) % size);
-    let mut ready: Option<Layout<'a>> = None;
+    let mut ready: Option<Buffer<'a>> = None;
     for start in (0..bytes).step_by(PIECE as usize) {
         let at = base.wrapping_add(start as usize);
-        let piece = Layout::new(at, PIECE.min(bytes - start), byte());
+        let piece = Buffer::of_bytes(at, PIECE.min(bytes - start));
         if place > 0 {
             script.receive(neighbour(place - 1), piece);
         }
@@ -98,7 +97,7 @@ fn broadcast_by_chain<'a>(
 fn broadcast_by_tree<'a>(
     script: &mut ScriptBuilder<'a>,
     group: Subgroup<'_>,
-    buffer: Layout<'a>,
+    buffer: Buffer<'a>,
     root: usize,
 ) {
     let Subgroup { me, size, .. } = group;
@@ -124,7 +123,7 @@ fn broadcast_by_tree<'a>(
 /// Steps that bring each member's block to the root.
 pub(crate) fn gather<'a>(
     script: &mut ScriptBuilder<'a>,
-    send: Option<Layout<'a>>,
+    send: Option<Buffer<'a>>,
     receive: Option<Blocks<'a>>,
     root: usize,
 ) {
@@ -147,7 +146,7 @@ pub(crate) fn gather<'a>(
 pub(crate) fn scatter<'a>(
     script: &mut ScriptBuilder<'a>,
     send: Option<Blocks<'a>>,
-    receive: Option<Layout<'a>>,
+    receive: Option<Buffer<'a>>,
     root: usize,
 ) {
     let (me, size) = script.place();
@@ -166,7 +165,7 @@ pub(crate) fn scatter<'a>(
 }
 
 /// Steps that bring each member's block to all others.
-pub(crate) fn allgather<'a>(script: &mut ScriptBuilder<'a>, send: Layout<'a>, receive: Blocks<'a>) {
+pub(crate) fn allgather<'a>(script: &mut ScriptBuilder<'a>, send: Buffer<'a>, receive: Blocks<'a>) {
     let (me, size) = script.place();
     for distance in 1..size {
         let from = (me + size - distance) % size;
@@ -209,8 +208,8 @@ pub(crate) unsafe fn alltoall_in_place<'a>(
         script.receive(member, blocks.block(member));
     }
     for member in others() {
-        let Layout { base, count, .. } = packed.blocks().block(member);
-        script.send(member, Layout::new(base, count, byte()));
+        let Buffer { base, count, .. } = packed.blocks().block(member);
+        script.send(member, Buffer::of_bytes(base, count));
     }
     script.keep(packed.into_memory());
     Ok(())

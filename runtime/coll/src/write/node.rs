@@ -11,7 +11,7 @@ use crate::script::Endpoint;
 use crate::script::node_meeting::{NodeMeeting, Posted, Prepared, truncated};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
-use cohort_datatype::Layout;
+use cohort_datatype::Buffer;
 use core::ops::Range;
 
 /// Writes the script of an operation in which leaders send and receive for their nodes: for `root`, or member 0 if
@@ -129,7 +129,7 @@ impl Posts<'_> {
             Call::Bcast { buffer, .. } => buffer,
             Call::Allreduce { reduction } => {
                 script.wait();
-                elements(&reduction, reduction.output)
+                elements(&reduction, reduction.output())
             }
             _ => return,
         };
@@ -137,7 +137,7 @@ impl Posts<'_> {
             match self.at(place).call {
                 Call::Bcast { buffer, .. } => script.copy_for(place, result, buffer),
                 Call::Allreduce { reduction } => {
-                    script.copy_for(place, result, elements(&reduction, reduction.output));
+                    script.copy_for(place, result, elements(&reduction, reduction.output()));
                 }
                 _ => {}
             }
@@ -153,15 +153,15 @@ impl Posts<'_> {
         mut call: Reduction<'static>,
         counts: &[i64],
     ) -> Result<(), EngineError> {
-        call.output = script.room(folder, call.count)?;
+        call.result.base = script.room(folder, call.count())?;
         reduce_scatter_of_nodes(script, (self.map, group), folder, &call, counts)?;
         for place in self.places() {
             let member = self.member(place);
             let Range { start, end } = elements_of(counts, member..member + 1);
-            let result = folder.layout(folder.at(call.output, start), end - start);
+            let result = folder.buffer(folder.at(call.output(), start), end - start);
             if let Call::ReduceScatter { reduction, counts } = self.at(place).call {
                 let count = counts[member] as u64;
-                let into = Layout::new(reduction.output, count, reduction.datatype);
+                let into = Buffer::new(reduction.output(), count, reduction.datatype());
                 script.copy_for(place, result, into);
             }
         }
@@ -177,7 +177,7 @@ impl Posts<'_> {
         own: &Reduction<'static>,
         outcome: &mut Result<(), EngineError>,
     ) -> Result<*const u8, EngineError> {
-        let count = own.count;
+        let count = own.count();
         let mut operands = reserve(self.places().len())?;
         for place in self.places() {
             if let Some(reduction) = self.at(place).call.reduction() {
@@ -193,7 +193,7 @@ impl Posts<'_> {
             return Ok(own.operand());
         };
         let sum = script.room(folder, count)?;
-        script.copy(*last, folder.layout(sum, count));
+        script.copy(*last, folder.buffer(sum, count));
         for operand in rest.iter().rev() {
             script.fold(operand.base, sum, count);
         }
@@ -246,7 +246,7 @@ impl Posts<'_> {
     }
 
     /// What a member contributes to an allgather, and where it wants all blocks.
-    fn block(&self, place: usize) -> Option<(Layout<'static>, Blocks<'static>)> {
+    fn block(&self, place: usize) -> Option<(Buffer<'static>, Blocks<'static>)> {
         match self.at(place).call {
             Call::Allgather { send, receive } => {
                 let own = || receive.block(self.member(place));
@@ -258,6 +258,6 @@ impl Posts<'_> {
 }
 
 /// Elements of a member's, as many as it says.
-fn elements(reduction: &Reduction<'static>, base: *const u8) -> Layout<'static> {
-    Layout::new(base.cast_mut(), reduction.count, reduction.datatype)
+fn elements(reduction: &Reduction<'static>, base: *const u8) -> Buffer<'static> {
+    Buffer::new(base.cast_mut(), reduction.count(), reduction.datatype())
 }

@@ -64,7 +64,7 @@ impl<'g, 'a> Operands<'g, 'a> {
             group,
             folder,
             operand: call.operand(),
-            count: call.count,
+            count: call.count(),
         }
     }
 
@@ -91,7 +91,7 @@ impl<'g, 'a> Operands<'g, 'a> {
             operand,
             count,
         } = self;
-        let own = folder.layout(operand, count);
+        let own = folder.buffer(operand, count);
         let sum = script.room(folder, count)?;
         if group.me != 0 {
             script.send(group.at(0), own);
@@ -100,10 +100,10 @@ impl<'g, 'a> Operands<'g, 'a> {
         }
         let last = group.size - 1;
         if last == 0 {
-            script.copy(own, folder.layout(sum, count));
+            script.copy(own, folder.buffer(sum, count));
             return Ok(sum);
         }
-        script.receive_operand(group.at(last), folder.layout(sum, count));
+        script.receive_operand(group.at(last), folder.buffer(sum, count));
         let window = (WINDOW / own.bytes().max(1)).clamp(1, group.size as u64) as usize;
         let mut rooms = Vec::new();
         for _ in 0..window.min(last - 1) {
@@ -114,7 +114,7 @@ impl<'g, 'a> Operands<'g, 'a> {
             let places = missing.saturating_sub(window).max(1)..missing;
             missing = places.start;
             for (place, &room) in places.clone().rev().zip(&rooms) {
-                script.receive_operand(group.at(place), folder.layout(room, count));
+                script.receive_operand(group.at(place), folder.buffer(room, count));
             }
             script.wait();
             for (_, &room) in places.zip(&rooms) {
@@ -136,12 +136,12 @@ impl<'g, 'a> Operands<'g, 'a> {
         } = self;
         let Subgroup { me, size, .. } = group;
         let mut sum = script.room(folder, count)?;
-        script.copy(folder.layout(operand, count), folder.layout(sum, count));
+        script.copy(folder.buffer(operand, count), folder.buffer(sum, count));
         let mut other = None;
         let mut distance = 1;
         while distance < size {
             if me & distance != 0 {
-                script.send(group.at(me - distance), folder.layout(sum, count));
+                script.send(group.at(me - distance), folder.buffer(sum, count));
                 script.wait();
                 break;
             }
@@ -150,7 +150,7 @@ impl<'g, 'a> Operands<'g, 'a> {
                     Some(room) => room,
                     None => script.room(folder, count)?,
                 };
-                script.receive_operand(group.at(me + distance), folder.layout(theirs, count));
+                script.receive_operand(group.at(me + distance), folder.buffer(theirs, count));
                 script.wait();
                 script.fold(sum, theirs, count);
                 other = Some(sum);
@@ -187,14 +187,14 @@ impl<'g, 'a> Operands<'g, 'a> {
             let room = script.room(folder, count)?;
             operands.push(room);
             match place == me {
-                true => script.copy(folder.layout(own, count), folder.layout(room, count)),
-                false => script.receive_operand(group.at(place), folder.layout(room, count)),
+                true => script.copy(folder.buffer(own, count), folder.buffer(room, count)),
+                false => script.receive_operand(group.at(place), folder.buffer(room, count)),
             }
         }
         for distance in 1..size {
             let place = (me + distance) % size;
             let theirs = shares(place);
-            let part = folder.layout(folder.at(operand, theirs.start), length(&theirs));
+            let part = folder.buffer(folder.at(operand, theirs.start), length(&theirs));
             script.send(group.at(place), part);
         }
         script.wait();
@@ -225,13 +225,13 @@ impl<'g, 'a> Operands<'g, 'a> {
         let Range { start, end } = shares(group.me);
         if group.me != 0 {
             let room = script.room(folder, end - start)?;
-            script.receive_operand(group.at(0), folder.layout(room, end - start));
+            script.receive_operand(group.at(0), folder.buffer(room, end - start));
             script.wait();
             return Ok(room);
         }
         for place in 1..group.size {
             let Range { start, end } = shares(place);
-            let part = folder.layout(folder.at(sum, start), end - start);
+            let part = folder.buffer(folder.at(sum, start), end - start);
             script.send(group.at(place), part);
         }
         Ok(folder.at(sum, start))
@@ -249,12 +249,15 @@ pub(crate) fn reduce<'a>(
     call: &Reduction<'a>,
     root: usize,
 ) -> Result<(), EngineError> {
-    let count = call.count;
+    let count = call.count();
     if group.size > TREE_MOST && folds_in_shares(group, folder, count) {
         return reduce_in_shares(script, group, folder, call, Some(root));
     }
     let sum = Operands::of(group, folder, call).fold_at_first(script)?;
-    let (sum, output) = (folder.layout(sum, count), folder.layout(call.output, count));
+    let (sum, output) = (
+        folder.buffer(sum, count),
+        folder.buffer(call.output(), count),
+    );
     match (group.me, root) {
         (0, 0) => script.copy(sum, output),
         (0, _) => script.send(group.at(root), sum),
@@ -275,16 +278,16 @@ pub(crate) fn allreduce<'a>(
     folder: &Folder<'a>,
     call: &Reduction<'a>,
 ) -> Result<(), EngineError> {
-    if group.size > 1 && group.size <= ANY_BYTES_MOST && is_short(group, folder, call.count) {
+    if group.size > 1 && group.size <= ANY_BYTES_MOST && is_short(group, folder, call.count()) {
         return fold_everywhere(script, group, folder, call);
     }
-    if folds_in_shares(group, folder, call.count) {
+    if folds_in_shares(group, folder, call.count()) {
         return reduce_in_shares(script, group, folder, call, None);
     }
-    let output = folder.layout(call.output, call.count);
+    let output = folder.buffer(call.output(), call.count());
     let sum = Operands::of(group, folder, call).fold_at_first(script)?;
     if group.me == 0 {
-        script.copy(folder.layout(sum, call.count), output);
+        script.copy(folder.buffer(sum, call.count()), output);
     }
     broadcast(script, group, output, 0)
 }
@@ -302,14 +305,17 @@ fn fold_everywhere<'a>(
     folder: &Folder<'a>,
     call: &Reduction<'a>,
 ) -> Result<(), EngineError> {
-    let nothing = folder.layout(null(), 0);
+    let nothing = folder.buffer(null(), 0);
     for place in (0..group.size).filter(|&place| place != group.me) {
         script.receive(group.at(place), nothing);
         script.send(group.at(place), nothing);
     }
-    let count = call.count;
+    let count = call.count();
     let sum = Operands::of(group, folder, call).fold_share(script, |_| 0..count)?;
-    script.copy(folder.layout(sum, count), folder.layout(call.output, count));
+    script.copy(
+        folder.buffer(sum, count),
+        folder.buffer(call.output(), count),
+    );
     Ok(())
 }
 
@@ -329,14 +335,14 @@ fn reduce_in_shares<'a>(
     root: Option<usize>,
 ) -> Result<(), EngineError> {
     let Subgroup { me, size, .. } = group;
-    let shares = |place| share(call.count, place, size);
+    let shares = |place| share(call.count(), place, size);
     let sum = Operands::of(group, folder, call).fold_share(script, shares)?;
     let result = |place| {
         let Range { start, end } = shares(place);
-        folder.layout(folder.at(call.output, start), end - start)
+        folder.buffer(folder.at(call.output(), start), end - start)
     };
     let mine = shares(me);
-    let sum = folder.layout(sum, mine.end - mine.start);
+    let sum = folder.buffer(sum, mine.end - mine.start);
     let others = || (1..size).map(|distance| (me + distance) % size);
     if root.is_none_or(|root| root == me) {
         script.copy(sum, result(me));
@@ -365,8 +371,8 @@ pub(crate) fn reduce_scatter<'a>(
     let shares = |place| elements_of(counts, place..place + 1);
     let result = Operands::of(group, folder, &call.of(total)).fold_and_scatter(script, shares)?;
     script.copy(
-        folder.layout(result, count),
-        folder.layout(call.output, count),
+        folder.buffer(result, count),
+        folder.buffer(call.output(), count),
     );
     Ok(())
 }
@@ -395,10 +401,10 @@ pub(crate) fn reduce_scatter_of_nodes<'a>(
     };
     let Range { start, end } = shares(group.me);
     let result = Operands::of(group, folder, call).fold_and_scatter(script, shares)?;
-    let mine = folder.at(call.output, start);
+    let mine = folder.at(call.output(), start);
     script.copy(
-        folder.layout(result, end - start),
-        folder.layout(mine, end - start),
+        folder.buffer(result, end - start),
+        folder.buffer(mine, end - start),
     );
     Ok(())
 }
@@ -428,23 +434,23 @@ fn scan_linear<'a>(
     kind: Scan,
 ) -> Result<(), EngineError> {
     let (me, size) = script.place();
-    let layout = |base: *mut u8| folder.layout(base, call.count);
+    let buffer = |base: *mut u8| folder.buffer(base, call.count());
     let (so_far, before) = (
-        script.room(folder, call.count)?,
-        script.room(folder, call.count)?,
+        script.room(folder, call.count())?,
+        script.room(folder, call.count())?,
     );
-    script.copy(folder.layout(call.operand(), call.count), layout(so_far));
+    script.copy(folder.buffer(call.operand(), call.count()), buffer(so_far));
     if me > 0 {
-        script.receive_operand(me - 1, layout(before));
+        script.receive_operand(me - 1, buffer(before));
         script.wait();
-        script.fold(before, so_far, call.count);
+        script.fold(before, so_far, call.count());
     }
     if me + 1 < size {
-        script.send(me + 1, layout(so_far));
+        script.send(me + 1, buffer(so_far));
     }
     match kind {
-        Scan::Inclusive => script.copy(layout(so_far), layout(call.output)),
-        Scan::Exclusive if me > 0 => script.copy(layout(before), layout(call.output)),
+        Scan::Inclusive => script.copy(buffer(so_far), buffer(call.output())),
+        Scan::Exclusive if me > 0 => script.copy(buffer(before), buffer(call.output())),
         Scan::Exclusive => {}
     }
     Ok(())
@@ -459,31 +465,31 @@ fn scan_by_doubling<'a>(
     kind: Scan,
 ) -> Result<(), EngineError> {
     let (me, size) = script.place();
-    let count = call.count;
-    let layout = |base: *mut u8| folder.layout(base, count);
+    let count = call.count();
+    let buffer = |base: *mut u8| folder.buffer(base, count);
     // The fold of the operands from some member up to this one, and what comes before it.
     let so_far = script.room(folder, count)?;
     let before = script.room(folder, count)?;
-    script.copy(folder.layout(call.operand(), count), layout(so_far));
+    script.copy(folder.buffer(call.operand(), count), buffer(so_far));
     if kind == Scan::Inclusive {
-        script.copy(layout(so_far), layout(call.output));
+        script.copy(buffer(so_far), buffer(call.output()));
     }
     let mut has_output = kind == Scan::Inclusive;
     let mut distance = 1;
     while distance < size {
         if me + distance < size {
-            script.send(me + distance, layout(so_far));
+            script.send(me + distance, buffer(so_far));
         }
         if me >= distance {
-            script.receive_operand(me - distance, layout(before));
+            script.receive_operand(me - distance, buffer(before));
         }
         script.wait();
         if me >= distance {
             script.fold(before, so_far, count);
             if has_output {
-                script.fold(before, call.output, count);
+                script.fold(before, call.output(), count);
             } else {
-                script.copy(layout(before), layout(call.output));
+                script.copy(buffer(before), buffer(call.output()));
                 has_output = true;
             }
         }

@@ -7,11 +7,10 @@
 use super::builder::{ScriptBuilder, Subgroup};
 use super::reducing::Operands;
 use crate::args::{Call, Reduction};
-use crate::data::nothing;
 use crate::fold::Folder;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
-use cohort_datatype::Layout;
+use cohort_datatype::Buffer;
 use core::ops::Range;
 
 /// Which members of a script are the caller's group, and which the other one.
@@ -48,8 +47,10 @@ fn write_moves(
     let numbered = || theirs.clone().enumerate();
     match *call {
         Call::Barrier => {
-            theirs.clone().for_each(|it| script.receive(it, nothing()));
-            theirs.clone().for_each(|it| script.send(it, nothing()));
+            theirs
+                .clone()
+                .for_each(|it| script.receive(it, Buffer::EMPTY));
+            theirs.clone().for_each(|it| script.send(it, Buffer::EMPTY));
         }
         Call::Bcast { buffer, root } if root as usize == me => {
             theirs.clone().for_each(|it| script.send(it, buffer));
@@ -110,27 +111,27 @@ fn write_fold(
         Call::Reduce { reduction, root } if *root as usize == me => {
             script.receive(
                 theirs.start,
-                folder.layout(reduction.output, reduction.count),
+                folder.buffer(reduction.output(), reduction.count()),
             );
         }
         Call::Reduce { reduction, root } if theirs.contains(&(*root as usize)) => {
-            if let Some(sum) = fold_at_leader(script, ours, folder, reduction, reduction.count)? {
-                script.send(*root as usize, folder.layout(sum, reduction.count));
+            if let Some(sum) = fold_at_leader(script, ours, folder, reduction, reduction.count())? {
+                script.send(*root as usize, folder.buffer(sum, reduction.count()));
             }
         }
         Call::Reduce { .. } => {}
         Call::Allreduce { reduction } => {
-            let count = reduction.count;
+            let count = reduction.count();
             // Behind the fold, whose wait is for all messages before it.
             if let Some(sum) = fold_at_leader(script, ours, folder, reduction, count)? {
-                let sum = folder.layout(sum, count);
+                let sum = folder.buffer(sum, count);
                 theirs.clone().for_each(|it| script.send(it, sum));
             }
-            script.receive(theirs.start, folder.layout(reduction.output, count));
+            script.receive(theirs.start, folder.buffer(reduction.output(), count));
         }
         Call::ReduceScatter { reduction, counts } => {
             let mine = counts[me - ours.start] as u64;
-            let output = folder.layout(reduction.output, mine);
+            let output = folder.buffer(reduction.output(), mine);
             let total: i64 = counts.iter().sum();
             let sum = fold_at_leader(script, ours, folder, reduction, total as u64)?;
             match sum {
@@ -150,19 +151,19 @@ fn scatter_theirs(
     folder: &Folder<'static>,
     sum: *mut u8,
     counts: &[i64],
-    output: Layout<'static>,
+    output: Buffer<'static>,
 ) -> Result<(), EngineError> {
     let total = counts.iter().sum::<i64>() as u64;
     let received = script.room(folder, total)?;
-    script.receive(theirs.start, folder.layout(received, total));
-    script.send(theirs.start, folder.layout(sum, total));
+    script.receive(theirs.start, folder.buffer(received, total));
+    script.send(theirs.start, folder.buffer(sum, total));
     script.wait();
-    script.copy(folder.layout(received, counts[0] as u64), output);
+    script.copy(folder.buffer(received, counts[0] as u64), output);
     let mut start = counts[0] as u64;
     for (member, &count) in ours.clone().zip(counts).skip(1) {
         script.send(
             member,
-            folder.layout(folder.at(received, start), count as u64),
+            folder.buffer(folder.at(received, start), count as u64),
         );
         start += count as u64;
     }

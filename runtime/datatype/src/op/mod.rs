@@ -23,7 +23,7 @@ mod kernels;
 mod tests;
 mod x87;
 
-use crate::{Basic, Type, TypeRef};
+use crate::{Basic, Type};
 
 /// A predefined reduction operation; the discriminants are the MPI-5 ABI's handle values.
 #[repr(u32)]
@@ -101,7 +101,7 @@ pub trait UserOp {
     /// # Safety
     /// Both buffers hold `count` elements and do not overlap; the caller runs on the task of
     /// the rank that called MPI.
-    unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &TypeRef);
+    unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &Type);
 }
 
 /// An operation of a collective call.
@@ -174,7 +174,7 @@ pub unsafe fn reduce(
     input: *const u8,
     inout: *mut u8,
     count: u64,
-    datatype: &TypeRef,
+    datatype: &Type,
 ) -> bool {
     match op {
         Op::Predefined(op) => {

@@ -2,7 +2,7 @@
 
 use super::x87::Extended;
 use super::*;
-use crate::{predefined, predefined_all};
+use crate::{TypeRef, predefined, predefined_all};
 use std::vec::Vec;
 
 fn named(name: &str) -> TypeRef {

@@ -1,24 +1,18 @@
 //! One property per test; threads play the ranks.
 
-use crate::datatype::{CountForm, TypeRef, contiguous, predefined, vector};
+use crate::datatype::{Buffer, CountForm, contiguous, predefined, vector};
 use crate::wait::{WaitKind, progress, until};
 use crate::{Envelope, Node, Owner, Peer, Rank, RequestRef, SendMode, Source, Status, Tag};
 use crate::{improbe, imrecv, iprobe, irecv, isend, lifecycle, recv, send};
 use cohort_base::settings::{Progress, Settings, WaitMode};
 use std::vec::Vec;
 
-/// `MPI_BYTE` and `MPI_INT32_T` of the MPI-5 ABI.
-const BYTE: u32 = 0x247;
 const INT32: u32 = 0x250;
 
 const CONTEXT: u32 = 2;
 
 fn owner(rank: &Rank) -> Owner<'_> {
     Owner::for_test(rank)
-}
-
-fn byte() -> TypeRef {
-    predefined(BYTE).expect("MPI_BYTE").clone()
 }
 
 fn envelope(source: u32, tag: i32) -> Envelope {
@@ -41,21 +35,26 @@ fn pattern(length: usize, seed: usize) -> Vec<u8> {
 }
 
 fn send_bytes(rank: &Rank, to: u32, tag: i32, data: &[u8], mode: SendMode) {
-    let (count, sender, to) = (data.len() as u64, envelope(rank.id(), tag), Peer::local(to));
+    let (sender, to) = (envelope(rank.id(), tag), Peer::local(to));
     // SAFETY: the slice is readable.
-    let sent = unsafe { send(owner(rank), data.as_ptr(), count, &byte(), to, sender, mode) };
-    sent.expect("memory");
+    unsafe {
+        send(
+            owner(rank),
+            Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64),
+            to,
+            sender,
+            mode,
+        )
+    }
+    .expect("memory");
 }
 
 fn recv_bytes(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> Status {
-    let count = data.len() as u64;
     // SAFETY: the slice is writable.
     unsafe {
         recv(
             owner(rank),
-            data.as_mut_ptr(),
-            count,
-            &byte(),
+            Buffer::of_bytes(data.as_mut_ptr(), data.len() as u64),
             source,
             CONTEXT,
             tag,
@@ -65,22 +64,28 @@ fn recv_bytes(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> Status 
 }
 
 fn isend_bytes(rank: &Rank, to: u32, tag: i32, data: &[u8], mode: SendMode) -> RequestRef {
-    let (count, sender, to) = (data.len() as u64, envelope(rank.id(), tag), Peer::local(to));
+    let (sender, to) = (envelope(rank.id(), tag), Peer::local(to));
     let mut claim = rank.enter();
     // SAFETY: the tests keep the data until completion.
-    unsafe { isend(&mut claim, data.as_ptr(), count, &byte(), to, sender, mode) }.expect("memory")
+    unsafe {
+        isend(
+            &mut claim,
+            Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64),
+            to,
+            sender,
+            mode,
+        )
+    }
+    .expect("memory")
 }
 
 fn irecv_bytes(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> RequestRef {
     let mut claim = rank.enter();
-    let count = data.len() as u64;
     // SAFETY: the tests keep the data until completion.
     unsafe {
         irecv(
             &mut claim,
-            data.as_mut_ptr(),
-            count,
-            &byte(),
+            Buffer::of_bytes(data.as_mut_ptr(), data.len() as u64),
             source,
             CONTEXT,
             tag,
@@ -211,14 +216,12 @@ fn strided_types_on_both_sides() {
     let mut target = std::vec![-1_i32; 20_000];
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let data = source.as_ptr().cast();
+            let data = Buffer::new(source.as_ptr().cast_mut().cast(), 1, &sparse);
             // SAFETY: the type covers the vector.
             unsafe {
                 send(
                     owner(node.rank(0)),
                     data,
-                    1,
-                    &sparse,
                     Peer::local(1),
                     envelope(0, 0),
                     SendMode::Standard,
@@ -226,19 +229,9 @@ fn strided_types_on_both_sides() {
             }
             .expect("memory");
         });
-        let data = target.as_mut_ptr().cast();
+        let data = Buffer::new(target.as_mut_ptr().cast(), 10_000, &pairs);
         // SAFETY: the type covers the vector.
-        let status = unsafe {
-            recv(
-                owner(node.rank(1)),
-                data,
-                10_000,
-                &pairs,
-                from(0),
-                CONTEXT,
-                Tag::Any,
-            )
-        };
+        let status = unsafe { recv(owner(node.rank(1)), data, from(0), CONTEXT, Tag::Any) };
         assert_eq!(status.expect("memory").bytes, 80_000);
     });
     assert!(
@@ -274,9 +267,7 @@ fn probes_see_messages_and_matched_probes_take_them() {
             imrecv(
                 &mut claim,
                 message,
-                one.as_mut_ptr(),
-                length as u64,
-                &byte(),
+                Buffer::of_bytes(one.as_mut_ptr(), length as u64),
             )
         }
         .expect("memory");

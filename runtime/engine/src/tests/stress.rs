@@ -1,7 +1,7 @@
 //! Sixteen ranks, random destinations, sizes, tags, wildcards, modes and datatypes; all data
 //! is verified. Every rank knows the whole schedule, since it follows from the seed.
 
-use crate::datatype::{CountForm, TypeRef, predefined, vector};
+use crate::datatype::{Buffer, CountForm, TypeRef, predefined, vector};
 use crate::offload::Poster;
 use crate::wait::{WaitKind, until};
 use crate::{Envelope, Node, Owner, Peer, Rank, RequestRef, SendMode, Source, Status, Tag};
@@ -157,15 +157,16 @@ impl Player {
         } else {
             (dense, message.length as u64, byte())
         };
-        let (start, to) = (data.as_ptr(), Peer::local(message.to));
+        let to = Peer::local(message.to);
+        let buffer = Buffer::new(data.as_ptr().cast_mut(), count, &datatype);
         let poster = Poster::of(self.rank, message.length as u64, || self.rank.progress());
         // SAFETY: the data is kept until the request is complete.
         let request = unsafe {
             poster
-                .and_then(|mut it| it.isend(start, count, &datatype, to, envelope, mode))
+                .and_then(|mut it| it.isend(buffer, to, envelope, mode))
                 .unwrap_or_else(|| {
                     let claim = &mut self.rank.enter();
-                    isend(claim, start, count, &datatype, to, envelope, mode).expect("memory")
+                    isend(claim, buffer, to, envelope, mode).expect("memory")
                 })
         };
         self.sends.push((request, data));
@@ -190,15 +191,15 @@ impl Player {
             (std::vec![0; LENGTH_MAX], LENGTH_MAX as u64, byte())
         };
         let context = self.context();
-        let start = memory.as_mut_ptr();
+        let buffer = Buffer::new(memory.as_mut_ptr(), count, &datatype);
         let poster = Poster::of(self.rank, LENGTH_MAX as u64, || self.rank.progress());
         // SAFETY: the memory is kept until the request is complete.
         let request = unsafe {
             poster
-                .and_then(|mut it| it.irecv(start, count, &datatype, source, context, tag))
+                .and_then(|mut it| it.irecv(buffer, source, context, tag))
                 .unwrap_or_else(|| {
                     let claim = &mut self.rank.enter();
-                    irecv(claim, start, count, &datatype, source, context, tag).expect("memory")
+                    irecv(claim, buffer, source, context, tag).expect("memory")
                 })
         };
         self.receives.push(Receive {

@@ -2,7 +2,7 @@
 
 use super::remote::{Ranks, networks, owner, settings};
 use crate::datatype::op::PredefinedOp;
-use crate::datatype::{Elements, TypeRef, predefined};
+use crate::datatype::{Buffer, TypeRef, predefined};
 use crate::rma::{Action, Closing, Operation, Part, Plan, Reorder, Window};
 use crate::{Owner, Peer, Rank};
 use cohort_base::WorldRank;
@@ -89,7 +89,7 @@ impl Player<'_> {
         (target, cell): (usize, usize),
         count: usize,
     ) {
-        let elements = |base: *mut u64| Elements {
+        let elements = |base: *mut u64| Buffer {
             base: base.cast(),
             count: count as u64,
             datatype: &self.datatype,
@@ -428,7 +428,7 @@ fn only_targets_late_for_transfer_call() {
         let window = Window::open(owner(rank), &plan, Reorder::default());
         meet.wait();
         let (datatype, mut value) = (predefined(U64).expect("a type"), 7_u64);
-        let elements = Elements {
+        let elements = Buffer {
             base: (&raw mut value).cast(),
             count: 1,
             datatype: &datatype,

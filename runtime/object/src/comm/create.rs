@@ -7,7 +7,7 @@ use crate::group::Group;
 use crate::rendezvous::{self, Agreement, Occasion};
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_engine::datatype::predefined;
+use cohort_engine::datatype::{Buffer, predefined};
 use cohort_engine::{Claim, Envelope, Rank, SendMode, Source, Tag, recv, send};
 
 impl Comm {
@@ -159,20 +159,10 @@ impl Comm {
                 tag,
             };
             for &member in &group.members()[1..] {
-                let buffer = (&raw const number).cast();
+                let data = Buffer::new((&raw mut number).cast(), 1, &integer);
                 // SAFETY: `number` outlives the blocking call.
-                unsafe {
-                    send(
-                        self.owner(),
-                        buffer,
-                        1,
-                        &integer,
-                        member,
-                        envelope,
-                        SendMode::Standard,
-                    )
-                }
-                .map_err(|_| neutral::ERR_NO_MEM)?;
+                unsafe { send(self.owner(), data, member, envelope, SendMode::Standard) }
+                    .map_err(|_| neutral::ERR_NO_MEM)?;
             }
         } else {
             let comm_rank = rank_here(leader).ok_or(neutral::ERR_GROUP)? as i32;
@@ -180,20 +170,10 @@ impl Comm {
                 peer: leader,
                 comm_rank,
             };
-            let buffer = (&raw mut number).cast();
+            let room = Buffer::new((&raw mut number).cast(), 1, &integer);
             // SAFETY: as above.
-            unsafe {
-                recv(
-                    self.owner(),
-                    buffer,
-                    1,
-                    &integer,
-                    from,
-                    context,
-                    Tag::Is(tag),
-                )
-            }
-            .map_err(|_| neutral::ERR_NO_MEM)?;
+            unsafe { recv(self.owner(), room, from, context, Tag::Is(tag)) }
+                .map_err(|_| neutral::ERR_NO_MEM)?;
         }
         Ok(Self::new(
             self.rank,

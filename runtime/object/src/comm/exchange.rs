@@ -5,9 +5,8 @@ use crate::Outcome;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_engine::coll::exchange::Elements;
 use cohort_engine::coll::{self, Blocks};
-use cohort_engine::datatype::{Layout, TypeRef, predefined};
+use cohort_engine::datatype::{Buffer, TypeRef, predefined};
 
 /// The numbers of every member of a group, by rank.
 type ByRank<const N: usize> = Vec<[i32; N]>;
@@ -26,16 +25,15 @@ impl Comm {
         };
         let integer = integer()?;
         let mut theirs = vec![[0; N]; inter.remote.len()];
-        let table = |table: &mut ByRank<N>| Elements {
-            base: table.as_mut_ptr().cast(),
-            count: (table.len() * N) as u64,
-            datatype: &integer,
+        let table = |table: &mut ByRank<N>| {
+            let count = (table.len() * N) as u64;
+            Buffer::new(table.as_mut_ptr().cast(), count, &integer)
         };
         let (out, into) = (table(&mut ours), table(&mut theirs));
         // SAFETY: both tables outlive the calls and have these elements.
         unsafe {
             inter.leaders_swap(out, into)?;
-            coll::bcast(&inter.local, into.layout(), 0)?;
+            coll::bcast(&inter.local, into, 0)?;
         }
         Ok((ours, theirs))
     }
@@ -44,12 +42,8 @@ impl Comm {
     pub(crate) fn allgather<const N: usize>(&self, mut mine: [i32; N]) -> Outcome<ByRank<N>> {
         let mut all = vec![[0; N]; self.size() as usize];
         let integer = integer()?;
-        let send = Layout::new(mine.as_mut_ptr().cast(), N as u64, &integer);
-        let receive = Blocks::Equal {
-            base: all.as_mut_ptr().cast(),
-            count: N as u64,
-            datatype: &integer,
-        };
+        let send = Buffer::new(mine.as_mut_ptr().cast(), N as u64, &integer);
+        let receive = Blocks::Equal(Buffer::new(all.as_mut_ptr().cast(), N as u64, &integer));
         // SAFETY: `mine` has N integers, `all` N for each member.
         unsafe { coll::allgather(&self.collective(), Some(send), receive) }?;
         Ok(all)
@@ -64,7 +58,7 @@ impl Comm {
         let mut all = vec![0_i32; counts.iter().sum::<i64>() as usize];
         let integer = integer()?;
         let base = mine.as_ptr().cast_mut().cast();
-        let send = Layout::new(base, mine.len() as u64, &integer);
+        let send = Buffer::new(base, mine.len() as u64, &integer);
         let receive = Blocks::Varying {
             base: all.as_mut_ptr().cast(),
             counts: &counts,

@@ -14,7 +14,8 @@ use cohort_abi::neutral;
 use cohort_base::WorldRank;
 use cohort_engine::Rank;
 use cohort_engine::coll;
-use cohort_engine::coll::exchange::{Elements, Incoming, Outgoing};
+use cohort_engine::coll::exchange::{Incoming, Outgoing};
+use cohort_engine::datatype::Buffer;
 use core::sync::atomic::AtomicU32;
 
 /// What a leader tells of its group before the members: their number, and a number it drew.
@@ -80,13 +81,9 @@ impl Comm {
     /// Broadcasts integers of member `from`.
     fn tell(&self, list: &mut [i32], from: u32) -> Outcome<()> {
         let integer = integer()?;
-        let list = Elements {
-            base: list.as_mut_ptr().cast(),
-            count: list.len() as u64,
-            datatype: &integer,
-        };
+        let list = Buffer::new(list.as_mut_ptr().cast(), list.len() as u64, &integer);
         // SAFETY: the list outlives the call; all members know its length.
-        unsafe { coll::bcast(&self.collective(), list.layout(), from) }?;
+        unsafe { coll::bcast(&self.collective(), list, from) }?;
         Ok(())
     }
 
@@ -184,11 +181,8 @@ impl Bridge<'_> {
             .peer(self.remote_leader)
             .ok_or(neutral::ERR_RANK)?;
         let integer = integer()?;
-        let elements = |list: &mut [i32]| Elements {
-            base: list.as_mut_ptr().cast(),
-            count: list.len() as u64,
-            datatype: &integer,
-        };
+        let elements =
+            |list: &mut [i32]| Buffer::new(list.as_mut_ptr().cast(), list.len() as u64, &integer);
         let (channel, tag) = (self.comm.channel(), self.tag);
         let outgoing = |list: &mut [i32]| Outgoing {
             to: peer,

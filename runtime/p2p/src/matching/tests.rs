@@ -1,11 +1,11 @@
 use super::*;
 use crate::P2p;
-use crate::operation::{Buffer, Kind};
+use crate::operation::Kind;
 use crate::ring::PayloadKind;
 use crate::state::{post_receive, unpost_receive};
 use cohort_base::Peer;
 use cohort_core::node::Node;
-use cohort_datatype::predefined;
+use cohort_datatype::{Buffer, predefined};
 use core::ptr::null_mut;
 use std::vec::Vec;
 

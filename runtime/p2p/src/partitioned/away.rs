@@ -9,7 +9,7 @@
 //! A partition of the sender need not end where an element of the receiver's type ends: then it is
 //! received packed, and unpacked by the first thread of the owner that asks for it.
 
-use super::{PARTITIONED, Partitions, byte, overlapping};
+use super::{PARTITIONED, Partitions, overlapping};
 use crate::P2p;
 use crate::messages::{irecv, isend, isend_owned};
 use cohort_base::Peer;
@@ -22,7 +22,7 @@ use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
 use cohort_core::rank::Rank;
 use cohort_core::request::Request;
 use cohort_core::request::RequestRef;
-use cohort_datatype as datatype;
+use cohort_datatype::{self as datatype, Buffer};
 use cohort_steal::TaskKind;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::{NonNull, null_mut};
@@ -179,14 +179,7 @@ impl AwaySend {
         if message.is_there() {
             return Err(NotReady::Already);
         }
-        let Partitions {
-            base,
-            count,
-            ref datatype,
-            ..
-        } = self.data;
-        let elements = u64::from(partition) * count;
-        let start = base.wrapping_offset((elements as i64 * datatype.extent()) as isize);
+        let data = self.data.partition(partition);
         let Tag::Is(tag) = tag_of(self.first_lane, partition) else {
             unreachable!("lanes have tags");
         };
@@ -196,7 +189,7 @@ impl AwaySend {
         };
         let mode = SendMode::Standard;
         // SAFETY: the data is readable until the round is over, and so until the message is complete.
-        let sent = unsafe { isend(claim, start, count, datatype, self.to, envelope, mode) };
+        let sent = unsafe { isend(claim, data, self.to, envelope, mode) };
         message.set(sent.map_err(|_| NotReady::OutOfMemory)?);
         Ok(())
     }
@@ -239,10 +232,10 @@ impl Part {
         partition: u32,
         data: &Partitions,
     ) -> Result<Self, EngineError> {
-        let all = data.layout().bytes();
+        let all = data.all().bytes();
         let from = (u64::from(partition) * introduction.bytes).min(all);
         let length = introduction.bytes.min(all - from);
-        let element = data.datatype.size() as u64;
+        let element = data.first.datatype.size() as u64;
         let fits = length == 0 || (from.is_multiple_of(element) && length.is_multiple_of(element));
         let room = match fits {
             true => None,
@@ -270,17 +263,13 @@ impl Part {
         tag: Tag,
     ) -> Result<(), EngineError> {
         let data = &receiver.data;
-        let element = (data.datatype.size() as u64).max(1);
-        let bytes = byte();
-        let (start, count, datatype) = if let Some(room) = &self.room {
+        let buffer = if let Some(room) = &self.room {
             // Nobody unpacks before the message is complete.
-            (room.as_ptr().cast::<u8>().cast_mut(), self.length, &bytes)
+            Buffer::of_bytes(room.as_ptr().cast::<u8>().cast_mut(), self.length)
         } else {
-            let elements = (self.from / element) as i64;
-            let start = data
-                .base
-                .wrapping_offset((elements * data.datatype.extent()) as isize);
-            (start, self.length / element, &data.datatype)
+            let element = (data.first.datatype.size() as u64).max(1);
+            let first = data.first.as_buffer();
+            first.part(self.from / element, self.length / element)
         };
         let state = if self.room.is_none() {
             IN_PLACE
@@ -290,7 +279,7 @@ impl Part {
         self.state.store(state, Ordering::Relaxed);
         let (source, context) = (receiver.from, receiver.context);
         // SAFETY: the caller's promise; the room lives until the receive is released.
-        let posted = unsafe { irecv(claim, start, count, datatype, source, context, tag)? };
+        let posted = unsafe { irecv(claim, buffer, source, context, tag)? };
         self.message.set(posted);
         Ok(())
     }
@@ -308,7 +297,7 @@ impl Part {
             if let Some(room) = &self.room {
                 let packed = room.as_ptr().cast::<u8>();
                 // SAFETY: the message is complete, and nobody else unpacks it; the data is the engine's.
-                unsafe { datatype::unpack(data.layout(), self.from, packed, self.length) };
+                unsafe { datatype::unpack(data.all(), self.from, packed, self.length) };
             }
             self.state.store(IN_PLACE, Ordering::Release);
         }
@@ -477,7 +466,13 @@ impl AwayReceive {
         unsafe {
             receiver.write(fresh);
             let room = (*receiver.as_ptr()).introduced.get().cast();
-            match irecv(claim, room, length, &byte(), from, context, Tag::Is(tag)) {
+            match irecv(
+                claim,
+                Buffer::of_bytes(room, length),
+                from,
+                context,
+                Tag::Is(tag),
+            ) {
                 Ok(request) => (*receiver.as_ptr()).introduction = Some(request),
                 Err(error) => {
                     receiver.drop_in_place();
@@ -564,7 +559,7 @@ impl AwayReceive {
             source: comm_rank,
             tag: receiver.tag,
         };
-        Status::delivered(envelope, bytes, receiver.data.layout().bytes())
+        Status::delivered(envelope, bytes, receiver.data.all().bytes())
     }
 
     /// Gives the receive back.

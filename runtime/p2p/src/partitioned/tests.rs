@@ -5,7 +5,8 @@ use cohort_core::message::SendMode;
 use cohort_core::node::Node;
 use cohort_core::owner::Owner;
 use cohort_core::wait::{WaitKind, progress, until};
-use cohort_datatype::{CountForm, resized};
+use cohort_datatype::types::MPI_BYTE;
+use cohort_datatype::{Buffer, CountForm, Type, predefined, resized};
 use std::vec;
 
 const CONTEXT: u32 = 2;
@@ -19,17 +20,11 @@ fn envelope(source: i32, tag: i32) -> Envelope {
     }
 }
 
-fn partitions(base: *mut u8, partitions: u32, count: u64, datatype: &TypeRef) -> Partitions {
+fn partitions(base: *mut u8, partitions: u32, count: u64, datatype: &Type) -> Partitions {
     Partitions {
-        base,
+        first: Buffer::new(base, count, datatype).to_owned(),
         partitions,
-        count,
-        datatype: datatype.clone(),
     }
-}
-
-fn byte() -> TypeRef {
-    predefined(MPI_BYTE).expect("MPI_BYTE")
 }
 
 fn sender(rank: &Rank, to: u32, data: Partitions, tag: i32) -> PartitionedSend {
@@ -67,7 +62,7 @@ fn sides_may_cut_the_data_differently() {
                 let rank = node.rank(0);
                 let mut data = vec![0_u8; 24];
                 let base = data.as_mut_ptr();
-                let side = partitions(base, theirs, 24 / u64::from(theirs), &byte());
+                let side = partitions(base, theirs, 24 / u64::from(theirs), &MPI_BYTE);
                 let send = sender(rank, 1, side, 7);
                 for round in 0..4 {
                     data.iter_mut()
@@ -116,14 +111,12 @@ fn matches_in_order_and_apart_from_messages() {
     let rank = node.rank(0);
     let mut source = [1_u8, 2];
     let mut target = [0_u8; 2];
-    let at = |data: &mut [u8; 2], index: usize| partitions(&raw mut data[index], 1, 1, &byte());
+    let at = |data: &mut [u8; 2], index: usize| partitions(&raw mut data[index], 1, 1, &MPI_BYTE);
     // SAFETY: an empty message.
     unsafe {
         crate::send(
             Owner::for_test(rank),
-            source.as_ptr(),
-            0,
-            &byte(),
+            Buffer::EMPTY,
             Peer::local(0),
             envelope(0, 3),
             SendMode::Standard,
@@ -156,7 +149,7 @@ fn matches_in_order_and_apart_from_messages() {
 fn an_unmatched_receive_is_released() {
     let rank = Node::for_test(1).rank(0);
     let mut target = [0_u8; 2];
-    let side = partitions(target.as_mut_ptr(), 2, 1, &byte());
+    let side = partitions(target.as_mut_ptr(), 2, 1, &MPI_BYTE);
     let receive = receiver(rank, 0, side, 3);
     assert!(!receive.is_complete());
     receive.start();
@@ -169,16 +162,16 @@ fn overlaps_follow_the_bytes() {
     let rank = Node::for_test(1).rank(0);
     let mut data = [0_u8; 12];
     let base = data.as_mut_ptr();
-    let send = sender(rank, 0, partitions(base, 4, 3, &byte()), 0);
+    let send = sender(rank, 0, partitions(base, 4, 3, &MPI_BYTE), 0);
     let source = &send.channel().source;
     let cut = (source.partitions, source.bytes());
     let of = |side: &Partitions, partition| overlapping(cut, side, partition);
-    let thirds = partitions(base, 3, 4, &byte());
+    let thirds = partitions(base, 3, 4, &MPI_BYTE);
     assert_eq!(of(&thirds, 0), 0..2);
     assert_eq!(of(&thirds, 1), 1..3);
     assert_eq!(of(&thirds, 2), 2..4);
-    let halves = partitions(base, 2, 6, &byte());
+    let halves = partitions(base, 2, 6, &MPI_BYTE);
     assert_eq!(of(&halves, 1), 2..4);
-    let nothing = partitions(base, 2, 0, &byte());
+    let nothing = partitions(base, 2, 0, &MPI_BYTE);
     assert_eq!(of(&nothing, 0), 0..2);
 }

@@ -8,35 +8,35 @@ use cohort_base::LocalRank;
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, Status};
-use cohort_datatype::{self as datatype, Layout};
+use cohort_datatype::{self as datatype, Buffer};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-/// Sends a message of `layout.bytes()` bytes; the buffer is free when this returns.
+/// Sends a message of `buffer.bytes()` bytes; the buffer is free when this returns.
 ///
 /// # Safety
-/// The layout's data is readable.
+/// The buffer's data is readable.
 #[inline]
 pub unsafe fn send(
     claim: &mut Claim<'_>,
-    layout: Layout<'_>,
+    buffer: Buffer<'_>,
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
-    let bytes = layout.bytes() as usize;
+    let bytes = buffer.bytes() as usize;
     if bytes > PAYLOAD_MAX {
         // SAFETY: the caller's promise.
-        return unsafe { send_block(claim, layout, to, envelope) };
+        return unsafe { send_block(claim, buffer, to, envelope) };
     }
     let header = Header::new(envelope, PayloadKind::Inline, bytes);
     // SAFETY: the caller's promise; the packed bytes fit in `packed`.
     unsafe {
-        match layout.contiguous() {
+        match buffer.contiguous() {
             Some(data) => outbox::post(claim, to, header, data),
             None => {
                 let mut packed = [MaybeUninit::<u8>::uninit(); PAYLOAD_MAX];
                 let start = packed.as_mut_ptr().cast::<u8>();
-                datatype::pack(layout, 0, start, bytes as u64);
+                datatype::pack(buffer, 0, start, bytes as u64);
                 outbox::post(claim, to, header, start)
             }
         }
@@ -47,17 +47,17 @@ pub unsafe fn send(
 /// As for [`send`].
 unsafe fn send_block(
     claim: &mut Claim<'_>,
-    layout: Layout<'_>,
+    buffer: Buffer<'_>,
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
-    let bytes = layout.bytes();
+    let bytes = buffer.bytes();
     let block = claim
         .alloc(bytes as usize)
         .ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the block is fresh and has `bytes` bytes.
     unsafe {
-        datatype::pack(layout, 0, block.as_ptr(), bytes);
+        datatype::pack(buffer, 0, block.as_ptr(), bytes);
         post_block(claim, block, bytes, to, envelope)
     }
 }
@@ -113,28 +113,28 @@ unsafe fn post_block(
 /// Receives an eager message into a buffer and frees what carried it.
 ///
 /// # Safety
-/// The layout's data is writable; the message is not an offer, and is not received again.
+/// The buffer's data is writable; the message is not an offer, and is not received again.
 #[inline]
-pub(crate) unsafe fn receive(payload: &Payload<'_>, layout: Layout<'_>) -> Status {
+pub(crate) unsafe fn receive(payload: &Payload<'_>, buffer: Buffer<'_>) -> Status {
     let header = payload.header();
-    let capacity = layout.bytes();
+    let capacity = buffer.bytes();
     // SAFETY: the caller's promise; the kind names the payload's type.
     unsafe {
         if header.kind == PayloadKind::Block {
             let block = payload.value::<Block>();
             let bytes = block.bytes.min(capacity);
-            datatype::unpack(layout, 0, block.data, bytes);
+            datatype::unpack(buffer, 0, block.data, bytes);
             Heap::free(NonNull::new_unchecked(block.data));
             return Status::delivered(header.envelope(), block.bytes, capacity);
         }
         let bytes = u64::from(header.payload);
-        match layout.contiguous() {
+        match buffer.contiguous() {
             Some(data) if bytes <= capacity => payload.read(data),
             _ => {
                 let mut packed = [MaybeUninit::<u8>::uninit(); PAYLOAD_MAX];
                 let start = packed.as_mut_ptr().cast::<u8>();
                 payload.read(start);
-                datatype::unpack(layout, 0, start, bytes.min(capacity));
+                datatype::unpack(buffer, 0, start, bytes.min(capacity));
             }
         }
         Status::delivered(header.envelope(), bytes, capacity)

@@ -36,7 +36,7 @@ pub struct Offer {
     /// The sender's request, valid until it is completed or its offer dropped.
     pub(crate) request: *mut Operation,
     pub(crate) bytes: u64,
-    /// The data if it is one run, else null: the request has the layout.
+    /// The data if it is one run, else null: the request has the buffer.
     pub(crate) data: *const u8,
 }
 
@@ -134,7 +134,7 @@ pub(crate) unsafe fn deliver(
                 return remote::deliver(claim, payload.value(), envelope, request);
             }
         }
-        let status = eager::receive(payload, (*request).layout());
+        let status = eager::receive(payload, (*request).buffer());
         Operation::complete(request, status);
         status.bytes as u64
     }

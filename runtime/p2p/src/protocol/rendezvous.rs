@@ -5,7 +5,7 @@
 //! withdrawn), copies from user buffer to user buffer, and completes both requests.
 
 use crate::matching::Want;
-use crate::operation::{Buffer, Kind, Operation};
+use crate::operation::{Kind, Operation};
 use crate::outbox;
 use crate::protocol::Offer;
 use crate::protocol::job::Job;
@@ -15,7 +15,7 @@ use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, Status};
 use cohort_core::request::RequestRef;
-use cohort_datatype::{self as datatype};
+use cohort_datatype::{self as datatype, Buffer};
 use core::ptr::null;
 
 /// Longest message that is copied at once under the receiver's claim; longer ones become a [`Job`].
@@ -60,11 +60,11 @@ pub unsafe fn offer(
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise; the offer is a plain value.
     unsafe {
-        let layout = (*request).layout();
+        let buffer = (*request).buffer();
         let offer = Offer {
             request,
-            bytes: layout.bytes(),
-            data: layout.contiguous().map_or(null(), <*mut u8>::cast_const),
+            bytes: buffer.bytes(),
+            data: buffer.contiguous().map_or(null(), <*mut u8>::cast_const),
         };
         let header = Header::new(envelope, PayloadKind::Offer, size_of::<Offer>());
         Operation::join_offers(request, claim);
@@ -88,7 +88,7 @@ pub(crate) unsafe fn receive(
 ) -> u64 {
     // SAFETY: the caller's promise; a taken offer's request is valid until we complete it.
     unsafe {
-        let capacity = (*receive).layout().bytes();
+        let capacity = (*receive).buffer().bytes();
         let status = Status::delivered(envelope, offer.bytes, capacity);
         let bytes = status.bytes as u64;
         if bytes > AT_ONCE_MAX && Job::start(claim, offer, receive, status) {
@@ -109,11 +109,11 @@ pub(crate) unsafe fn copy_range(offer: &Offer, receive: *mut Operation, from: u6
     // SAFETY: the requests keep their datatypes and their owners keep the buffers until
     // completion; MPI forbids that they overlap.
     unsafe {
-        let destination = (*receive).layout();
+        let destination = (*receive).buffer();
         if !offer.data.is_null() {
             datatype::unpack(destination, from, offer.data.add(from as usize), to - from);
         } else {
-            datatype::copy(destination, (*offer.request).layout(), from, to);
+            datatype::copy(destination, (*offer.request).buffer(), from, to);
         }
     }
 }

@@ -168,13 +168,13 @@ pub(crate) unsafe fn deliver(
     request: *mut Operation,
 ) -> u64 {
     // SAFETY: the caller's promise.
-    let capacity = unsafe { (*request).layout() }.bytes();
+    let capacity = unsafe { (*request).buffer() }.bytes();
     let status = Status::delivered(envelope, arrival.bytes, capacity);
     let wanted = status.bytes as u64;
     // SAFETY: the caller's promise; the data has `arrival.bytes` bytes.
     let copied = unsafe {
         if arrival.has_data {
-            datatype::unpack((*request).layout(), 0, arrival.data, wanted);
+            datatype::unpack((*request).buffer(), 0, arrival.data, wanted);
             drop_data(claim, &arrival);
             if arrival.flags & SYNCHRONOUS != 0 {
                 answer(claim, arrival.peer, Header::new(Kind::Done, arrival.id));
@@ -252,8 +252,8 @@ pub(super) unsafe fn data(claim: &mut Claim<'_>, header: &Header, body: &[u8]) -
     let length = body.len() as u64;
     // SAFETY: the caller's promise: a receive lives until it has all its data.
     unsafe {
-        let layout = (*(*inbound).request).layout();
-        datatype::unpack(layout, header.bytes, body.as_ptr(), length);
+        let buffer = (*(*inbound).request).buffer();
+        datatype::unpack(buffer, header.bytes, body.as_ptr(), length);
         (*inbound).done += length;
         if (*inbound).done == (*inbound).wanted {
             complete(claim, inbound);
@@ -297,8 +297,8 @@ unsafe fn read_piece(
 ) -> bool {
     // SAFETY: the caller's promise; the buffer and the piece are kept until the read is complete.
     unsafe {
-        let layout = (*(*inbound).request).layout();
-        let buffer = layout.contiguous();
+        let buffer = (*(*inbound).request).buffer();
+        let buffer = buffer.contiguous();
         let most = net.limits.transfer as u64;
         let most = most.min(buffer.map_or(PIECE_BYTES, |_| READ_BYTES));
         let (offset, peer) = ((*inbound).next, (*inbound).peer);
@@ -370,7 +370,7 @@ pub(super) unsafe fn read_complete(claim: &mut Claim<'_>, token: u64) -> u64 {
         } = *piece.as_ptr();
         if is_packed {
             let packed = piece.as_ptr().add(1).cast::<u8>();
-            datatype::unpack((*(*inbound).request).layout(), offset, packed, length);
+            datatype::unpack((*(*inbound).request).buffer(), offset, packed, length);
         }
         claim.free_local(piece.cast());
         (*inbound).pieces -= 1;

@@ -14,7 +14,7 @@
 
 use crate::P2p;
 use crate::matching::Want;
-use crate::operation::{self, Buffer, Operation};
+use crate::operation::{self, Operation};
 use cohort_alloc::Heap;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
@@ -22,7 +22,7 @@ use cohort_core::error::EngineError;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::{Envelope, SendMode, Status};
 use cohort_core::request::RequestRef;
-use cohort_datatype::{self as datatype, Layout};
+use cohort_datatype::{self as datatype, Buffer};
 use cohort_fabric::Region;
 use cohort_net::link::{self, Link, Outgoing, line_up, link_to};
 use cohort_net::wire::{Header, Kind, MATCHED, READABLE, SYNCHRONOUS};
@@ -58,7 +58,7 @@ pub(crate) struct Outbound {
     is_retracted: bool,
     is_cancelled: bool,
     region: Option<Region>,
-    /// The data if it is one run, else null: the request has the layout.
+    /// The data if it is one run, else null: the request has the buffer.
     data: *const u8,
     /// A block of the heap that holds the data, if it is the engine's.
     block: *mut u8,
@@ -93,28 +93,27 @@ pub(crate) unsafe fn isend(
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<RequestRef, EngineError> {
-    let layout = buffer.layout();
     let mut link = link_to(claim, to)?;
     // SAFETY: links belong to the claim's holder.
     let fits =
-        layout.bytes() <= net.eager_max && unsafe { link.as_mut() }.take_window(layout.bytes());
+        buffer.bytes() <= net.eager_max && unsafe { link.as_mut() }.take_window(buffer.bytes());
     // SAFETY: the caller's promise.
     unsafe {
         if fits && mode != SendMode::Synchronous {
-            send_eagerly(claim, link, layout, envelope, null_mut())?;
+            send_eagerly(claim, link, buffer, envelope, null_mut())?;
             kick(claim);
             return Ok(claim.rank().sent());
         }
         let request = Operation::make(claim, &operation::Kind::Remote, buffer, Want::NOTHING)
             .ok_or(EngineError::OutOfMemory)?;
-        let data = layout.contiguous().unwrap_or(null_mut());
-        let outbound = Outbound::make(claim, request.as_ptr(), to, data, layout.bytes());
+        let data = buffer.contiguous().unwrap_or(null_mut());
+        let outbound = Outbound::make(claim, request.as_ptr(), to, data, buffer.bytes());
         let sent = match outbound {
-            Some(outbound) if fits => send_eagerly(claim, link, layout, envelope, outbound),
+            Some(outbound) if fits => send_eagerly(claim, link, buffer, envelope, outbound),
             Some(outbound) => offer(claim, net, link, outbound, envelope),
             None => {
                 if fits {
-                    link.as_mut().give_window(link::cost(layout.bytes()));
+                    link.as_mut().give_window(link::cost(buffer.bytes()));
                 }
                 Err(EngineError::OutOfMemory)
             }
@@ -186,15 +185,15 @@ unsafe fn send_block(
 /// send is synchronous; on failure that is unmade.
 ///
 /// # Safety
-/// The layout's data is readable; link and `outbound` are the claimed rank's.
+/// The buffer's data is readable; link and `outbound` are the claimed rank's.
 unsafe fn send_eagerly(
     claim: &mut Claim<'_>,
     mut link: NonNull<Link>,
-    layout: Layout<'_>,
+    buffer: Buffer<'_>,
     envelope: Envelope,
     outbound: *mut Outbound,
 ) -> Result<(), EngineError> {
-    let bytes = layout.bytes();
+    let bytes = buffer.bytes();
     let id = outbound.expose_provenance() as u64;
     let mut header = Header::of_message(Kind::Eager, envelope, bytes, id);
     if !outbound.is_null() {
@@ -204,7 +203,7 @@ unsafe fn send_eagerly(
     unsafe {
         match Outgoing::with_room(claim, header, bytes as usize) {
             Ok((packet, room)) => {
-                datatype::pack(layout, 0, room, bytes);
+                datatype::pack(buffer, 0, room, bytes);
                 line_up(claim, link, packet);
                 Ok(())
             }
@@ -442,7 +441,7 @@ unsafe fn line_up_data(
         header.bytes = at;
         let packet = if (*this).data.is_null() {
             let (packet, room) = Outgoing::with_room(claim, header, length as usize)?;
-            datatype::pack((*(*this).request).layout(), at, room, length);
+            datatype::pack((*(*this).request).buffer(), at, room, length);
             packet
         } else {
             let data = (*this).data.add(at as usize);

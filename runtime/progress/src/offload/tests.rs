@@ -7,13 +7,11 @@ use cohort_base::settings::{Progress, Settings, WaitMode};
 use cohort_core::node::Node;
 use cohort_core::owner::Owner;
 use cohort_core::wait::{WaitKind, until};
-use cohort_datatype::predefined;
+use cohort_datatype::Buffer;
 use cohort_p2p::{iprobe, irecv, isend};
 use std::vec;
 use std::vec::Vec;
 
-/// `MPI_BYTE`.
-const BYTE: u32 = 0x247;
 const LENGTH: usize = 40_000;
 
 fn node() -> &'static Node {
@@ -34,8 +32,8 @@ fn finish(node: &Node) {
 
 /// Sends, through the ghost if `left`.
 fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8], left: bool) -> RequestRef {
-    let datatype = predefined(BYTE).expect("a type");
-    let (to, start, count) = (Peer::local(to), data.as_ptr(), data.len() as u64);
+    let to = Peer::local(to);
+    let data = Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64);
     let envelope = Envelope {
         context: 0,
         source: rank.id() as i32,
@@ -44,31 +42,30 @@ fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8], left: bool) -> Reques
     let mode = SendMode::Standard;
     // SAFETY: the tests keep the data.
     unsafe {
-        if left && let Some(mut poster) = Poster::of(rank, count, || rank.progress()) {
-            let posted = poster.isend(start, count, &datatype, to, envelope, mode);
+        if left && let Some(mut poster) = Poster::of(rank, data.count, || rank.progress()) {
+            let posted = poster.isend(data, to, envelope, mode);
             if let Some(request) = posted {
                 return request;
             }
         }
         let claim = &mut rank.enter();
-        isend(claim, start, count, &datatype, to, envelope, mode).expect("memory")
+        isend(claim, data, to, envelope, mode).expect("memory")
     }
 }
 
 /// Receives from anybody, through the ghost if `left`.
 fn receive(rank: &Rank, tag: Tag, buffer: &mut [u8], left: bool) -> RequestRef {
-    let datatype = predefined(BYTE).expect("a type");
-    let (start, count) = (buffer.as_mut_ptr(), buffer.len() as u64);
+    let buffer = Buffer::of_bytes(buffer.as_mut_ptr(), buffer.len() as u64);
     // SAFETY: the tests keep the buffer.
     unsafe {
-        if left && let Some(mut poster) = Poster::of(rank, count, || rank.progress()) {
-            let posted = poster.irecv(start, count, &datatype, Source::Any, 0, tag);
+        if left && let Some(mut poster) = Poster::of(rank, buffer.count, || rank.progress()) {
+            let posted = poster.irecv(buffer, Source::Any, 0, tag);
             if let Some(request) = posted {
                 return request;
             }
         }
         let claim = &mut rank.enter();
-        irecv(claim, start, count, &datatype, Source::Any, 0, tag).expect("memory")
+        irecv(claim, buffer, Source::Any, 0, tag).expect("memory")
     }
 }
 

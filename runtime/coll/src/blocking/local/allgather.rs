@@ -5,7 +5,7 @@ use crate::blocking::round::{Finish, Round};
 use crate::data::copy_whole;
 use crate::members::LocalGroup;
 use cohort_core::EngineError;
-use cohort_datatype::Layout;
+use cohort_datatype::Buffer;
 
 /// `MPI_Allgather` and `MPI_Allgatherv`; `send` is `None` for in-place.
 ///
@@ -17,7 +17,7 @@ use cohort_datatype::Layout;
 #[inline(always)]
 pub(super) unsafe fn allgather(
     group: &LocalGroup<'_>,
-    send: Option<Layout<'_>>,
+    send: Option<Buffer<'_>>,
     receive: Blocks<'_>,
 ) -> Result<(), EngineError> {
     let own = receive.block(group.me());
@@ -32,11 +32,11 @@ pub(super) unsafe fn allgather(
     let send = send.unwrap_or(own);
     let round = Round::begin(group);
     // SAFETY: the caller's buffer; it stays until `finish`.
-    let exposed = unsafe { round.post_layout(&send) };
+    let exposed = unsafe { round.post_buffer(&send) };
     round.exchange();
     for member in round.others() {
-        // SAFETY: all members posted layouts; the buffer is the caller's.
-        let received = unsafe { round.receive_layout(member, receive.block(member)) };
+        // SAFETY: all members posted buffers; the buffer is the caller's.
+        let received = unsafe { round.receive_buffer(member, receive.block(member)) };
         result = result.and(received);
     }
     round.finish(Finish::after(exposed, Finish::Everyone));

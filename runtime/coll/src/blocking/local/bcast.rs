@@ -9,7 +9,7 @@ use crate::blocking::choice::{is_long_bcast, movers, run_schedule};
 use crate::blocking::round::{Finish, Round};
 use crate::members::LocalGroup;
 use cohort_core::EngineError;
-use cohort_datatype::Layout;
+use cohort_datatype::Buffer;
 
 /// `MPI_Bcast` of `buffer` from member `root`.
 ///
@@ -21,7 +21,7 @@ use cohort_datatype::Layout;
 #[inline(always)]
 pub(super) unsafe fn bcast(
     group: &LocalGroup<'_>,
-    buffer: Layout<'_>,
+    buffer: Buffer<'_>,
     root: u32,
 ) -> Result<(), EngineError> {
     if group.size() == 1 {
@@ -52,8 +52,8 @@ pub(super) unsafe fn bcast(
         // SAFETY: the caller's conditions.
         return unsafe { run_schedule(group, &Call::Bcast { buffer, root }, movers) };
     }
-    // SAFETY: the root has posted a layout; the buffer is the caller's.
-    let result = unsafe { round.receive_layout(root_place, buffer) };
+    // SAFETY: the root has posted a buffer; the buffer is the caller's.
+    let result = unsafe { round.receive_buffer(root_place, buffer) };
     round.finish(Finish::Nobody);
     result
 }

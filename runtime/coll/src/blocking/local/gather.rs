@@ -11,7 +11,7 @@ use crate::blocking::round::{Finish, Round};
 use crate::data::copy_whole;
 use crate::members::{COPY_MAX, LocalGroup, SIDE_BYTES};
 use cohort_core::EngineError;
-use cohort_datatype::Layout;
+use cohort_datatype::Buffer;
 
 /// `MPI_Gather` and `MPI_Gatherv` to member `root`.
 ///
@@ -25,7 +25,7 @@ use cohort_datatype::Layout;
 #[inline(always)]
 pub(super) unsafe fn gather(
     group: &LocalGroup<'_>,
-    send: Option<Layout<'_>>,
+    send: Option<Buffer<'_>>,
     receive: Option<Blocks<'_>>,
     root: usize,
 ) -> Result<(), EngineError> {
@@ -50,8 +50,8 @@ pub(super) unsafe fn gather(
     let round = Round::begin(group);
     round.await_all();
     for member in (0..group.size()).filter(|&member| member != me) {
-        // SAFETY: all members posted layouts; the buffer is the caller's.
-        let received = unsafe { round.receive_layout(member, receive.block(member)) };
+        // SAFETY: all members posted buffers; the buffer is the caller's.
+        let received = unsafe { round.receive_buffer(member, receive.block(member)) };
         result = result.and(received);
     }
     round.finish(Finish::Nobody);
@@ -71,7 +71,7 @@ pub(super) unsafe fn gather(
 pub(super) unsafe fn scatter(
     group: &LocalGroup<'_>,
     send: Option<Blocks<'_>>,
-    receive: Option<Layout<'_>>,
+    receive: Option<Buffer<'_>>,
     root: usize,
 ) -> Result<(), EngineError> {
     let me = group.me();

@@ -60,19 +60,19 @@ pub(crate) unsafe fn run(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), 
             Call::Allgather { send, receive } => allgather::allgather(group, send, receive),
             Call::Alltoall { send, receive } => alltoall::alltoall(group, send, receive),
             Call::Reduce { reduction, root } => {
-                let folder = Folder::new(reduction.op, reduction.datatype)?;
+                let folder = Folder::new(reduction.op, reduction.datatype())?;
                 reduce::reduce(group, &folder, &reduction, root)
             }
             Call::Allreduce { reduction } => {
-                let folder = Folder::new(reduction.op, reduction.datatype)?;
+                let folder = Folder::new(reduction.op, reduction.datatype())?;
                 reduce::allreduce(group, &folder, &reduction)
             }
             Call::ReduceScatter { reduction, counts } => {
-                let folder = Folder::new(reduction.op, reduction.datatype)?;
+                let folder = Folder::new(reduction.op, reduction.datatype())?;
                 reduce::reduce_scatter(group, &folder, &reduction, counts)
             }
             Call::Scan { reduction, kind } => {
-                let folder = Folder::new(reduction.op, reduction.datatype)?;
+                let folder = Folder::new(reduction.op, reduction.datatype())?;
                 scan::scan(group, &folder, &reduction, kind)
             }
             Call::Neighbours { .. } => run_schedule(group, call, Movers::Everyone),

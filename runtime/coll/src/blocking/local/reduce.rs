@@ -43,15 +43,15 @@ pub(super) unsafe fn allreduce(
             copy_alone(folder, call);
             return Ok(());
         }
-        let operand = folder.layout(call.operand(), call.count);
+        let operand = folder.buffer(call.operand(), call.count());
         if operand.bytes() > everyone_folds_max(group, folder) {
             let scratch = Scratch::new(folder, folder.block())?;
-            return reduce_by_shares(group, folder, call, &scratch, call.output, None);
+            return reduce_by_shares(group, folder, call, &scratch, call.output(), None);
         }
         let round = Round::begin(group);
         round.post_data(&operand)?;
         round.exchange();
-        let result = folder.fold_entries(&round, 0..group.size(), 0..call.count, call.output);
+        let result = folder.fold_entries(&round, 0..group.size(), 0..call.count(), call.output());
         round.finish(Finish::Nobody);
         result
     }
@@ -79,11 +79,11 @@ pub(super) unsafe fn reduce(
             copy_alone(folder, call);
             return Ok(());
         }
-        let operand = folder.layout(call.operand(), call.count);
+        let operand = folder.buffer(call.operand(), call.count());
         if operand.bytes() > copied_max(group) {
             let scratch = Scratch::new(folder, folder.block())?;
             let output = if is_root {
-                call.output
+                call.output()
             } else {
                 core::ptr::null_mut()
             };
@@ -93,7 +93,7 @@ pub(super) unsafe fn reduce(
         round.post_data(&operand)?;
         let result = if is_root {
             round.await_all();
-            folder.fold_entries(&round, 0..group.size(), 0..call.count, call.output)
+            folder.fold_entries(&round, 0..group.size(), 0..call.count(), call.output())
         } else {
             round.announce_to(root as usize);
             Ok(())
@@ -128,7 +128,7 @@ fn everyone_folds_max(group: &LocalGroup<'_>, folder: &Folder<'_>) -> u64 {
 unsafe fn copy_alone(folder: &Folder<'_>, call: &Reduction<'_>) {
     if let Some(input) = call.input {
         // SAFETY: the caller's buffers.
-        unsafe { folder.copy(input, call.output, call.count) };
+        unsafe { folder.copy(input, call.output(), call.count()) };
     }
 }
 
@@ -144,7 +144,7 @@ unsafe fn reduce_by_shares(
     output: *mut u8,
     root: Option<u32>,
 ) -> Result<(), EngineError> {
-    let range = share(call.count, group.me(), group.size());
+    let range = share(call.count(), group.me(), group.size());
     in_blocks(group, folder, (call, output), range, |all, block| {
         let count = block.end - block.start;
         let receivers = match root {
@@ -186,13 +186,13 @@ pub(super) unsafe fn reduce_scatter(
             copy_alone(folder, call);
             return Ok(());
         }
-        if !folder.is_small(call.count) {
+        if !folder.is_small(call.count()) {
             return scatter_large(group, folder, call, range);
         }
         let round = Round::begin(group);
-        round.post_layout(&folder.layout(call.operand(), call.count));
+        round.post_buffer(&folder.buffer(call.operand(), call.count()));
         round.exchange();
-        let result = folder.fold_entries(&round, 0..group.size(), range, call.output);
+        let result = folder.fold_entries(&round, 0..group.size(), range, call.output());
         round.finish(Finish::Nobody);
         result
     }
@@ -211,7 +211,7 @@ unsafe fn scatter_large(
     // In place the output is an operand that others still read: fold elsewhere.
     let scratch = Scratch::new(folder, if in_place { count } else { folder.block() })?;
     let first = range.start;
-    in_blocks(group, folder, (call, call.output), range, |all, block| {
+    in_blocks(group, folder, (call, call.output()), range, |all, block| {
         let at = block.start - first;
         let length = block.end - block.start;
         // SAFETY: every member's operand holds the range until all have completed.
@@ -220,13 +220,13 @@ unsafe fn scatter_large(
                 folder.fold_memory(all, &block, folder.at(scratch.base, at));
             } else {
                 folder.fold_memory(all, &block, scratch.base);
-                folder.copy(scratch.base, folder.at(call.output, at), length);
+                folder.copy(scratch.base, folder.at(call.output(), at), length);
             }
         }
     })?;
     if in_place {
         // SAFETY: nobody reads the operand any more.
-        unsafe { folder.copy(scratch.base, call.output, count) };
+        unsafe { folder.copy(scratch.base, call.output(), count) };
     }
     Ok(())
 }

@@ -35,15 +35,15 @@ pub(super) unsafe fn scan(
     unsafe {
         if group.size() == 1 {
             if let (Some(input), Scan::Inclusive) = (call.input, kind) {
-                folder.copy(input, call.output, call.count);
+                folder.copy(input, call.output(), call.count());
             }
             return Ok(());
         }
-        if !folder.is_small(call.count) {
+        if !folder.is_small(call.count()) {
             return scan_by_shares(group, folder, call, kind);
         }
         let round = Round::begin(group);
-        round.post_layout(&folder.layout(call.operand(), call.count));
+        round.post_buffer(&folder.buffer(call.operand(), call.count()));
         round.exchange();
         let end = match kind {
             Scan::Inclusive => group.me() + 1,
@@ -51,7 +51,7 @@ pub(super) unsafe fn scan(
         };
         let result = match end {
             0 => Ok(()),
-            _ => folder.prefix_of_entries(&round, end, call.count, call.output),
+            _ => folder.prefix_of_entries(&round, end, call.count(), call.output()),
         };
         round.finish(Finish::Nobody);
         result
@@ -70,8 +70,8 @@ unsafe fn scan_by_shares(
         Scratch::new(folder, folder.block())?,
         Scratch::new(folder, folder.block())?,
     );
-    let range = share(call.count, group.me(), group.size());
-    in_blocks(group, folder, (call, call.output), range, |all, block| {
+    let range = share(call.count(), group.me(), group.size());
+    in_blocks(group, folder, (call, call.output()), range, |all, block| {
         let count = block.end - block.start;
         let (mut prefix, mut next) = (first.base, second.base);
         for (member, addresses) in all.iter().enumerate() {

@@ -12,13 +12,13 @@
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Round};
 use crate::blocking::script::{builder, run};
-use crate::data::{byte, copy_whole, unpack_inline};
+use crate::data::{copy_whole, unpack_inline};
 use crate::members::{Group, Hierarchy, LocalGroup};
 use crate::memory::{Packed, reserve};
 use crate::write::ScriptBuilder;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
-use cohort_datatype::{Layout, pack};
+use cohort_datatype::{Buffer, pack};
 
 /// The longest block that goes with others, and the most bytes that a member may send in such blocks: the leader
 /// copies them twice.
@@ -49,8 +49,8 @@ struct Message {
 }
 
 impl Message {
-    fn layout(&self) -> Layout<'static> {
-        Layout::new(self.base, self.bytes, byte())
+    fn buffer(&self) -> Buffer<'static> {
+        Buffer::of_bytes(self.base, self.bytes)
     }
 
     /// Where block `number` lies.
@@ -292,11 +292,11 @@ fn exchange(
     let leader = |node: usize| hierarchy.members(node)[0] as usize;
     for distance in 1..nodes {
         let from = (this_node + nodes - distance) % nodes;
-        script.receive(leader(from), incoming.all[from].layout());
+        script.receive(leader(from), incoming.all[from].buffer());
     }
     for distance in 1..nodes {
         let to = (this_node + distance) % nodes;
-        script.send(leader(to), outgoing.all[to].layout());
+        script.send(leader(to), outgoing.all[to].buffer());
     }
     script.keep(outgoing.memory);
 }

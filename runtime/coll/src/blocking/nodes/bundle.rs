@@ -1,10 +1,9 @@
 //! Blocks of several members as one message.
 
-use crate::data::byte;
 use crate::memory::reserve;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
-use cohort_datatype::{Layout, unpack};
+use cohort_datatype::{Buffer, unpack};
 
 /// Bytes of a block's length.
 const LENGTH: usize = size_of::<u64>();
@@ -47,7 +46,7 @@ impl Content {
     ///
     /// # Errors
     /// [`EngineError::Truncated`].
-    pub(crate) unsafe fn deliver(&self, into: Layout<'_>) -> Result<(), EngineError> {
+    pub(crate) unsafe fn deliver(&self, into: Buffer<'_>) -> Result<(), EngineError> {
         let Self::Inside {
             data,
             there,
@@ -106,8 +105,8 @@ impl Bundle {
     }
 
     /// All of it as a message.
-    pub(crate) fn layout(&self) -> Layout<'static> {
-        Layout::new(self.base, self.room, byte())
+    pub(crate) fn buffer(&self) -> Buffer<'static> {
+        Buffer::of_bytes(self.base, self.room)
     }
 
     /// Writes the lengths, and calls `write` with each block that goes inside, where its data goes and how much of

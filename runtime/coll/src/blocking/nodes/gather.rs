@@ -9,22 +9,22 @@ use super::bundle::{BUNDLED, Bundle, Content};
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Posted, Round};
 use crate::blocking::script::{builder, run};
-use crate::data::{copy_whole, nothing};
+use crate::data::copy_whole;
 use crate::members::{Group, Hierarchy, LocalGroup};
 use crate::memory::reserve;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
-use cohort_datatype::{Layout, pack};
+use cohort_datatype::{Buffer, pack};
 
-/// Bytes of what a member has posted with [`Round::post_layout`].
+/// Bytes of what a member has posted with [`Round::post_buffer`].
 ///
 /// # Safety
 /// It has posted so in this round, which has not ended.
 unsafe fn posted_bytes(round: &Round<'_>, place: usize) -> u64 {
     match round.posted(place) {
         Posted::Inline { bytes, .. } => bytes,
-        // SAFETY: the record is the layout that the member posted.
-        Posted::Address(record) => unsafe { (*record.cast::<Layout<'_>>()).bytes() },
+        // SAFETY: the record is the buffer that the member posted.
+        Posted::Address(record) => unsafe { (*record.cast::<Buffer<'_>>()).bytes() },
     }
 }
 
@@ -40,7 +40,7 @@ unsafe fn pack_posted(round: &Round<'_>, place: usize, out: *mut u8, most: u64) 
                 out.copy_from_nonoverlapping(data, bytes.min(most) as usize);
             }
             Posted::Address(record) => {
-                pack(*record.cast::<Layout<'_>>(), 0, out, most);
+                pack(*record.cast::<Buffer<'_>>(), 0, out, most);
             }
         }
     }
@@ -50,10 +50,10 @@ unsafe fn pack_posted(round: &Round<'_>, place: usize, out: *mut u8, most: u64) 
 ///
 /// # Safety
 /// The block is live.
-unsafe fn post_to(here: &LocalGroup<'_>, place: usize, block: &Layout<'_>) {
+unsafe fn post_to(here: &LocalGroup<'_>, place: usize, block: &Buffer<'_>) {
     let round = Round::begin(here);
     // SAFETY: the caller's promise; the record lives until `finish` has returned.
-    let exposed = unsafe { round.post_layout(block) };
+    let exposed = unsafe { round.post_buffer(block) };
     round.announce_to(place);
     round.finish(match exposed {
         true => Finish::Member(place),
@@ -68,7 +68,7 @@ unsafe fn post_to(here: &LocalGroup<'_>, place: usize, block: &Layout<'_>) {
 /// `own` is live.
 unsafe fn collect_here(
     here: &LocalGroup<'_>,
-    own: &Layout<'_>,
+    own: &Buffer<'_>,
     most: u64,
 ) -> Result<(Vec<u8>, Bundle), EngineError> {
     let size = here.size();
@@ -104,7 +104,7 @@ unsafe fn collect_here(
 pub(crate) unsafe fn gather(
     group: &Group<'_>,
     hierarchy: &Hierarchy,
-    send: Option<Layout<'_>>,
+    send: Option<Buffer<'_>>,
     receive: Option<Blocks<'_>>,
     root: usize,
 ) -> Result<(), EngineError> {
@@ -119,7 +119,7 @@ pub(crate) unsafe fn gather(
                 .and(near)
                 .and(receive_from_nodes(group, hierarchy, &receive));
         }
-        let send = send.unwrap_or(nothing());
+        let send = send.unwrap_or(Buffer::EMPTY);
         if hierarchy.node_of(root) == hierarchy.this_node() {
             post_to(&here, hierarchy.local_rank(root) as usize, &send);
             return Ok(());
@@ -130,7 +130,7 @@ pub(crate) unsafe fn gather(
             post_to(&here, 0, &send);
         } else if !alone {
             let (memory, bundle) = collect_here(&here, &send, BUNDLED)?;
-            script.send(root, bundle.layout());
+            script.send(root, bundle.buffer());
             script.keep(memory);
         }
         if alone || send.bytes() > BUNDLED {
@@ -155,7 +155,7 @@ unsafe fn receive_here(
     for (place, &member) in hierarchy.local_members().iter().enumerate() {
         if place != here.me() {
             // SAFETY: everyone has posted; the caller's promise.
-            let taken = unsafe { round.receive_layout(place, receive.block(member as usize)) };
+            let taken = unsafe { round.receive_buffer(place, receive.block(member as usize)) };
             outcome = outcome.and(taken);
         }
     }
@@ -183,7 +183,7 @@ unsafe fn receive_from_nodes(
         let room = |&member: &u32| receive.block(member as usize).bytes().min(BUNDLED);
         let data = members.iter().map(room).sum();
         let (memory, bundle) = Bundle::with_room(members.len(), data, BUNDLED)?;
-        script.receive(first, bundle.layout());
+        script.receive(first, bundle.buffer());
         bundles.push((memory, bundle, members));
     }
     // SAFETY: the caller's promise; the bundles are live, and were filled when it has returned.
@@ -211,7 +211,7 @@ pub(crate) unsafe fn scatter(
     group: &Group<'_>,
     hierarchy: &Hierarchy,
     send: Option<Blocks<'_>>,
-    receive: Option<Layout<'_>>,
+    receive: Option<Buffer<'_>>,
     root: usize,
 ) -> Result<(), EngineError> {
     let me = group.me();
@@ -221,7 +221,7 @@ pub(crate) unsafe fn scatter(
         if let Some(send) = send.filter(|_| me == root) {
             return scatter_root(group, hierarchy, &send, receive);
         }
-        let receive = receive.unwrap_or(nothing());
+        let receive = receive.unwrap_or(Buffer::EMPTY);
         if hierarchy.node_of(root) == hierarchy.this_node() {
             let round = Round::begin(&here);
             let place = hierarchy.local_rank(root) as usize;
@@ -250,7 +250,7 @@ unsafe fn scatter_root(
     group: &Group<'_>,
     hierarchy: &Hierarchy,
     send: &Blocks<'_>,
-    receive: Option<Layout<'_>>,
+    receive: Option<Buffer<'_>>,
 ) -> Result<(), EngineError> {
     let here = group.local(hierarchy);
     let round = Round::begin(&here);
@@ -291,7 +291,7 @@ unsafe fn send_to_nodes(
                     },
                 );
             }
-            script.send(members[0] as usize, bundle.layout());
+            script.send(members[0] as usize, bundle.buffer());
             script.keep(memory);
         }
         for &member in members {
@@ -313,7 +313,7 @@ unsafe fn receive_bundle(
     group: &Group<'_>,
     hierarchy: &Hierarchy,
     root: usize,
-    receive: Layout<'_>,
+    receive: Buffer<'_>,
 ) -> Result<bool, EngineError> {
     let here = group.local(hierarchy);
     let size = here.size();
@@ -332,7 +332,7 @@ unsafe fn receive_bundle(
         }
         let (_memory, bundle) = Bundle::with_room(size, size as u64 * BUNDLED, BUNDLED)?;
         let mut script = builder(group, None);
-        script.receive(root, bundle.layout());
+        script.receive(root, bundle.buffer());
         let outcome = run(script);
         let round = Round::begin(&here);
         round.post_address(&bundle);
@@ -382,7 +382,7 @@ impl Bundles {
 pub(crate) unsafe fn allgather(
     group: &Group<'_>,
     hierarchy: &Hierarchy,
-    send: Option<Layout<'_>>,
+    send: Option<Buffer<'_>>,
     receive: &Blocks<'_>,
 ) -> Result<(), EngineError> {
     let here = group.local(hierarchy);
@@ -403,14 +403,14 @@ pub(crate) unsafe fn allgather(
         let bundles = Bundles::for_blocks(hierarchy, receive)?;
         let (nodes, this_node) = (hierarchy.nodes(), hierarchy.this_node());
         let mut script = builder(group, None);
-        script.copy(bundle.layout(), bundles.all[this_node].layout());
+        script.copy(bundle.buffer(), bundles.all[this_node].buffer());
         let leader = |node: usize| hierarchy.members(node)[0] as usize;
         for distance in 1..nodes {
             let from = (this_node + nodes - distance) % nodes;
-            script.receive(leader(from), bundles.all[from].layout());
+            script.receive(leader(from), bundles.all[from].buffer());
         }
         for distance in 1..nodes {
-            script.send(leader((this_node + distance) % nodes), bundle.layout());
+            script.send(leader((this_node + distance) % nodes), bundle.buffer());
         }
         let mut outcome = run(script);
         let round = Round::begin(&here);

@@ -10,7 +10,7 @@ use crate::memory::Scratch;
 use crate::write::{Subgroup, folds_by_node, reduce_scatter_of_nodes, write_among};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
-use cohort_datatype::Layout;
+use cohort_datatype::Buffer;
 use core::ops::Range;
 
 /// At a leader: runs an operation among all leaders. Its root is that of the node of member `root`.
@@ -59,7 +59,7 @@ pub(crate) fn barrier(group: &Group<'_>, hierarchy: &Hierarchy) -> Result<(), En
 pub(crate) unsafe fn bcast(
     group: &Group<'_>,
     hierarchy: &Hierarchy,
-    buffer: Layout<'_>,
+    buffer: Buffer<'_>,
     root: usize,
 ) -> Result<(), EngineError> {
     let leader = leader_here(hierarchy, root);
@@ -127,7 +127,7 @@ pub(crate) unsafe fn allreduce(
             let call = Call::Allreduce { reduction };
             outcome = outcome.and(run_among_leaders(group, hierarchy, &call, 0));
         }
-        let buffer = reduction.result();
+        let buffer = reduction.result;
         outcome.and(local::run_any(&here, &Call::Bcast { buffer, root: 0 }))
     }
 }
@@ -156,16 +156,13 @@ pub(crate) unsafe fn reduce(
         // Only the root has an output.
         let scratch = match is_leader && group.me != root {
             true => {
-                let folder = Folder::new(reduction.op, reduction.datatype)?;
-                Some(Scratch::new(&folder, reduction.count)?)
+                let folder = Folder::new(reduction.op, reduction.datatype())?;
+                Some(Scratch::new(&folder, reduction.count())?)
             }
             false => None,
         };
-        let output = scratch.as_ref().map_or(reduction.output, |it| it.base);
-        let reduction = Reduction {
-            output,
-            ..*reduction
-        };
+        let output = scratch.as_ref().map_or(reduction.output(), |it| it.base);
+        let reduction = reduction.to(output);
         let to_leader = Call::Reduce {
             reduction,
             root: hierarchy.local_rank(leader),
@@ -199,18 +196,17 @@ pub(crate) unsafe fn reduce_scatter(
             let reduction = *call;
             return run_alone(group, &Call::ReduceScatter { reduction, counts });
         }
-        let folder = Folder::new(call.op, call.datatype)?;
+        let folder = Folder::new(call.op, call.datatype())?;
         let here = group.local(hierarchy);
-        let own = folder.layout(call.output, counts[group.me()] as u64);
+        let own = folder.buffer(call.output(), counts[group.me()] as u64);
         let scratch = match here.me {
-            0 => Some(Scratch::new(&folder, call.count)?),
+            0 => Some(Scratch::new(&folder, call.count())?),
             _ => None,
         };
         let output = scratch.as_ref().map_or(core::ptr::null_mut(), |it| it.base);
         let reduction = Reduction {
             input: Some(call.operand()),
-            output,
-            ..*call
+            ..call.to(output)
         };
         let to_leader = Call::Reduce { reduction, root: 0 };
         let mut outcome = unless_truncated(local::run_any(&here, &to_leader))?;
@@ -229,7 +225,7 @@ pub(crate) unsafe fn reduce_scatter(
                 base: output,
                 counts: &lengths,
                 displacements: &places,
-                datatype: call.datatype,
+                datatype: call.datatype(),
             });
         }
         let scatter = Call::Scatter {

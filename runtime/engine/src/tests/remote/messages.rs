@@ -1,7 +1,7 @@
 //! Protocols, order, wildcards, cancellation, bounds.
 
 use super::*;
-use crate::datatype::{CountForm, vector};
+use crate::datatype::{Buffer, CountForm, vector};
 use crate::{improbe, imrecv, iprobe, probe, recv, send};
 use cohort_steal::TaskKind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -88,9 +88,7 @@ fn gaps_stay_untouched_whichever_side_has_them() {
                     unsafe {
                         send(
                             owner(rank),
-                            memory.as_ptr(),
-                            count,
-                            &datatype,
+                            Buffer::new(memory.as_mut_ptr(), count, &datatype),
                             to,
                             envelope,
                             SendMode::Standard,
@@ -117,9 +115,7 @@ fn gaps_stay_untouched_whichever_side_has_them() {
                 unsafe {
                     recv(
                         owner(rank),
-                        memory.as_mut_ptr(),
-                        count,
-                        &datatype,
+                        Buffer::new(memory.as_mut_ptr(), count, &datatype),
                         from(rank, 0),
                         CONTEXT,
                         Tag::Is(0),
@@ -217,9 +213,9 @@ fn probes_see_remote_messages_and_matched_ones_are_received_once() {
             assert_eq!(data, short);
             let mut data = vec![0; 30_000];
             let request = {
-                let start = data.as_mut_ptr();
+                let room = Buffer::of_bytes(data.as_mut_ptr(), 30_000);
                 // SAFETY: the data is kept until completion.
-                unsafe { imrecv(&mut rank.enter(), message, start, 30_000, &byte()) }
+                unsafe { imrecv(&mut rank.enter(), message, room) }
             };
             finish(rank, request.expect("memory"));
             assert!(data == long);

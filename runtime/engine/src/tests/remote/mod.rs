@@ -4,7 +4,7 @@ mod messages;
 mod traffic;
 mod watching;
 
-use crate::datatype::{TypeRef, predefined};
+use crate::datatype::{Buffer, TypeRef, predefined};
 use crate::wait::{self, WaitKind};
 use crate::{Envelope, Node, Owner, Rank, RequestRef, SendMode, Source, Status, Tag};
 use crate::{irecv, isend, lifecycle};
@@ -121,11 +121,11 @@ fn start_send(rank: &Rank, to: WorldRank, tag: i32, data: &[u8], mode: SendMode)
         source: rank.world_rank() as i32,
         tag,
     };
-    let (peer, count) = (rank.node().peer(to), data.len() as u64);
+    let peer = rank.node().peer(to);
     let mut claim = rank.enter();
-    let start = data.as_ptr();
+    let data = Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64);
     // SAFETY: the tests keep the data until completion.
-    unsafe { isend(&mut claim, start, count, &byte(), peer, envelope, mode) }.expect("memory")
+    unsafe { isend(&mut claim, data, peer, envelope, mode) }.expect("memory")
 }
 
 fn from(rank: &Rank, world: WorldRank) -> Source {
@@ -137,10 +137,9 @@ fn from(rank: &Rank, world: WorldRank) -> Source {
 
 fn start_recv(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> RequestRef {
     let mut claim = rank.enter();
-    let count = data.len() as u64;
-    let start = data.as_mut_ptr();
+    let data = Buffer::of_bytes(data.as_mut_ptr(), data.len() as u64);
     // SAFETY: the tests keep the data until completion.
-    unsafe { irecv(&mut claim, start, count, &byte(), source, CONTEXT, tag) }.expect("memory")
+    unsafe { irecv(&mut claim, data, source, CONTEXT, tag) }.expect("memory")
 }
 
 fn finish(rank: &Rank, request: RequestRef) -> Status {

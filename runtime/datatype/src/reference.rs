@@ -1,0 +1,101 @@
+//! Who keeps a type alive.
+//!
+//! Every [`Type`] is either a static (the predefined ones) or lies in an [`Arc`] that
+//! [`TypeRef::new`] made: nothing else in this crate makes one. Each knows which, so a plain `&Type`
+//! suffices to get a reference that outlives it.
+
+use super::bounds::Bounds;
+use super::program::Placed;
+use super::{Contents, Signature, Type};
+use alloc::sync::{Arc, Weak};
+use core::ops::Deref;
+
+/// A shared reference to a [`Type`]: predefined ones live for ever, others are counted.
+#[derive(Clone, Debug)]
+pub struct TypeRef(Reference);
+
+#[derive(Clone, Debug)]
+enum Reference {
+    Static(&'static Type),
+    Counted(Arc<Type>),
+}
+
+/// What keeps a type alive, as the type itself knows it.
+#[derive(Debug)]
+pub(super) enum Own {
+    /// Nothing: it is this static.
+    Predefined(&'static Type),
+    /// The references to it.
+    Counted(Weak<Type>),
+}
+
+/// What a constructor says about the type it makes.
+pub(super) struct Description {
+    pub(super) size: i64,
+    pub(super) bounds: Bounds,
+    pub(super) alignment: i64,
+    pub(super) placed: Placed,
+    pub(super) signature: Signature,
+    pub(super) contents: Contents,
+}
+
+impl TypeRef {
+    #[inline]
+    pub(super) const fn of_static(datatype: &'static Type) -> Self {
+        Self(Reference::Static(datatype))
+    }
+
+    /// A new type without a handle and a name.
+    pub(super) fn new(description: Description) -> Self {
+        let Description {
+            size,
+            bounds,
+            alignment,
+            placed,
+            signature,
+            contents,
+        } = description;
+        Self(Reference::Counted(Arc::new_cyclic(|own| Type {
+            size,
+            bounds,
+            alignment,
+            placed,
+            signature,
+            contents,
+            handle: 0,
+            name: "",
+            own: Own::Counted(own.clone()),
+        })))
+    }
+
+    /// A reference to a type that is alive.
+    #[inline]
+    pub(super) fn of(own: &Own) -> Self {
+        Self(match own {
+            Own::Predefined(datatype) => Reference::Static(datatype),
+            Own::Counted(own) => match own.upgrade() {
+                Some(datatype) => Reference::Counted(datatype),
+                None => unreachable!("whoever looks at a type keeps it alive"),
+            },
+        })
+    }
+
+    /// Whether both refer to the same type object.
+    #[must_use]
+    #[inline]
+    pub fn same(&self, other: &Self) -> bool {
+        core::ptr::eq::<Type>(&**self, &**other)
+    }
+}
+
+impl Deref for TypeRef {
+    type Target = Type;
+
+    #[inline]
+    fn deref(&self) -> &Type {
+        match &self.0 {
+            Reference::Static(datatype) => datatype,
+            Reference::Counted(datatype) => datatype,
+        }
+    }
+}
