@@ -1,5 +1,6 @@
 //! The vocabulary of messages: envelopes, what a receive asks for, and what it is told.
 
+use cohort_abi::neutral;
 use cohort_base::Peer;
 
 /// What identifies a message to its receiver.
@@ -66,17 +67,17 @@ pub struct Status {
 
 impl Status {
     /// `MPI_SUCCESS`.
-    pub const SUCCESS: i32 = 0;
+    pub const SUCCESS: i32 = neutral::SUCCESS;
     /// `MPI_ERR_TRUNCATE`: the message was longer than the buffer; its beginning was delivered.
-    pub const TRUNCATE: i32 = 15;
+    pub const TRUNCATE: i32 = neutral::ERR_TRUNCATE;
     /// `MPI_ERR_NO_MEM`.
-    pub const NO_MEMORY: i32 = 39;
+    pub const NO_MEMORY: i32 = neutral::ERR_NO_MEM;
     /// `MPI_ERR_RMA_RANGE`: the target's elements were not in its part of the window any more.
-    pub const RMA_RANGE: i32 = 48;
+    pub const RMA_RANGE: i32 = neutral::ERR_RMA_RANGE;
     /// `MPI_ANY_SOURCE`.
-    pub const ANY_SOURCE: i32 = -1;
+    pub const ANY_SOURCE: i32 = neutral::ANY_SOURCE;
     /// `MPI_ANY_TAG`.
-    pub const ANY_TAG: i32 = -2;
+    pub const ANY_TAG: i32 = neutral::ANY_TAG;
 
     /// What an operation without a message gives ("empty status", MPI-4.1, 3.7.3).
     pub const EMPTY: Self = Self {

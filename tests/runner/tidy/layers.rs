@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Crates from the bottom up; a crate may use those of the lines above its own.
-const LAYERS: [&[&str]; 13] = [
+const LAYERS: [&[&str]; 14] = [
     &["cohort-base"],
+    &["cohort-abi"],
     &[
         "cohort-alloc",
         "cohort-datatype",
         "cohort-steal",
         "cohort-fabric",
-        "cohort-abi",
     ],
     &[
         "cohort-fabric-fake",
