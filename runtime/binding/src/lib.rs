@@ -1,10 +1,15 @@
 //! One generic Rust function per MPI function.
 //!
 //! A function decodes its handles and constants by the [`Abi`](cohort_abi::Abi) it is generic
-//! over, checks its arguments, and calls the object layer or the engine with neutral values. Its
-//! name and signature come from the standard: `functions.table` says which function implements
-//! which procedure, `cohort-codegen` writes the function tables from it, and the compiler
-//! checks the signatures. Procedures without a line get [`unsupported`].
+//! over, checks its arguments, and calls the object layer or the engine with neutral values.
+//! It is safe: C calls a generated function (`generated/shims.rs`), which turns the raw arguments
+//! into the types of `passed`, by the direction and the length that the standard gives each parameter.
+//! `functions.table` says which function implements which procedure, and the compiler checks
+//! the signatures. Procedures without a line get [`unsupported`].
+//!
+//! From the bottom up: `passed` (what C passes), `process` (what a rank has of MPI), `context` (who hears
+//! of an error), `arguments` (a call and its checks), and the chapters of the standard. No two modules
+//! use each other.
 //!
 //! **Owner only**: these functions run on the task of the rank that calls MPI.
 //!
