@@ -35,7 +35,7 @@ impl<'a, A: Abi> Call<'a, A> {
     #[inline]
     pub unsafe fn new(caller: *const c_void) -> Self {
         Self {
-            // SAFETY: the caller's contract.
+            // SAFETY: `caller` is what `attach` gave, by the condition of this function.
             process: unsafe { Process::of(caller) },
             listener: Cell::new(Listener::Process),
             abi: PhantomData,
@@ -371,7 +371,7 @@ pub unsafe fn enter<A: Abi, F: Fault>(
     name: &'static str,
     body: impl FnOnce(&Call<'_, A>) -> Result<(), F>,
 ) -> core::ffi::c_int {
-    // SAFETY: the caller's contract.
+    // SAFETY: the condition of this function is the same.
     let call = unsafe { Call::<A>::new(caller) };
     match body(&call) {
         Ok(()) => A::error_out(neutral::SUCCESS),

@@ -199,7 +199,7 @@ fn win_name(process: &Process, win: u32) -> String {
 /// `caller` is what [`attach`](crate::process::attach) returned.
 #[cold]
 pub unsafe fn unsupported<A: Abi>(caller: *const c_void, name: &'static str) -> c_int {
-    // SAFETY: the caller's contract.
+    // SAFETY: the condition of this function is the same.
     let process = unsafe { Process::of(caller) };
     let error = Error::from(neutral::ERR_UNSUPPORTED_OPERATION);
     raise::<A>(process, name, Listener::Process, &error)

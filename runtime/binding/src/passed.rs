@@ -489,7 +489,7 @@ impl<A: Abi, C: Count> Buffer<A, C> {
     /// MPI's promise about the buffer of the call.
     #[inline]
     pub unsafe fn new(base: *const c_void, count: C, datatype: A::Datatype) -> Self {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: MPI's promise about the buffer, as this function asks for it.
         let base = unsafe { Base::new(base) };
         Self {
             base,

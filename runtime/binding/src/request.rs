@@ -5,12 +5,10 @@ mod generalized;
 mod persistent;
 mod query;
 mod several;
-mod test;
 mod wait;
 
 pub use completion::{live, publish, publish_complete, publish_kind, publish_pending};
 pub use generalized::{complete as grequest_complete, start as grequest_start};
 pub use persistent::{Plan, publish_persistent, start, startall};
 pub use query::{cancel, free, get_status, get_status_all, get_status_any, get_status_some};
-pub use test::{test, testall, testany, testsome};
-pub use wait::{wait, waitall, waitany, waitsome};
+pub use wait::{test, testall, testany, testsome, wait, waitall, waitany, waitsome};

@@ -136,7 +136,7 @@ fn run<'a, A: Abi>(
         Ending::Wait => unsafe { channel.exchange(outgoing, incoming) }.map_err(failure),
         Ending::Request(handle, target) => {
             let mut requests = Vec::new();
-            // SAFETY: as above, until the request is complete.
+            // SAFETY: checked arguments of a call, whose buffers are there until the request is complete.
             let started = unsafe { channel.start(outgoing, incoming, &mut requests) };
             started.map_err(failure)?;
             let comm = handle.neutral();

@@ -6,7 +6,7 @@ use crate::passed::{Buffer, Out, Place, StatusOut};
 use crate::process::requests::State;
 use crate::request;
 use crate::status::neutral_status;
-use cohort_abi::{Abi, Count, Handle, Status, neutral};
+use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::wait::{WaitKind, until};
 use cohort_engine::watch::leave_behind;
 use cohort_engine::{RequestRef, SendMode};
@@ -18,14 +18,22 @@ struct Both {
     send: RequestRef,
 }
 
-/// Starts the receive and the send. `replace` sends a copy, because the receive writes to the
-/// same buffer.
-fn start<A: Abi>(
+/// Buffer, partner and tag of a send or a receive.
+type Half<A, C> = (Buffer<A, C>, c_int, c_int);
+
+/// Checks and starts the receive and the send. Without a buffer of its own the send has a copy of the
+/// receive's, because the receive writes there.
+#[inline(always)]
+fn start<A: Abi, C: Count>(
     call: &Call<'_, A>,
-    outgoing: &Outgoing,
-    incoming: &Incoming,
-    replace: bool,
+    communicator: &Comm,
+    (send_buffer, to, send_tag): (Option<Buffer<A, C>>, c_int, c_int),
+    (buffer, from, tag): Half<A, C>,
 ) -> Outcome<Both> {
+    let replace = send_buffer.is_none();
+    let send_buffer = send_buffer.unwrap_or(buffer);
+    let outgoing = Outgoing::check(call, communicator, send_buffer, to, send_tag)?;
+    let incoming = Incoming::check(call, communicator, buffer, from, tag)?;
     let claim = &mut call.rank().enter();
     let send = match replace {
         // The copy is made before the receive can write.
@@ -43,16 +51,20 @@ fn start<A: Abi>(
 }
 
 /// Waits for both; the status is the receive's.
-fn finish<A: Abi>(call: &Call<'_, A>, both: Both) -> Status {
+fn finish<A: Abi>(call: &Call<'_, A>, both: Both, status: StatusOut<'_, A>) -> Outcome<()> {
     let done = || both.receive.is_complete() && both.send.is_complete();
     if !done() {
         until(call.owner(), WaitKind::Request, done);
     }
-    let status = neutral_status(&both.receive.status());
+    let received = neutral_status(&both.receive.status());
     let claim = &mut call.rank().enter();
     both.receive.release(claim);
     both.send.release(claim);
-    status
+    status.write(&received);
+    match received.error {
+        neutral::SUCCESS => Ok(()),
+        class => Err(class.into()),
+    }
 }
 
 /// Gives the program one handle for both.
@@ -76,13 +88,6 @@ fn publish<A: Abi>(
     request::publish(call, state, target)
 }
 
-fn outcome(status: &Status) -> Outcome<()> {
-    match status.error {
-        neutral::SUCCESS => Ok(()),
-        class => Err(class.into()),
-    }
-}
-
 /// `MPI_Sendrecv`.
 #[inline(always)]
 pub fn sendrecv<A: Abi, C: Count>(
@@ -97,12 +102,9 @@ pub fn sendrecv<A: Abi, C: Count>(
     status: StatusOut<'_, A>,
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
-    let outgoing = Outgoing::check(call, communicator, send_buffer, to, send_tag)?;
-    let incoming = Incoming::check(call, communicator, buffer, from, tag)?;
-    let both = start(call, &outgoing, &incoming, false)?;
-    let received = finish(call, both);
-    status.write(&received);
-    outcome(&received)
+    let (send, receive) = ((Some(send_buffer), to, send_tag), (buffer, from, tag));
+    let both = start(call, communicator, send, receive)?;
+    finish(call, both, status)
 }
 
 /// `MPI_Sendrecv_replace`.
@@ -117,12 +119,9 @@ pub fn sendrecv_replace<A: Abi, C: Count>(
     status: StatusOut<'_, A>,
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
-    let outgoing = Outgoing::check(call, communicator, buffer, to, send_tag)?;
-    let incoming = Incoming::check(call, communicator, buffer, from, tag)?;
-    let both = start(call, &outgoing, &incoming, true)?;
-    let received = finish(call, both);
-    status.write(&received);
-    outcome(&received)
+    let (send, receive) = ((None, to, send_tag), (buffer, from, tag));
+    let both = start(call, communicator, send, receive)?;
+    finish(call, both, status)
 }
 
 /// `MPI_Isendrecv`.
@@ -139,9 +138,8 @@ pub fn isendrecv<A: Abi, C: Count>(
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
     let request = call.output(request, "request")?;
-    let outgoing = Outgoing::check(call, communicator, send_buffer, to, send_tag)?;
-    let incoming = Incoming::check(call, communicator, buffer, from, tag)?;
-    let both = start(call, &outgoing, &incoming, false)?;
+    let (send, receive) = ((Some(send_buffer), to, send_tag), (buffer, from, tag));
+    let both = start(call, communicator, send, receive)?;
     publish(call, both, (comm, communicator), request)
 }
 
@@ -158,8 +156,7 @@ pub fn isendrecv_replace<A: Abi, C: Count>(
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
     let request = call.output(request, "request")?;
-    let outgoing = Outgoing::check(call, communicator, buffer, to, send_tag)?;
-    let incoming = Incoming::check(call, communicator, buffer, from, tag)?;
-    let both = start(call, &outgoing, &incoming, true)?;
+    let (send, receive) = ((None, to, send_tag), (buffer, from, tag));
+    let both = start(call, communicator, send, receive)?;
     publish(call, both, (comm, communicator), request)
 }

@@ -69,7 +69,7 @@ impl Pending {
 
     /// Gives back a slot that was not filled.
     pub fn unreserve_request(&self, _poster: &mut Poster<'_>) {
-        // SAFETY: as above. The index is still in its place.
+        // SAFETY: there is one poster at a time. The index is still in its place.
         unsafe { (*self.reserved.get()).count += 1 };
     }
 }

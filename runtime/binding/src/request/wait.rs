@@ -1,12 +1,58 @@
-//! Waiting for requests (MPI-4.1 sections 3.7.3 and 3.7.5).
+//! Waiting for requests and testing them (MPI-4.1 sections 3.7.3 and 3.7.5). A test is a wait that gives up after one turn of
+//! progress at most.
 
-use super::completion::live;
+use super::completion::{Finished, live};
 use super::several::{Requests, report_all, report_any, report_some};
-use crate::arguments::{Call, Failure};
+use crate::arguments::{Call, Failure, Outcome};
 use crate::passed::{InOut, InOutArray, Out, OutArray, StatusArray, StatusOut};
 use cohort_abi::{Abi, Handle, neutral};
-use cohort_engine::wait::{WaitKind, until};
+use cohort_engine::wait::{WaitKind, progress, until};
+use core::cell::Cell;
 use core::ffi::c_int;
+
+/// A call waits.
+const WAITS: bool = true;
+/// A call makes one turn of progress at most.
+const TESTS: bool = false;
+
+/// Goes on until `done` says so, or makes one turn. Returns whether it is done.
+#[inline(always)]
+fn go_on<const WAIT: bool>(call: &Call<'_, impl Abi>, mut done: impl FnMut() -> bool) -> bool {
+    done() || turn::<WAIT>(call, done)
+}
+
+/// The same for what is known to be undone.
+#[inline(always)]
+fn turn<const WAIT: bool>(call: &Call<'_, impl Abi>, mut done: impl FnMut() -> bool) -> bool {
+    if WAIT {
+        until(call.owner(), WaitKind::Request, done);
+        return true;
+    }
+    progress(call.owner());
+    done()
+}
+
+/// Ends the operation of one request. `None`: it is not complete, which no wait says.
+#[inline(always)]
+fn one<A: Abi, const WAIT: bool>(
+    call: &Call<'_, A>,
+    request: &Cell<A::Request>,
+    status: StatusOut<'_, A>,
+) -> Outcome<Option<Result<(), Failure>>> {
+    let Some(operation) = live(call, request.get())? else {
+        status.write_empty();
+        return Ok(Some(Ok(())));
+    };
+    if !go_on::<WAIT>(call, || operation.is_complete()) {
+        return Ok(None);
+    }
+    let finished: Finished = operation.finish(call);
+    if finished.freed {
+        request.set(A::Request::from_neutral(neutral::handle::REQUEST_NULL));
+    }
+    status.write(&finished.status);
+    Ok(Some(finished.outcome()))
+}
 
 /// `MPI_Wait`.
 #[inline(always)]
@@ -16,19 +62,33 @@ pub fn wait<A: Abi>(
     status: StatusOut<'_, A>,
 ) -> Result<(), Failure> {
     let request = call.inout(request, "request")?;
-    let Some(operation) = live(call, request.get())? else {
-        status.write_empty();
-        return Ok(());
-    };
-    if !operation.is_complete() {
-        until(call.owner(), WaitKind::Request, || operation.is_complete());
-    }
-    let finished = operation.finish(call);
-    if finished.freed {
-        request.set(A::Request::from_neutral(neutral::handle::REQUEST_NULL));
-    }
-    status.write(&finished.status);
-    finished.outcome()
+    one::<A, WAITS>(call, request, status)?.unwrap_or(Ok(()))
+}
+
+/// `MPI_Test`.
+#[inline(always)]
+pub fn test<A: Abi>(
+    call: &Call<'_, A>,
+    request: InOut<'_, A::Request>,
+    flag: Out<'_, c_int>,
+    status: StatusOut<'_, A>,
+) -> Result<(), Failure> {
+    let request = call.inout(request, "request")?;
+    let flag = call.output(flag, "flag")?;
+    let ended = one::<A, TESTS>(call, request, status)?;
+    flag.write(c_int::from(ended.is_some()));
+    ended.unwrap_or(Ok(()))
+}
+
+/// Whether all operations are complete.
+#[inline(always)]
+fn all<A: Abi, const WAIT: bool>(call: &Call<'_, A>, array: &Requests<'_, A>) -> bool {
+    // Everything before `first` is complete and stays so.
+    let mut first = 0;
+    go_on::<WAIT>(call, || {
+        first += array.complete_from(call, first);
+        first == array.len()
+    })
 }
 
 /// `MPI_Waitall`.
@@ -40,16 +100,40 @@ pub fn waitall<A: Abi>(
     statuses: StatusArray<'_, A>,
 ) -> Result<(), Failure> {
     let array = Requests::check(call, count, requests)?;
-    // Everything before `first` is complete and stays so.
-    let mut first = 0;
-    let mut done = || {
-        first += array.complete_from(call, first);
-        first == array.len()
-    };
-    if !done() {
-        until(call.owner(), WaitKind::Request, done);
-    }
+    all::<A, WAITS>(call, &array);
     report_all(call, &array, statuses)
+}
+
+/// `MPI_Testall`.
+#[inline(always)]
+pub fn testall<A: Abi>(
+    call: &Call<'_, A>,
+    count: c_int,
+    requests: InOutArray<'_, A::Request>,
+    flag: Out<'_, c_int>,
+    statuses: StatusArray<'_, A>,
+) -> Result<(), Failure> {
+    let flag = call.output(flag, "flag")?;
+    let array = Requests::check(call, count, requests)?;
+    let is_done = all::<A, TESTS>(call, &array);
+    flag.write(c_int::from(is_done));
+    match is_done {
+        true => report_all(call, &array, statuses),
+        false => Ok(()),
+    }
+}
+
+/// The first operation that is complete; `None` also if none is active.
+#[inline(always)]
+fn any<A: Abi, const WAIT: bool>(call: &Call<'_, A>, array: &Requests<'_, A>) -> Option<usize> {
+    let mut found = array.find_complete(call);
+    if found.is_none() && array.any_active(call) {
+        turn::<WAIT>(call, || {
+            found = array.find_complete(call);
+            found.is_some()
+        });
+    }
+    found
 }
 
 /// `MPI_Waitany`.
@@ -63,14 +147,31 @@ pub fn waitany<A: Abi>(
 ) -> Result<(), Failure> {
     let index = call.output(index, "index")?;
     let array = Requests::check(call, count, requests)?;
-    let mut found = array.find_complete(call);
-    if found.is_none() && array.any_active(call) {
-        until(call.owner(), WaitKind::Request, || {
-            found = array.find_complete(call);
-            found.is_some()
-        });
-    }
+    let found = any::<A, WAITS>(call, &array);
     report_any(call, &array, found, index, status)
+}
+
+/// `MPI_Testany`.
+#[inline(always)]
+pub fn testany<A: Abi>(
+    call: &Call<'_, A>,
+    count: c_int,
+    requests: InOutArray<'_, A::Request>,
+    index: Out<'_, c_int>,
+    flag: Out<'_, c_int>,
+    status: StatusOut<'_, A>,
+) -> Result<(), Failure> {
+    let index = call.output(index, "index")?;
+    let flag = call.output(flag, "flag")?;
+    let array = Requests::check(call, count, requests)?;
+    let found = any::<A, TESTS>(call, &array);
+    let is_done = found.is_some() || !array.any_active(call);
+    flag.write(c_int::from(is_done));
+    if is_done {
+        return report_any(call, &array, found, index, status);
+    }
+    index.write(neutral::UNDEFINED);
+    Ok(())
 }
 
 /// `MPI_Waitsome`.
@@ -83,12 +184,34 @@ pub fn waitsome<A: Abi>(
     indices: OutArray<'_, c_int>,
     statuses: StatusArray<'_, A>,
 ) -> Result<(), Failure> {
+    some::<A, WAITS>(call, count, requests, completed, indices, statuses)
+}
+
+/// `MPI_Testsome`.
+#[inline(always)]
+pub fn testsome<A: Abi>(
+    call: &Call<'_, A>,
+    count: c_int,
+    requests: InOutArray<'_, A::Request>,
+    completed: Out<'_, c_int>,
+    indices: OutArray<'_, c_int>,
+    statuses: StatusArray<'_, A>,
+) -> Result<(), Failure> {
+    some::<A, TESTS>(call, count, requests, completed, indices, statuses)
+}
+
+/// Ends every operation that is complete.
+#[inline(always)]
+fn some<A: Abi, const WAIT: bool>(
+    call: &Call<'_, A>,
+    count: c_int,
+    requests: InOutArray<'_, A::Request>,
+    completed: Out<'_, c_int>,
+    indices: OutArray<'_, c_int>,
+    statuses: StatusArray<'_, A>,
+) -> Result<(), Failure> {
     let completed = call.output(completed, "outcount")?;
     let array = Requests::check(call, count, requests)?;
-    if array.find_complete(call).is_none() && array.any_active(call) {
-        until(call.owner(), WaitKind::Request, || {
-            array.find_complete(call).is_some()
-        });
-    }
+    any::<A, WAIT>(call, &array);
     report_some(call, &array, completed, indices, statuses)
 }
