@@ -18,7 +18,6 @@
 use crate::P2p;
 use crate::messages::{irecv, isend_owned};
 use crate::rounds::Rounds;
-use cohort_abi::neutral::handle;
 use cohort_alloc::Heap;
 use cohort_base::Peer;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering, fence};
