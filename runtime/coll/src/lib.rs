@@ -103,9 +103,9 @@ pub struct Coll;
 mod joined_for_tests {
     use crate::Coll;
     use cohort_net::Network;
-    use cohort_p2p::P2p;
+    use cohort_p2p::{P2p, Remote};
     use cohort_progress::Machinery;
 
-    cohort_core::engine!(Network, P2p, Coll, Machinery);
-    cohort_net::receivers!(P2p);
+    cohort_core::engine!(Network, P2p, Remote, Coll, Machinery);
+    cohort_net::receivers!(Remote);
 }

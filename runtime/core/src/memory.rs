@@ -83,7 +83,7 @@ impl Cursor {
 }
 
 /// Subsystems that there may be.
-pub const SLOTS: usize = 6;
+pub const SLOTS: usize = 8;
 
 /// Where one subsystem's part of a rank or a node lies: null until it is made, with the node.
 pub(crate) struct Room(UnsafeCell<*mut c_void>);

@@ -19,9 +19,9 @@
 use crate::list::{Linked, Links, List};
 use crate::memory::{Cursor, Plan};
 use crate::message::Status;
-use crate::ranks::{Claim, Node, Rank};
+use crate::ranks::{Claim, Node, Owner, Rank};
 use crate::subsystem::Subsystem;
-use crate::work::{Look, Turn};
+use crate::work::Work;
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use core::cell::UnsafeCell;
@@ -371,11 +371,15 @@ unsafe impl Subsystem for Requests {
         ((), state)
     }
 
+    /// Frees what is complete. By the owner, because the last reference to a datatype may go with a request.
     #[inline]
-    fn turn(claim: &mut Claim<'_>, look: Look, _turn: &mut Turn) {
-        if look.is_within_node() && !claim.of::<Self>().released.first().is_null() {
-            free_released(claim);
+    fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work> {
+        if let Some(owner) = owner
+            && !claim.of::<Self>().released.first().is_null()
+        {
+            free_released(owner, claim);
         }
+        None
     }
 }
 
@@ -398,7 +402,7 @@ impl Rank {
 
 /// Frees the claimed rank's requests that were released early and are complete now.
 #[cold]
-pub(crate) fn free_released(claim: &mut Claim<'_>) {
+fn free_released(_owner: Owner<'_>, claim: &mut Claim<'_>) {
     let mut next = claim.of::<Requests>().released.first();
     while let Some(request) = NonNull::new(next) {
         // SAFETY: elements of the list are valid requests of this rank; the next one is

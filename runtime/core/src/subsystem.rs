@@ -292,7 +292,6 @@ macro_rules! engine {
             #[unsafe(no_mangle)]
             fn cohort_engine_turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
                 $(<$subsystem as Subsystem>::turn(claim, look, turn);)*
-                Requests::turn(claim, look, turn);
             }
 
             #[unsafe(no_mangle)]
@@ -300,7 +299,7 @@ macro_rules! engine {
                 $(if let Some(work) = <$subsystem as Subsystem>::own_work(claim, owner) {
                     return Some(work);
                 })*
-                None
+                Requests::own_work(claim, owner)
             }
 
             #[unsafe(no_mangle)]

@@ -47,11 +47,11 @@ mod tests;
 mod joined_engine {
     use cohort_coll::Coll;
     use cohort_net::Network;
-    use cohort_p2p::P2p;
+    use cohort_p2p::{P2p, Partitioned, Remote};
     use cohort_progress::Machinery;
     use cohort_rma::Rma;
 
     // A turn visits the subsystems in this order.
-    cohort_core::engine!(Network, P2p, Coll, Rma, Machinery);
-    cohort_net::receivers!(P2p, Rma);
+    cohort_core::engine!(Network, P2p, Partitioned, Remote, Coll, Rma, Machinery);
+    cohort_net::receivers!(Remote, Rma);
 }

@@ -1,10 +1,11 @@
-//! The receiving end of a rank: the rings that its senders have made.
+//! The two ends of the ways between ranks: where a receiver finds the rings that its senders have made, and what a sender
+//! keeps for each receiver.
 //!
 //! A sender stores its ring in the table first and then its number in the list, so that the receiver,
 //! which polls the list, finds every ring. A wait that is about to sleep looks again
 //! behind its heavy barrier, as for messages.
 
-use crate::ring::Ring;
+use crate::ring::{Header, Ring};
 use cohort_base::LocalRank;
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -77,4 +78,25 @@ impl Inbox {
         let sender = unsafe { (*self.senders.add(place as usize)).load(Ordering::Acquire) };
         sender.checked_sub(1)
     }
+}
+
+/// A message that waits for room; its payload lies behind it.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) header: Header,
+    pub(crate) next: *mut Self,
+}
+
+/// The messages to one receiver. All-zero memory is one that was never used.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    pub(crate) ring: *const Ring,
+    pub(crate) first: *mut Waiting,
+    pub(crate) last: *mut Waiting,
+    /// Messages that wait.
+    pub(crate) waiting: u32,
+    /// Offers put into the ring so far, modulo 2^32.
+    pub(crate) offers: u32,
+    /// The next receiver with waiting messages, plus one; 0 at the end.
+    pub(crate) next_receiver: u32,
 }

@@ -5,6 +5,7 @@
 //! here, and messages of one sender to one receiver never overtake each other.
 
 use crate::P2p;
+use crate::inbox::Waiting;
 use crate::ring::{Header, PayloadKind, Ring};
 use crate::state::outbox_to;
 use cohort_base::LocalRank;
@@ -14,27 +15,6 @@ use cohort_core::rank::Rank;
 use cohort_core::subsystem::{Need, hooks};
 use cohort_steal::TaskKind;
 use core::ptr::{NonNull, null_mut};
-
-/// A message that waits for room; its payload lies behind it.
-#[derive(Debug)]
-struct Waiting {
-    header: Header,
-    next: *mut Self,
-}
-
-/// The messages to one receiver. All-zero memory is one that was never used.
-#[derive(Debug)]
-pub(crate) struct Outbox {
-    ring: *const Ring,
-    first: *mut Waiting,
-    last: *mut Waiting,
-    /// Messages that wait.
-    pub(crate) waiting: u32,
-    /// Offers put into the ring so far, modulo 2^32.
-    offers: u32,
-    /// The next receiver with waiting messages, plus one; 0 at the end.
-    next_receiver: u32,
-}
 
 /// Sends a message, or lines it up.
 ///

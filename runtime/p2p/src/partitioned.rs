@@ -15,7 +15,6 @@
 //! A channel has a reference of either side; the last one frees it, from any task. The sender writes
 //! its part before its message leaves, the receiver its part before the first round opens.
 
-use crate::P2p;
 use crate::messages::{irecv, isend_owned};
 use crate::rounds::Rounds;
 use cohort_alloc::Heap;
@@ -34,9 +33,10 @@ use core::cell::{Cell, UnsafeCell};
 use core::ptr::{NonNull, null_mut};
 
 mod away;
+mod subsystem;
 
 pub use away::{AwayReceive, AwaySend, NotReady};
-pub(crate) use away::{AwayReceiver, IN_AWAY, go_on};
+pub use subsystem::Partitioned;
 
 pub use crate::rounds::AlreadyReady;
 
@@ -298,7 +298,7 @@ fn make_channel(
 }
 
 /// [`Links`] of the owner's list of receives that wait for their introduction.
-pub(crate) const IN_AWAITING: u8 = 0;
+const IN_AWAITING: u8 = 0;
 
 /// The owner's part of a partitioned receive: a block of its heap.
 #[derive(Debug)]
@@ -405,8 +405,8 @@ impl Drop for Opened {
 }
 
 /// A started receive of the claimed rank whose sender has just become known.
-pub(crate) fn next_opened(claim: &mut Claim<'_>) -> Option<Opened> {
-    let mut receiver = claim.of::<P2p>().awaiting.first();
+fn next_opened(claim: &mut Claim<'_>) -> Option<Opened> {
+    let mut receiver = claim.of::<Partitioned>().awaiting.first();
     while !receiver.is_null() {
         // SAFETY: elements of the list are valid.
         unsafe {
@@ -414,7 +414,7 @@ pub(crate) fn next_opened(claim: &mut Claim<'_>) -> Option<Opened> {
                 leave_awaiting(claim, receiver);
                 return Some(opened);
             }
-            receiver = claim.of::<P2p>().awaiting.next(receiver);
+            receiver = claim.of::<Partitioned>().awaiting.next(receiver);
         }
     }
     None
@@ -426,7 +426,7 @@ unsafe fn leave_awaiting(claim: &mut Claim<'_>, receiver: *mut Receiver) {
     // SAFETY: the caller's promise.
     unsafe {
         (*receiver).awaits.set(false);
-        claim.of::<P2p>().awaiting.remove(receiver);
+        claim.of::<Partitioned>().awaiting.remove(receiver);
     }
     claim.expect_less(TaskKind::Shm);
 }
@@ -512,7 +512,7 @@ impl PartitionedReceive {
         if opened.is_none() {
             receiver.awaits.set(true);
             // SAFETY: the receiver is in no list, and is taken out before it is freed.
-            unsafe { claim.of::<P2p>().awaiting.push(self.0.as_ptr()) };
+            unsafe { claim.of::<Partitioned>().awaiting.push(self.0.as_ptr()) };
             claim.expect_more(TaskKind::Shm);
         }
         drop(claim);

@@ -5,8 +5,9 @@
 
 use crate::P2p;
 use crate::matching::{Stored, Want};
-use crate::operation::Operation;
-use crate::protocol::job::{Job, JobRef};
+use crate::operation::{Job, JobRef, Operation};
+use crate::state::leave_offers;
+
 use crate::protocol::{self, Payload};
 use crate::ring::{Front, PayloadKind, Ring};
 use crate::state::unpost_receive;
@@ -221,7 +222,7 @@ pub(crate) fn job_of_own_send(claim: &mut Claim<'_>) -> Option<JobRef> {
         unsafe {
             request = claim.of::<P2p>().offers.next(request);
             if Operation::handle(current).is_complete() {
-                Operation::leave_offers(current.as_ptr(), claim);
+                leave_offers(claim, current.as_ptr());
             } else if let Some(job) = Job::of_offer(current.as_ptr()) {
                 return Some(job);
             }

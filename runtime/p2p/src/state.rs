@@ -1,19 +1,18 @@
 //! What this subsystem keeps for a rank.
 
-use crate::P2p;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Outbox};
 use crate::matching::{Posted, Unexpected};
-use crate::operation::{IN_OFFERS, Operation};
-use crate::outbox::Outbox;
-use crate::partitioned::{AwayReceiver, IN_AWAITING, IN_AWAY, Receiver};
-use crate::protocol::job::{IN_JOBS, Job};
-use crate::remote::Remote;
+use crate::operation::{IN_JOBS, IN_OFFERS, Job, Operation};
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_core::claim::Claim;
 use cohort_core::list::List;
 use cohort_core::subsystem::{Mark, hooks};
 use cohort_steal::TaskKind;
+
+/// Messages within a node and between nodes, as a part of the engine.
+#[derive(Debug)]
+pub struct P2p;
 
 /// What belongs to the holder of the rank's claim.
 #[derive(Debug)]
@@ -24,16 +23,10 @@ pub struct State {
     pub(crate) jobs: List<Job, IN_JOBS>,
     /// Rendezvous sends that are not complete.
     pub(crate) offers: List<Operation, IN_OFFERS>,
-    /// Started partitioned receives whose senders are not known.
-    pub(crate) awaiting: List<Receiver, IN_AWAITING>,
-    /// The same for senders on other nodes.
-    pub(crate) away: List<AwayReceiver, IN_AWAY>,
     /// The first receiver with messages that wait for room, plus one; 0 if there is none.
     pub(crate) receivers_waited_for: u32,
     /// Where the next poll of all rings begins.
     pub(crate) first_ring: u32,
-    /// Messages from and to other nodes.
-    pub(crate) remote: Remote,
     /// `node.size()` outboxes.
     outboxes: *mut Outbox,
 }
@@ -46,11 +39,8 @@ impl State {
             unexpected: Unexpected::EMPTY,
             jobs: List::EMPTY,
             offers: List::EMPTY,
-            awaiting: List::EMPTY,
-            away: List::EMPTY,
             receivers_waited_for: 0,
             first_ring: 0,
-            remote: Remote::new(),
             outboxes,
         }
     }
@@ -153,5 +143,29 @@ pub(crate) unsafe fn unpost_receive(claim: &mut Claim<'_>, receive: *mut Operati
     // SAFETY: the caller's promise.
     if unsafe { (*receive).want.may_be_remote() } {
         claim.expect_less(TaskKind::Net);
+    }
+}
+
+/// Puts a rendezvous send into its owner's list.
+///
+/// # Safety
+/// It is the claimed rank's and not in that list.
+pub(crate) unsafe fn join_offers(claim: &mut Claim<'_>, this: *mut Operation) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*this).is_offered = true;
+        claim.of::<P2p>().offers.push(this);
+    }
+}
+
+/// Takes a rendezvous send out of its owner's list.
+///
+/// # Safety
+/// It is in that list of the claimed rank.
+pub(crate) unsafe fn leave_offers(claim: &mut Claim<'_>, this: *mut Operation) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*this).is_offered = false;
+        claim.of::<P2p>().offers.remove(this);
     }
 }

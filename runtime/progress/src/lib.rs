@@ -44,8 +44,8 @@ pub use subsystem::Machinery;
 mod joined_for_tests {
     use crate::Machinery;
     use cohort_net::Network;
-    use cohort_p2p::P2p;
+    use cohort_p2p::{P2p, Remote};
 
-    cohort_core::engine!(Network, P2p, Machinery);
-    cohort_net::receivers!(P2p);
+    cohort_core::engine!(Network, P2p, Remote, Machinery);
+    cohort_net::receivers!(Remote);
 }

@@ -4,6 +4,7 @@ use crate::operation::Kind;
 use crate::ring::PayloadKind;
 use crate::state::{post_receive, unpost_receive};
 use cohort_base::Peer;
+use cohort_core::message::{Source, Tag};
 use cohort_core::node::Node;
 use cohort_datatype::{Buffer, predefined};
 use core::ptr::null_mut;

@@ -9,8 +9,8 @@
 //! A partition of the sender need not end where an element of the receiver's type ends: then it is
 //! received packed, and unpacked by the first thread of the owner that asks for it.
 
+use super::Partitioned;
 use super::{PARTITIONED, Partitions, overlapping};
-use crate::P2p;
 use crate::messages::{irecv, isend, isend_owned};
 use cohort_base::Peer;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -124,7 +124,7 @@ impl AwaySend {
         envelope: Envelope,
     ) -> Result<Self, EngineError> {
         let messages = Kept::slice(claim, data.partitions as usize, |_, _| Ok(Message::none()))?;
-        let first_lane = claim.of::<P2p>().remote.take_lanes(data.partitions);
+        let first_lane = claim.of::<Partitioned>().take_lanes(data.partitions);
         let envelope = Envelope {
             context: envelope.context | PARTITIONED,
             ..envelope
@@ -387,12 +387,12 @@ impl AwayReceiver {
 /// anything was.
 pub(crate) fn go_on(claim: &mut Claim<'_>) -> bool {
     let mut moved = false;
-    let mut receiver = claim.of::<P2p>().away.first();
+    let mut receiver = claim.of::<Partitioned>().away.first();
     while !receiver.is_null() {
         let current = receiver;
         // SAFETY: elements of the list are valid; the next one is taken first.
         unsafe {
-            receiver = claim.of::<P2p>().away.next(current);
+            receiver = claim.of::<Partitioned>().away.next(current);
             if (*current).post(claim) {
                 leave(claim, current);
                 moved = true;
@@ -408,7 +408,7 @@ unsafe fn leave(claim: &mut Claim<'_>, receiver: *mut AwayReceiver) {
     // SAFETY: the caller's promise.
     unsafe {
         (*receiver).waits.set(false);
-        claim.of::<P2p>().away.remove(receiver);
+        claim.of::<Partitioned>().away.remove(receiver);
     }
     claim.expect_less(TaskKind::Net);
 }
@@ -506,7 +506,7 @@ impl AwayReceive {
         if !receiver.post(claim) {
             receiver.waits.set(true);
             // SAFETY: the receiver is in no list, and is taken out before it is freed.
-            unsafe { claim.of::<P2p>().away.push(self.0.as_ptr()) };
+            unsafe { claim.of::<Partitioned>().away.push(self.0.as_ptr()) };
             claim.expect_more(TaskKind::Net);
         }
     }

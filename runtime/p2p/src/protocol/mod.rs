@@ -5,19 +5,18 @@
 //! | inline | up to [`crate::ring::PAYLOAD_MAX`] bytes | into the ring, out of it | [`eager`] |
 //! | block | up to `COHORT_EAGER_MAX` | into a block of the sender's heap, out of it | [`eager`] |
 //! | offer | longer, and synchronous sends | one, from user buffer to user buffer | [`rendezvous`] |
-//! | job | offers of more than [`rendezvous::AT_ONCE_MAX`] bytes | the same one, by several ranks | [`job`] |
+//! | job | offers of more than [`rendezvous::AT_ONCE_MAX`] bytes | the same one, by several ranks | `operation/job.rs` |
 
 pub mod eager;
-pub(crate) mod job;
+pub(crate) mod jobs;
 pub mod rendezvous;
 
 use crate::matching::Stored;
-use crate::operation::Operation;
+use crate::operation::{Offer, Operation};
 use crate::remote;
 pub(crate) use crate::remote::Arrival;
 use crate::ring::{Front, Header, PayloadKind};
 use cohort_core::claim::Claim;
-use cohort_core::message::Envelope;
 use core::mem::MaybeUninit;
 
 /// Payload of a message whose packed data is in a block of the sender's heap. The
@@ -29,23 +28,10 @@ pub struct Block {
     pub(crate) bytes: u64,
 }
 
-/// Payload of a message that the sender keeps in its buffer until the receiver has copied it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Offer {
-    /// The sender's request, valid until it is completed or its offer dropped.
-    pub(crate) request: *mut Operation,
-    pub(crate) bytes: u64,
-    /// The data if it is one run, else null: the request has the buffer.
-    pub(crate) data: *const u8,
-}
-
 /// Where the payload of a message is.
 pub(crate) enum Payload<'a> {
     Ring(&'a Front<'a>),
     Stored(*mut Stored),
-    /// Of another node, not stored.
-    Arrival(Envelope, &'a Arrival),
 }
 
 impl Payload<'_> {
@@ -54,7 +40,6 @@ impl Payload<'_> {
             Self::Ring(front) => front.header,
             // SAFETY: made from a valid stored message.
             Self::Stored(stored) => unsafe { (**stored).header },
-            Self::Arrival(envelope, _) => remote::header(*envelope),
         }
     }
 
@@ -72,7 +57,6 @@ impl Payload<'_> {
                     let length = usize::from((**stored).header.payload);
                     Stored::payload(*stored).copy_to_nonoverlapping(out, length);
                 }
-                Self::Arrival(_, arrival) => out.cast::<Arrival>().write_unaligned(**arrival),
             }
         }
     }

@@ -5,17 +5,17 @@
 //! withdrawn), copies from user buffer to user buffer, and completes both requests.
 
 use crate::matching::Want;
-use crate::operation::{Kind, Operation};
+use crate::operation::{Kind, Offer, Operation, copy_range};
 use crate::outbox;
-use crate::protocol::Offer;
-use crate::protocol::job::Job;
+use crate::protocol::jobs;
 use crate::ring::{Header, PayloadKind};
+use crate::state::{join_offers, leave_offers};
 use cohort_base::LocalRank;
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, Status};
 use cohort_core::request::RequestRef;
-use cohort_datatype::{self as datatype, Buffer};
+use cohort_datatype::Buffer;
 use core::ptr::null;
 
 /// Longest message that is copied at once under the receiver's claim; longer ones become a [`Job`].
@@ -67,10 +67,10 @@ pub unsafe fn offer(
             data: buffer.contiguous().map_or(null(), <*mut u8>::cast_const),
         };
         let header = Header::new(envelope, PayloadKind::Offer, size_of::<Offer>());
-        Operation::join_offers(request, claim);
+        join_offers(claim, request);
         let posted = outbox::post(claim, to, header, (&raw const offer).cast());
         if posted.is_err() {
-            Operation::leave_offers(request, claim);
+            leave_offers(claim, request);
         }
         posted
     }
@@ -91,29 +91,12 @@ pub(crate) unsafe fn receive(
         let capacity = (*receive).buffer().bytes();
         let status = Status::delivered(envelope, offer.bytes, capacity);
         let bytes = status.bytes as u64;
-        if bytes > AT_ONCE_MAX && Job::start(claim, offer, receive, status) {
+        if bytes > AT_ONCE_MAX && jobs::start(claim, offer, receive, status) {
             return 0;
         }
         copy_range(&offer, receive, 0, bytes);
         Operation::complete(offer.request, Status::EMPTY);
         Operation::complete(receive, status);
         bytes
-    }
-}
-
-/// Copies bytes `[from, to)` of the offered message into the buffer of `receive`.
-///
-/// # Safety
-/// The offer was taken for `receive` and neither request is complete.
-pub(crate) unsafe fn copy_range(offer: &Offer, receive: *mut Operation, from: u64, to: u64) {
-    // SAFETY: the requests keep their datatypes and their owners keep the buffers until
-    // completion; MPI forbids that they overlap.
-    unsafe {
-        let destination = (*receive).buffer();
-        if !offer.data.is_null() {
-            datatype::unpack(destination, from, offer.data.add(from as usize), to - from);
-        } else {
-            datatype::copy(destination, (*offer.request).buffer(), from, to);
-        }
     }
 }

@@ -7,13 +7,15 @@
 mod receive;
 mod send;
 
-pub(crate) use receive::{Arrival, deliver, header};
+pub(crate) use receive::{Arrival, deliver};
 pub(crate) use send::{cancel, isend, isend_owned};
 
-use crate::P2p;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::list::List;
+use cohort_core::memory::{Cursor, Plan};
+use cohort_core::node::Node;
+use cohort_core::subsystem::Subsystem;
 use cohort_net::wire::{Header, Kind};
 use cohort_net::{Net, Receiver};
 use core::ffi::c_void;
@@ -21,40 +23,46 @@ use core::ptr::NonNull;
 use receive::{IN_READING, Inbound};
 use send::{IN_SENDS, Outbound};
 
+/// Messages between nodes, as a part of the engine.
+#[derive(Debug)]
+pub struct Remote;
+
 /// Messages that one rank has under way with other nodes.
 #[derive(Debug)]
-pub(crate) struct Remote {
+pub struct State {
     /// Sends by their stage.
     offered: List<Outbound, IN_SENDS>,
     streaming: List<Outbound, IN_SENDS>,
     over: List<Outbound, IN_SENDS>,
     /// Receives that read their data.
     reading: List<Inbound, IN_READING>,
-    /// The next lane of partitioned sends.
-    lanes: u32,
 }
 
-impl Remote {
-    pub(crate) const fn new() -> Self {
-        Self {
+// SAFETY: no other subsystem has this place.
+unsafe impl Subsystem for Remote {
+    const SLOT: usize = 6;
+    type Node = ();
+    type Shared = ();
+    type State = State;
+    type Tables = ();
+
+    fn tables(_cursor: &mut Cursor, _plan: &Plan) {}
+
+    fn node(_node: &'static Node, _tables: &mut ()) {}
+
+    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
+        let state = State {
             offered: List::EMPTY,
             streaming: List::EMPTY,
             over: List::EMPTY,
             reading: List::EMPTY,
-            lanes: 0,
-        }
-    }
-
-    /// Takes consecutive lanes for a partitioned send; returns the first.
-    pub(crate) fn take_lanes(&mut self, count: u32) -> u32 {
-        let first = self.lanes;
-        self.lanes = first.wrapping_add(count);
-        first
+        };
+        ((), state)
     }
 
     /// Whether a read waits for the transport to have room, of which no event tells.
-    pub(crate) fn is_stalled(&self) -> bool {
-        let reads_wait = self.reading.find(|inbound| {
+    fn is_stalled(claim: &mut Claim<'_>) -> bool {
+        let reads_wait = claim.of::<Self>().reading.find(|inbound| {
             // SAFETY: elements of the list are valid.
             unsafe { (*inbound).waits_for_room() }
         });
@@ -62,14 +70,15 @@ impl Remote {
     }
 
     /// Whether nothing is on its way that a peer still asks for.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.streaming.first().is_null()
-            && self.over.first().is_null()
-            && self.reading.first().is_null()
+    fn is_quiet(claim: &mut Claim<'_>) -> bool {
+        let state = claim.of::<Self>();
+        state.streaming.first().is_null()
+            && state.over.first().is_null()
+            && state.reading.first().is_null()
     }
 }
 
-impl Receiver for P2p {
+impl Receiver for Remote {
     fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<u64> {
         // SAFETY: the peer answers operations of this rank, each once.
         unsafe {

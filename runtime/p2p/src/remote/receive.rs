@@ -4,10 +4,10 @@
 //! or stored. The data of a taken offer is read straight into the receiver's buffer (through pieces
 //! that are unpacked if that is not one run of bytes), or asked for in packets.
 
+use super::Remote;
 use crate::P2p;
 use crate::matching::Stored;
 use crate::operation::Operation;
-use crate::protocol::{self, Payload};
 use crate::ring::{self, PayloadKind};
 use crate::state::unpost_receive;
 use cohort_alloc::Heap;
@@ -115,7 +115,7 @@ pub(super) fn arrive(
         // SAFETY: a posted request is valid and pending, and ours once it is out of the queue.
         return unsafe {
             unpost_receive(claim, request);
-            protocol::deliver(claim, &Payload::Arrival(envelope, &arrival), request)
+            deliver(claim, arrival, envelope, request)
         };
     }
     if store(claim, envelope, &mut arrival).is_none() {
@@ -232,7 +232,7 @@ unsafe fn fetch(claim: &mut Claim<'_>, arrival: &Arrival, request: *mut Operatio
             links: Links::NONE,
         });
         if arrival.flags & READABLE != 0 {
-            claim.of::<P2p>().remote.reading.push(inbound.as_ptr());
+            claim.of::<Remote>().reading.push(inbound.as_ptr());
         } else {
             let mut header = Header::new(Kind::Clear, arrival.id);
             header.bytes = wanted;
@@ -265,12 +265,12 @@ pub(super) unsafe fn data(claim: &mut Claim<'_>, header: &Header, body: &[u8]) -
 /// Starts reads for the receives that wait for them, a few of each at a time. Returns how many.
 pub(super) fn read_more(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> u32 {
     let mut started = 0;
-    let mut next = claim.of::<P2p>().remote.reading.first();
+    let mut next = claim.of::<Remote>().reading.first();
     while !next.is_null() {
         let inbound = next;
         // SAFETY: elements of the list are valid.
         unsafe {
-            next = claim.of::<P2p>().remote.reading.next(inbound);
+            next = claim.of::<Remote>().reading.next(inbound);
             for _ in (*inbound).pieces..READS_DEPTH {
                 if (*inbound).next == (*inbound).wanted {
                     break;
@@ -376,7 +376,7 @@ pub(super) unsafe fn read_complete(claim: &mut Claim<'_>, token: u64) -> u64 {
         (*inbound).pieces -= 1;
         (*inbound).done += length;
         if (*inbound).done == (*inbound).wanted {
-            claim.of::<P2p>().remote.reading.remove(inbound);
+            claim.of::<Remote>().reading.remove(inbound);
             answer(
                 claim,
                 (*inbound).peer,

@@ -12,7 +12,7 @@
 //! What is over is completed after the poll that found it, because the region must be withdrawn before the
 //! program may have its buffer back, and handlers of events must not call the transport.
 
-use crate::P2p;
+use super::Remote;
 use crate::matching::Want;
 use crate::operation::{self, Operation};
 use cohort_alloc::Heap;
@@ -291,7 +291,7 @@ impl Outbound {
         // SAFETY: a fresh block of the right size, in no list.
         unsafe {
             block.write(outbound);
-            claim.of::<P2p>().remote.offered.push(block.as_ptr());
+            claim.of::<Remote>().offered.push(block.as_ptr());
         }
         claim.expect_more(TaskKind::Net);
         Some(block.as_ptr())
@@ -304,7 +304,7 @@ impl Outbound {
     unsafe fn unmake(this: NonNull<Self>, claim: &mut Claim<'_>) {
         // SAFETY: the caller's promise.
         unsafe {
-            claim.of::<P2p>().remote.offered.remove(this.as_ptr());
+            claim.of::<Remote>().offered.remove(this.as_ptr());
             claim.free_local(this.cast());
         }
         claim.expect_less(TaskKind::Net);
@@ -315,7 +315,7 @@ impl Outbound {
     /// # Safety
     /// It is the claimed rank's and in the list of its stage.
     unsafe fn enter(this: NonNull<Self>, claim: &mut Claim<'_>, stage: Stage) {
-        let state = &mut claim.of::<P2p>().remote;
+        let state = claim.of::<Remote>();
         // SAFETY: the caller's promise.
         unsafe {
             match (*this.as_ptr()).stage {
@@ -404,11 +404,11 @@ pub(super) unsafe fn packet_left(claim: &mut Claim<'_>, outbound: NonNull<Outbou
 
 /// Lines up data of the messages that receivers want in packets, a few of each at a time.
 pub(super) fn stream(claim: &mut Claim<'_>, net: &Net) {
-    let mut next = claim.of::<P2p>().remote.streaming.first();
+    let mut next = claim.of::<Remote>().streaming.first();
     while let Some(outbound) = NonNull::new(next) {
         // SAFETY: elements of the list are valid; the next one is taken first.
         unsafe {
-            next = claim.of::<P2p>().remote.streaming.next(next);
+            next = claim.of::<Remote>().streaming.next(next);
             while outbound.as_ref().next < outbound.as_ref().wanted
                 && outbound.as_ref().packets < STREAM_DEPTH
             {
@@ -458,13 +458,13 @@ unsafe fn line_up_data(
 /// Completes the sends that are over. Returns how many. Calls the transport.
 pub(super) fn complete_over(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> u32 {
     let mut completed = 0;
-    let mut next = claim.of::<P2p>().remote.over.first();
+    let mut next = claim.of::<Remote>().over.first();
     while let Some(outbound) = NonNull::new(next) {
         let this = outbound.as_ptr();
         // SAFETY: elements of the list are valid; the next one is taken first. A send that is over
         // is not touched by the receiver; its request is completed once and then forgotten.
         unsafe {
-            next = claim.of::<P2p>().remote.over.next(this);
+            next = claim.of::<Remote>().over.next(this);
             if let Some(region) = (*this).region.take() {
                 net.transport.withdraw(claim.rank().id(), caller, region);
             }
@@ -483,7 +483,7 @@ pub(super) fn complete_over(claim: &mut Claim<'_>, net: &Net, caller: LocalRank)
             }
             // A retraction that crossed the receiver's answer is still to be answered itself.
             if !(*this).is_retracted {
-                claim.of::<P2p>().remote.over.remove(this);
+                claim.of::<Remote>().over.remove(this);
                 claim.free_local(outbound.cast());
                 claim.expect_less(TaskKind::Net);
             }
@@ -494,7 +494,7 @@ pub(super) fn complete_over(claim: &mut Claim<'_>, net: &Net, caller: LocalRank)
 
 /// Asks the receiver to forget a send (`MPI_Cancel`), unless it has answered already.
 pub(crate) fn cancel(claim: &mut Claim<'_>, request: *mut Operation) {
-    let offered = &claim.of::<P2p>().remote.offered;
+    let offered = &claim.of::<Remote>().offered;
     // SAFETY: elements of the list are valid.
     let found = offered.find(|outbound| unsafe { (*outbound).request == request });
     if found.is_null() {

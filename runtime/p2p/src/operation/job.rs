@@ -13,10 +13,7 @@
 //! The list lets go of a job when somebody with the claim finds it exhausted; the sender's
 //! reference goes with its request.
 
-use crate::P2p;
-use crate::operation::Operation;
-use crate::protocol::Offer;
-use crate::protocol::rendezvous::copy_range;
+use super::{Offer, Operation, copy_range};
 use cohort_alloc::Heap;
 use cohort_base::sync::atomic::Ordering;
 use cohort_core::Piece;
@@ -25,7 +22,6 @@ use cohort_core::list::{Linked, Links};
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
 use cohort_core::shares::Shares;
-use cohort_steal::TaskKind;
 use core::ptr::NonNull;
 
 /// Bytes of the smallest and largest chunk.
@@ -64,20 +60,17 @@ impl Linked<IN_JOBS> for Job {
 pub(crate) struct JobRef(NonNull<Job>);
 
 impl Job {
-    /// Makes a job for `bytes` bytes and tells the sender; `false` when memory is short.
+    /// Makes a job that the caller puts into the rank's list, and then shows to the sender ([`Job::publish`]); `None` when memory is short.
     ///
     /// # Safety
     /// `offer` was taken for `receive`, a pending receive of the claimed rank in no queue.
-    pub(crate) unsafe fn start(
+    pub(crate) unsafe fn make(
         claim: &mut Claim<'_>,
         offer: Offer,
         receive: *mut Operation,
         status: Status,
-    ) -> bool {
-        let Some(block) = claim.alloc_aligned(size_of::<Self>(), 64) else {
-            return false;
-        };
-        let job = block.cast::<Self>().as_ptr();
+    ) -> Option<NonNull<Self>> {
+        let job = claim.alloc_aligned(size_of::<Self>(), 64)?.cast::<Self>();
         let bytes = status.bytes as u64;
         let chunk = (bytes / CHUNKS)
             .next_multiple_of(GRAIN)
@@ -94,15 +87,24 @@ impl Job {
                 status,
                 links: Links::NONE,
             });
-            claim.of::<P2p>().jobs.push(job);
-            claim.expect_more(TaskKind::Shm);
+        }
+        Some(job)
+    }
+
+    /// Shows the job to its sender, and wakes whoever may help.
+    ///
+    /// # Safety
+    /// It was just made, and is in the list of the claimed rank.
+    pub(crate) unsafe fn publish(this: NonNull<Self>, claim: &Claim<'_>) {
+        // SAFETY: the caller's promise; the offer's request is pending, so that it is valid.
+        unsafe {
+            let (sender, offer) = (this.as_ref().sender, this.as_ref().offer);
             // Release pairs with the Acquire in `of_offer`.
-            (*offer.request).job.store(job, Ordering::Release);
+            (*offer.request).job.store(this.as_ptr(), Ordering::Release);
             if sender.wake() || sender.node().wake_worker(claim.rank().id()) {
                 claim.rank().counters().count_wake();
             }
         }
-        true
     }
 
     /// Gives back one reference.
@@ -118,21 +120,18 @@ impl Job {
         }
     }
 
-    /// A job of the claimed rank that has chunks left. Forgets exhausted ones on the way.
-    pub(crate) fn next(claim: &mut Claim<'_>) -> Option<JobRef> {
-        loop {
-            let job = NonNull::new(claim.of::<P2p>().jobs.first())?;
-            // SAFETY: the list has a reference to its jobs.
-            unsafe {
-                if !job.as_ref().shares.is_exhausted() {
-                    job.as_ref().shares.retain();
-                    return Some(JobRef(job));
-                }
-                claim.of::<P2p>().jobs.remove(job.as_ptr());
-                Self::release(job);
-            }
-            claim.expect_less(TaskKind::Shm);
+    /// A reference to a job that has chunks left.
+    ///
+    /// # Safety
+    /// The caller has a reference.
+    pub(crate) unsafe fn reference(job: NonNull<Self>) -> Option<JobRef> {
+        // SAFETY: the caller's promise.
+        let shares = unsafe { &job.as_ref().shares };
+        if shares.is_exhausted() {
+            return None;
         }
+        shares.retain();
+        Some(JobRef(job))
     }
 
     /// The job of a rendezvous send of the claimed rank, if it has one with chunks left.

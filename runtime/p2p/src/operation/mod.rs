@@ -1,18 +1,18 @@
 //! Sends and receives that are under way: requests of this subsystem.
 
-use crate::P2p;
-use crate::matching::Want;
-use crate::protocol::job::Job;
-use crate::remote;
-use crate::state::unpost_receive;
+mod job;
+
+pub(crate) use job::{IN_JOBS, Job, JobRef};
+
+use crate::want::Want;
 use cohort_alloc::Heap;
 use cohort_base::sync::atomic::AtomicPtr;
 use cohort_core::claim::Claim;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
-use cohort_core::request::{Request, RequestKind, RequestRef};
-use cohort_core::subsystem::{Mark, Subsystem};
+use cohort_core::request::{Request, RequestRef};
+use cohort_core::subsystem::Mark;
 use cohort_datatype::{Buffer, OwnedBuffer};
 use core::ptr::{NonNull, null_mut};
 
@@ -20,6 +20,9 @@ use core::ptr::{NonNull, null_mut};
 pub(crate) const IN_POSTED: u8 = 0;
 /// [`Links`] of the owner's list of sends that are offered.
 pub(crate) const IN_OFFERS: u8 = 1;
+
+/// The place of the subsystem whose requests these are ([`cohort_core::Subsystem::SLOT`]).
+pub(crate) const SLOT: usize = 1;
 
 /// What an operation is.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,60 +35,6 @@ pub enum Kind {
     Remote,
 }
 
-impl RequestKind for Kind {
-    fn subsystem(&self) -> Option<usize> {
-        Some(P2p::SLOT)
-    }
-
-    unsafe fn leave(&self, request: NonNull<Request>, claim: &mut Claim<'_>) {
-        let this = request.as_ptr().cast::<Operation>();
-        // SAFETY: requests of this kind begin an operation.
-        unsafe {
-            if (*this).is_offered {
-                Operation::leave_offers(this, claim);
-            }
-        }
-    }
-
-    unsafe fn cancel(&self, request: NonNull<Request>, claim: &mut Claim<'_>) {
-        let this = request.as_ptr().cast::<Operation>();
-        // SAFETY: as above.
-        unsafe {
-            match self {
-                Self::Receive if (*this).is_posted => {
-                    unpost_receive(claim, this);
-                    let cancelled = Status {
-                        cancelled: true,
-                        ..Status::EMPTY
-                    };
-                    Operation::complete(this, cancelled);
-                }
-                Self::Receive => {}
-                // One that is in the owner's list no more is complete.
-                Self::Offer => {
-                    let _ = (*this).is_offered && (*this).request.withdraw();
-                }
-                Self::Remote => remote::cancel(claim, this),
-            }
-        }
-    }
-
-    unsafe fn end(&self, request: NonNull<Request>, _claim: &mut Claim<'_>) -> bool {
-        let this = request.as_ptr().cast::<Operation>();
-        // SAFETY: as above; nobody else uses it, unless its offer is on its way.
-        unsafe {
-            if let Some(job) = NonNull::new(*(*this).job.get_mut()) {
-                Job::release(job);
-            }
-            let is_ours = !request.as_ref().leave_to_receiver();
-            if is_ours {
-                this.drop_in_place();
-            }
-            is_ours
-        }
-    }
-}
-
 /// A send or a receive. Its request is the first field, so that the address of one is that of the other.
 #[repr(C, align(64))]
 #[derive(Debug)]
@@ -94,7 +43,7 @@ pub struct Operation {
     /// Whether it is in the queue of posted receives.
     pub is_posted: bool,
     /// Whether it is in the list of sends that are offered.
-    is_offered: bool,
+    pub(crate) is_offered: bool,
     /// Whether, and how, the policy watches for this receive's message; it is posted then.
     pub mark: Mark,
     /// What a receive takes.
@@ -166,7 +115,7 @@ impl Operation {
         let request = NonNull::new(request.as_ptr())?;
         // SAFETY: the reference is not released.
         let kind = unsafe { request.as_ref() }.kind();
-        (kind.subsystem() == Some(P2p::SLOT)).then(|| request.cast())
+        (kind.subsystem() == Some(SLOT)).then(|| request.cast())
     }
 
     /// What the layers above hold of it.
@@ -218,28 +167,32 @@ impl Operation {
         // SAFETY: the caller's promise.
         unsafe { Request::complete_quietly(this.cast(), status) };
     }
+}
 
-    /// Puts a rendezvous send into its owner's list.
-    ///
-    /// # Safety
-    /// It is the claimed rank's and not in that list.
-    pub(crate) unsafe fn join_offers(this: *mut Self, claim: &mut Claim<'_>) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            (*this).is_offered = true;
-            claim.of::<P2p>().offers.push(this);
-        }
-    }
+/// Payload of a message that the sender keeps in its buffer until the receiver has copied it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Offer {
+    /// The sender's request, valid until it is completed or its offer dropped.
+    pub(crate) request: *mut Operation,
+    pub(crate) bytes: u64,
+    /// The data if it is one run, else null: the request has the buffer.
+    pub(crate) data: *const u8,
+}
 
-    /// Takes a rendezvous send out of its owner's list.
-    ///
-    /// # Safety
-    /// It is in that list of the claimed rank.
-    pub(crate) unsafe fn leave_offers(this: *mut Self, claim: &mut Claim<'_>) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            (*this).is_offered = false;
-            claim.of::<P2p>().offers.remove(this);
+/// Copies bytes `[from, to)` of the offered message into the buffer of `receive`.
+///
+/// # Safety
+/// The offer was taken for `receive` and neither request is complete.
+pub(crate) unsafe fn copy_range(offer: &Offer, receive: *mut Operation, from: u64, to: u64) {
+    // SAFETY: the requests keep their datatypes and their owners keep the buffers until
+    // completion; MPI forbids that they overlap.
+    unsafe {
+        let destination = (*receive).buffer();
+        if !offer.data.is_null() {
+            cohort_datatype::unpack(destination, from, offer.data.add(from as usize), to - from);
+        } else {
+            cohort_datatype::copy(destination, (*offer.request).buffer(), from, to);
         }
     }
 }

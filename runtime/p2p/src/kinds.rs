@@ -1,0 +1,63 @@
+//! What happens to the requests of point-to-point communication.
+
+use crate::operation::{Job, Kind, Operation, SLOT};
+use crate::remote;
+use crate::state::{leave_offers, unpost_receive};
+use cohort_core::claim::Claim;
+use cohort_core::message::Status;
+use cohort_core::request::{Request, RequestKind};
+use core::ptr::NonNull;
+
+impl RequestKind for Kind {
+    fn subsystem(&self) -> Option<usize> {
+        Some(SLOT)
+    }
+
+    unsafe fn leave(&self, request: NonNull<Request>, claim: &mut Claim<'_>) {
+        let this = request.as_ptr().cast::<Operation>();
+        // SAFETY: requests of this kind begin an operation.
+        unsafe {
+            if (*this).is_offered {
+                leave_offers(claim, this);
+            }
+        }
+    }
+
+    unsafe fn cancel(&self, request: NonNull<Request>, claim: &mut Claim<'_>) {
+        let this = request.as_ptr().cast::<Operation>();
+        // SAFETY: as above.
+        unsafe {
+            match self {
+                Self::Receive if (*this).is_posted => {
+                    unpost_receive(claim, this);
+                    let cancelled = Status {
+                        cancelled: true,
+                        ..Status::EMPTY
+                    };
+                    Operation::complete(this, cancelled);
+                }
+                Self::Receive => {}
+                // One that is in the owner's list no more is complete.
+                Self::Offer => {
+                    let _ = (*this).is_offered && (*this).request.withdraw();
+                }
+                Self::Remote => remote::cancel(claim, this),
+            }
+        }
+    }
+
+    unsafe fn end(&self, request: NonNull<Request>, _claim: &mut Claim<'_>) -> bool {
+        let this = request.as_ptr().cast::<Operation>();
+        // SAFETY: as above; nobody else uses it, unless its offer is on its way.
+        unsafe {
+            if let Some(job) = NonNull::new(*(*this).job.get_mut()) {
+                Job::release(job);
+            }
+            let is_ours = !request.as_ref().leave_to_receiver();
+            if is_ours {
+                this.drop_in_place();
+            }
+            is_ours
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The list of long messages that are being copied for a rank.
+
+use crate::P2p;
+use crate::operation::{Job, JobRef, Offer, Operation};
+use cohort_core::claim::Claim;
+use cohort_core::message::Status;
+use cohort_steal::TaskKind;
+use core::ptr::NonNull;
+
+/// Makes a job of a long message and tells the sender; `false` when memory is short.
+///
+/// # Safety
+/// `offer` was taken for `receive`, a pending receive of the claimed rank in no queue.
+pub(crate) unsafe fn start(
+    claim: &mut Claim<'_>,
+    offer: Offer,
+    receive: *mut Operation,
+    status: Status,
+) -> bool {
+    // SAFETY: the caller's promise; the job is fresh, and in no list.
+    unsafe {
+        let Some(job) = Job::make(claim, offer, receive, status) else {
+            return false;
+        };
+        claim.of::<P2p>().jobs.push(job.as_ptr());
+        claim.expect_more(TaskKind::Shm);
+        Job::publish(job, claim);
+    }
+    true
+}
+
+/// A job of the claimed rank that has chunks left. Forgets exhausted ones on the way.
+pub(crate) fn next(claim: &mut Claim<'_>) -> Option<JobRef> {
+    loop {
+        let job = NonNull::new(claim.of::<P2p>().jobs.first())?;
+        // SAFETY: the list has a reference to its jobs.
+        unsafe {
+            if let Some(reference) = Job::reference(job) {
+                return Some(reference);
+            }
+            claim.of::<P2p>().jobs.remove(job.as_ptr());
+            Job::release(job);
+        }
+        claim.expect_less(TaskKind::Shm);
+    }
+}

@@ -1,0 +1,79 @@
+//! Messages as a part of the engine: their tables, and their part of a turn.
+
+use crate::inbox::{Inbox, Outbox};
+use crate::operation::SLOT;
+use crate::outbox;
+use crate::poll;
+use crate::protocol::jobs;
+use crate::ring::Ring;
+use crate::state::{P2p, Shared, State};
+use cohort_base::LocalRank;
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32};
+use cohort_core::memory::{Cursor, Plan, Table};
+use cohort_core::subsystem::Subsystem;
+use cohort_core::{Claim, Look, Node, Owner, Turn, Work};
+
+/// Tables with an entry for each pair of ranks of the node.
+#[derive(Debug)]
+pub struct Tables {
+    rings: Table<AtomicPtr<Ring>>,
+    senders: Table<AtomicU32>,
+    outboxes: Table<Outbox>,
+    accepted: Table<AtomicU32>,
+}
+
+// SAFETY: no other subsystem has this place.
+unsafe impl Subsystem for P2p {
+    const SLOT: usize = SLOT;
+    type Node = ();
+    type Shared = Shared;
+    type State = State;
+    type Tables = Tables;
+
+    fn tables(cursor: &mut Cursor, plan: &Plan) -> Tables {
+        let pairs = plan.ranks * plan.ranks;
+        Tables {
+            rings: cursor.table(pairs),
+            senders: cursor.table(pairs),
+            outboxes: cursor.table(pairs),
+            accepted: cursor.table(pairs),
+        }
+    }
+
+    fn node(_node: &'static Node, _tables: &mut Tables) {}
+
+    fn rank(node: &'static Node, _id: LocalRank, tables: &mut Tables) -> (Shared, State) {
+        let (size, count) = (node.size(), node.size() as usize);
+        // SAFETY: the tables are zeroed, dealt out to one rank each, and live as long as the node.
+        let shared = unsafe {
+            let inbox = Inbox::new(tables.rings.take(count), tables.senders.take(count), size);
+            Shared::new(inbox, tables.accepted.take(count), size)
+        };
+        (shared, State::new(tables.outboxes.take(count)))
+    }
+
+    #[inline]
+    fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
+        if look.is_within_node() {
+            turn_within_node(claim, turn);
+        }
+    }
+
+    #[inline]
+    fn own_work(claim: &mut Claim<'_>, _owner: Option<Owner<'_>>) -> Option<Work> {
+        poll::job_of_own_send(claim).map(Work::new)
+    }
+}
+
+#[inline]
+fn turn_within_node(claim: &mut Claim<'_>, turn: &mut Turn) {
+    if claim.of::<P2p>().receivers_waited_for != 0 {
+        turn.moved |= outbox::flush(claim) > 0;
+    }
+    if !claim.of::<P2p>().posted.is_empty() {
+        poll::poll_rings(claim, turn);
+    }
+    if turn.work.is_none() && !claim.of::<P2p>().jobs.first().is_null() {
+        turn.work = jobs::next(claim).map(Work::new);
+    }
+}
