@@ -151,16 +151,33 @@ pub struct Releasing<'a, 'rank>(&'a mut Claim<'rank>);
 
 /// A witness that the caller runs on a task of the rank, in a call of the program, below no claim that was stolen.
 ///
-/// It is `Copy`, but stays on the thread that has it.
+/// It is `Copy`, but stays on the thread that has it. A wait asks for it:
 ///
-/// ```compile_fail
+/// ```no_run
+/// use cohort_core::{Owner, wait};
+///
+/// fn wait(owner: Owner<'_>) {
+///     wait::until(owner, wait::WaitKind::Request, || true);
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// use cohort_core::{Claim, wait};
+///
+/// // A thief does not wait.
+/// fn wait(claim: &mut Claim<'_>) {
+///     wait::until(claim.rank(), wait::WaitKind::Request, || true);
+/// }
+/// ```
+///
+/// ```compile_fail,E0599
 /// // A thief has a claim. It leads to its rank, but to no owner.
-/// fn stolen(claim: &mut cohort_core::Claim<'_>) -> cohort_core::Owner<'_> {
+/// fn stolen<'rank>(claim: &mut cohort_core::Claim<'rank>) -> cohort_core::Owner<'rank> {
 ///     claim.owner()
 /// }
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// // It cannot be handed to another thread.
 /// fn hand_over(owner: cohort_core::Owner<'static>) {
 ///     std::thread::spawn(move || owner.rank().id());
