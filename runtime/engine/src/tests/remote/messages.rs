@@ -63,10 +63,18 @@ fn a_message_longer_than_the_buffer_is_cut_and_reported() {
     }
 }
 
+/// 40,000 bytes of 80,000, as a count and a datatype: every other pair, or the first ones.
+fn half(is_sparse: bool) -> (u64, TypeRef) {
+    if is_sparse {
+        let pairs = vector(20_000, 2, 4, &byte(), CountForm::Int);
+        (1, pairs.expect("a type"))
+    } else {
+        (40_000, byte())
+    }
+}
+
 #[test]
 fn gaps_stay_untouched_whichever_side_has_them() {
-    // 20,000 of every other pair of bytes.
-    let sparse = vector(20_000, 2, 4, &byte(), CountForm::Int).expect("a type");
     for options in networks() {
         let ranks = Ranks::new(&PAIR, options, Settings::DEFAULT);
         ranks.run(|rank| {
@@ -78,11 +86,7 @@ fn gaps_stay_untouched_whichever_side_has_them() {
             for (sent_sparse, received_sparse) in [(true, false), (false, true), (true, true)] {
                 let mut memory = pattern(80_000, 3);
                 if rank.world_rank() == 0 {
-                    let (count, datatype) = if sent_sparse {
-                        (1, sparse.clone())
-                    } else {
-                        (40_000, byte())
-                    };
+                    let (count, datatype) = half(sent_sparse);
                     let to = rank.node().peer(1);
                     // SAFETY: the memory covers both types.
                     unsafe {
@@ -106,11 +110,7 @@ fn gaps_stay_untouched_whichever_side_has_them() {
                     }
                 };
                 memory.fill(0xee);
-                let (count, datatype) = if received_sparse {
-                    (1, sparse.clone())
-                } else {
-                    (40_000, byte())
-                };
+                let (count, datatype) = half(received_sparse);
                 // SAFETY: the memory covers both types.
                 unsafe {
                     recv(
