@@ -1,21 +1,20 @@
-//! Messages between nodes.
+//! Packets between nodes.
 //!
 //! The network is the first thing that a waiting rank takes off a computing one (Daps), so all of this runs
 //! under a rank's claim, by its owner or by a thief. Within a node nothing here is used.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `wire` | what a packet says |
-//! | `link` | packets to one peer: their order, and how many messages may be on their way |
-//! | `send`, `receive` | the two ends of a message |
+//! | [`wire`] | what a packet says |
+//! | [`link`] | packets to one peer: their order, and how many messages may be on their way |
+//! | `receiver` | the subsystems above, which packets of messages and windows are for |
 //! | `note` | packets of windows |
 //! | `watch` | who watches the network while all ranks sleep |
 //! | `close` | the end of a rank's use of the network |
-//! | `fail` | the end of a job whose network has failed |
+//! | [`fail`] | the end of a job whose network has failed |
 //!
-//! Messages from other nodes go through the same queues as those of this one (`matching.rs`), so wildcards
-//! need nothing special. Events are handled in two steps, because a transport may not be called
-//! while it hands them out: [`turn`] polls and changes the state, then [`settle`] sends what has come of it.
+//! Events are handled in two steps, because a transport may not be called
+//! while it hands them out: [`turn`](fn@turn) polls and changes the state, then `settle` sends what has come of it.
 //!
 //! Nothing of it exists under `--cfg loom`: models have no network.
 #![cfg(not(loom))]
