@@ -48,7 +48,7 @@ impl Outgoing {
     ///
     /// # Errors
     /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`, `MPI_ERR_RANK`, `MPI_ERR_TAG`.
-    #[inline]
+    #[inline(always)]
     pub fn check<A: Abi, C: Count>(
         call: &Call<'_, A>,
         comm: &Comm,
@@ -56,7 +56,7 @@ impl Outgoing {
         to: c_int,
         tag: c_int,
     ) -> Outcome<Self> {
-        let data = Data::check(call, buffer)?;
+        let (count, datatype) = Data::elements(call, &buffer)?;
         let to = match A::rank_in(to) {
             neutral::PROC_NULL => None,
             rank => Some(
@@ -72,7 +72,11 @@ impl Outgoing {
             source: comm.me() as i32,
             tag,
         };
-        Ok(Self { data, to, envelope })
+        Ok(Self {
+            data: Data::of(buffer.base, (count, datatype)),
+            to,
+            envelope,
+        })
     }
 
     /// The data.
@@ -151,7 +155,7 @@ impl Incoming {
     ///
     /// # Errors
     /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`, `MPI_ERR_RANK`, `MPI_ERR_TAG`.
-    #[inline]
+    #[inline(always)]
     pub fn check<A: Abi, C: Count>(
         call: &Call<'_, A>,
         comm: &Comm,
@@ -159,9 +163,9 @@ impl Incoming {
         from: c_int,
         tag: c_int,
     ) -> Outcome<Self> {
-        let data = Data::check(call, buffer)?;
+        let (count, datatype) = Data::elements(call, &buffer)?;
         Ok(Self {
-            data,
+            data: Data::of(buffer.base, (count, datatype)),
             from: source::<A>(comm, from)?,
             context: comm.context(),
             tag: wanted_tag::<A>(comm, tag)?,
