@@ -21,7 +21,6 @@ mod tests;
 mod generated {
     pub mod callback;
     pub mod constants;
-    pub mod mpich_handles;
     pub mod neutral;
     pub mod table;
 }

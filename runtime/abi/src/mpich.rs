@@ -5,11 +5,13 @@
 //! which the layout of dynamic datatypes leaves free
 //! ([`crate::FIRST_DYNAMIC_DATATYPE_INDEX`]).
 
-use crate::generated::mpich_handles as predefined;
 use crate::handle::{FIRST_DYNAMIC, Handle, Kind};
 use crate::status::{Status, StatusLayout};
 use crate::{Abi, Constants, neutral};
 use core::ffi::{c_int, c_void};
+use handles as predefined;
+
+pub(crate) mod handles;
 
 /// The MPICH ABI.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 extern crate std;
 
 use crate::generated::constants::Constants;
-use crate::generated::mpich_handles::{DATATYPE_IN, DATATYPE_OUT, PAIR_IN};
+use crate::mpich::handles::{DATATYPE_IN, DATATYPE_OUT, PAIR_IN};
 use crate::neutral::{self, handle};
 use crate::{
     Abi, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, INDEX_MAX, Kind, Mpi5, Mpich, Status, StatusLayout,

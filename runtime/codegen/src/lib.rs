@@ -66,7 +66,7 @@ pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
             emit::codec::constants(&constants),
         )?,
         rust(
-            "runtime/abi/src/generated/mpich_handles.rs",
+            "runtime/abi/src/mpich/handles.rs",
             emit::codec::mpich_handles(&constants),
         )?,
         rust(

@@ -1,4 +1,4 @@
-//! `runtime/abi/src/generated/{neutral,constants,mpich_handles}.rs`.
+//! `runtime/abi/src/generated/{neutral,constants}.rs` and `runtime/abi/src/mpich/handles.rs`.
 
 use crate::constants::{Constant, Value};
 use std::collections::BTreeSet;
