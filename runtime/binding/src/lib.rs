@@ -15,6 +15,7 @@
 //!
 //! A new MPI function is one function in the module of its chapter and one line in the table.
 #![no_std]
+#![allow(clippy::too_many_arguments, reason = "they are the standard's")]
 
 extern crate alloc;
 #[cfg(test)]

@@ -311,35 +311,32 @@ impl<A: Abi> StatusArray<'_, A> {
         Self(statuses, PhantomData)
     }
 
-    /// The status of an entry that the call has; `None` if the program wants no statuses.
+    /// Changes the status of an entry that the call has, unless the program wants no statuses.
     #[inline]
-    fn entry(&self, index: usize) -> Option<&mut A::Status> {
-        let wanted = self.0.addr() != <A as Constants>::STATUSES_IGNORE;
-        // SAFETY: not the sentinel; the promise of `new`. The reference ends within this module.
-        wanted.then(|| unsafe { &mut *self.0.add(index) })
+    fn change(&self, index: usize, change: impl FnOnce(&mut A::Status)) {
+        if self.0.addr() != <A as Constants>::STATUSES_IGNORE {
+            // SAFETY: not the sentinel, and the promise of `new`; the reference ends here.
+            change(unsafe { &mut *self.0.add(index) });
+        }
     }
 
     /// Writes a status but for its error code.
     #[inline]
     pub fn write(&self, index: usize, status: &Status) {
-        if let Some(entry) = self.entry(index) {
-            entry.write(status);
-        }
+        self.change(index, |entry| entry.write(status));
     }
 
     /// Writes the empty status.
     pub fn write_empty(&self, index: usize) {
-        if let Some(entry) = self.entry(index) {
+        self.change(index, |entry| {
             entry.write(&Status::EMPTY);
             entry.write_error(neutral::SUCCESS);
-        }
+        });
     }
 
     /// Writes an error code.
     pub fn write_error(&self, index: usize, error: i32) {
-        if let Some(entry) = self.entry(index) {
-            entry.write_error(error);
-        }
+        self.change(index, |entry| entry.write_error(error));
     }
 }
 

@@ -250,7 +250,6 @@ impl RequestRef {
     /// # Safety
     /// The request is valid until it is released, and this is its only reference; or it is the shared one.
     #[inline]
-    #[must_use]
     pub unsafe fn new(request: NonNull<Request>) -> Self {
         Self(request)
     }

@@ -104,9 +104,11 @@ mod tests {
                 for turn in 0..1000 {
                     let what = format_args!("turn {turn} of thread {thread}");
                     let error = blame(neutral::ERR_TAG, what);
-                    let kept: Outcome<()> = Err(error);
+                    let kept: Outcome<()> = core::hint::black_box(Err(error));
                     std::thread::yield_now();
-                    let kept = kept.unwrap_err();
+                    let Err(kept) = kept else {
+                        panic!("it is an error");
+                    };
                     assert_eq!(kept.code(), neutral::ERR_TAG);
                     let expected = std::format!("turn {turn} of thread {thread}");
                     assert_eq!(kept.detail(), expected);

@@ -90,7 +90,7 @@ pub fn scatter<S: Parts>(
 /// # Errors
 /// `MPI_ERR_BUFFER` for in-place, `MPI_ERR_TRUNCATE`, `MPI_ERR_NO_MEM`.
 pub fn allgather(inter: &Intergroup<'_>, send: Option<Data>, receive: &impl Parts) -> Outcome<()> {
-    let send = send.ok_or_else(|| in_place_refused())?;
+    let send = send.ok_or_else(in_place_refused)?;
     let members = 0..inter.remote.len();
     let outgoing = members
         .clone()
@@ -104,7 +104,7 @@ pub fn allgather(inter: &Intergroup<'_>, send: Option<Data>, receive: &impl Part
 /// # Errors
 /// As [`allgather`].
 pub fn alltoall<P: Parts>(inter: &Intergroup<'_>, send: Option<P>, receive: &P) -> Outcome<()> {
-    let send = send.ok_or_else(|| in_place_refused())?;
+    let send = send.ok_or_else(in_place_refused)?;
     let members = 0..inter.remote.len();
     let outgoing = members
         .clone()

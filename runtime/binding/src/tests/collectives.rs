@@ -17,7 +17,7 @@ fn sum() -> Op {
 #[test]
 fn blocks_go_where_they_belong() {
     run(4, |program| {
-        let (me, size) = (program.rank, program.size);
+        let me = program.rank;
         let mut all = [-1; 4];
         let (mine, target) = ((&raw const me).cast(), all.as_mut_ptr().cast::<c_void>());
         assert_eq!(

@@ -248,7 +248,6 @@ struct Fetching {
 
 impl Fetching {
     /// Checks the arguments; `None` for `MPI_PROC_NULL`.
-    #[allow(clippy::too_many_arguments, reason = "the standard's")]
     fn check<A: Abi, C: Count>(
         call: &Call<'_, A>,
         win: &Win,
