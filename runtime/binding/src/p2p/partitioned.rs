@@ -237,23 +237,24 @@ pub fn psend_init<A: Abi>(
         datatype,
     };
     let message = Outgoing::check(call, communicator, buffer, to, tag)?;
-    let data = cut(call, partitions, message.data().clone())?;
-    let claim = &mut call.rank().enter();
+    let data = cut(call, partitions, message.data())?;
+    let mut claim = call.rank().enter();
     let side = match message.to {
         None => Side::Nobody(data.partitions, Status::EMPTY),
         Some(to) if call.rank().node().local(to).is_none() => {
             // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the
             // request is freed.
-            let send = unsafe { AwaySend::new(claim, data, to, message.envelope) };
+            let send = unsafe { AwaySend::new(&mut claim, data, to, message.envelope) };
             Side::SendAway(send.map_err(engine_error)?)
         }
         Some(to) => {
             // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the
             // request is freed.
-            let send = unsafe { PartitionedSend::new(claim, data, to, message.envelope) };
+            let send = unsafe { PartitionedSend::new(&mut claim, data, to, message.envelope) };
             Side::Send(send.map_err(engine_error)?)
         }
     };
+    drop(claim);
     publish(call, side, comm, request)
 }
 
@@ -283,7 +284,7 @@ pub fn precv_init<A: Abi>(
     let Tag::Is(tag) = message.tag else {
         return Err(call.blame(neutral::ERR_TAG, format_args!("it is MPI_ANY_TAG")));
     };
-    let claim = &mut call.rank().enter();
+    let mut claim = call.rank().enter();
     let side = match message.from {
         None => Side::Nobody(data.partitions, neutral_status(&FROM_NOBODY)),
         Some(Source::Any) => {
@@ -293,17 +294,18 @@ pub fn precv_init<A: Abi>(
         Some(from @ Source::Rank { peer, .. }) if call.rank().node().local(peer).is_none() => {
             // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the
             // request is freed.
-            let receive = unsafe { AwayReceive::new(claim, data, from, message.context, tag) };
+            let receive = unsafe { AwayReceive::new(&mut claim, data, from, message.context, tag) };
             Side::ReceiveAway(receive.map_err(engine_error)?)
         }
         Some(from) => {
             // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the
             // request is freed.
             let receive =
-                unsafe { PartitionedReceive::new(claim, data, from, message.context, tag) };
+                unsafe { PartitionedReceive::new(&mut claim, data, from, message.context, tag) };
             Side::Receive(receive.map_err(engine_error)?)
         }
     };
+    drop(claim);
     publish(call, side, comm, request)
 }
 
