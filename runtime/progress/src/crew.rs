@@ -9,98 +9,26 @@
 //! publishing that work.
 
 use crate::helper;
-use crate::kernel_thread::KernelThread;
 use crate::parts::OfRank as _;
-use cohort_base::LocalRank;
+use crate::round::{self, Round};
+use crate::worker::CrewWorker;
 use cohort_base::boot::CpuPlace;
 use cohort_base::settings::CrewPlacement;
-use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
 use cohort_core::Patience;
-use cohort_core::node::Node;
 use cohort_core::rank::Rank;
-use cohort_core::steal::Thief;
 use cohort_core::wait::UNSURE_SLEEP;
-use cohort_steal::TaskKind;
-use cohort_steal::park::ParkSlot;
-use cohort_steal::policy::{Crew, Outcome, Victims};
+use cohort_steal::policy::Crew;
 use core::ffi::c_void;
 
-/// One worker.
-#[derive(Debug)]
-pub(crate) struct CrewWorker {
-    thread: KernelThread,
-    slot: ParkSlot,
-    /// The rank whose task has, or had last, the thread, plus one.
-    host: AtomicU32,
-    number: u32,
-    node: &'static Node,
-}
-
-/// What a round over all served ranks found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Round {
-    Moved,
-    /// Nothing now, but a claim was taken, or something without events is under way: look again soon.
-    Unsure,
-    Nothing,
-}
-
-impl Round {
-    /// The more hopeful of both.
-    fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Moved, _) | (_, Self::Moved) => Self::Moved,
-            (Self::Unsure, _) | (_, Self::Unsure) => Self::Unsure,
-            _ => Self::Nothing,
-        }
-    }
-}
-
 impl CrewWorker {
-    pub(crate) fn new(node: &'static Node, number: u32) -> Self {
-        Self {
-            thread: KernelThread::new(),
-            slot: ParkSlot::new(),
-            host: AtomicU32::new(0),
-            number,
-            node,
-        }
-    }
-
-    /// Wakes the worker if it sleeps. The caller has published the work.
-    #[inline]
-    pub(crate) fn wake(&self) -> bool {
-        self.slot.wake(self.node.barriers())
-    }
-
-    /// Whether there is a thread and it does not sleep: a hint.
-    #[inline]
-    pub(crate) fn is_awake(&self) -> bool {
-        self.thread.is_alive() && !self.slot.is_parked()
-    }
-
     /// Starts the thread with this rank as host, if it has none.
     #[inline]
     pub(crate) fn ensure(&'static self, rank: &Rank) {
         if !self.thread.is_alive() {
-            self.start(rank);
-        }
-    }
-
-    #[cold]
-    fn start(&'static self, rank: &Rank) {
-        let take_over = || self.host.store(rank.id() + 1, Ordering::Relaxed);
-        // SAFETY: `run` takes a worker, and looks at `must_stop` in every round.
-        unsafe { self.thread.start(run, self, take_over) };
-    }
-
-    /// The rank ends: if it is the host, the thread ends too.
-    pub(crate) fn leave(&self, rank: &Rank) {
-        if self.host.load(Ordering::Relaxed) == rank.id() + 1 {
-            self.thread.stop(|| {
-                self.wake();
-            });
+            // SAFETY: `run` takes a worker, and looks at `must_stop` in every round.
+            unsafe { self.start(rank, run) };
         }
     }
 
@@ -154,24 +82,7 @@ fn serve(rank: &Rank, host: &Rank) -> Round {
             None => Round::Unsure,
         };
     }
-    progress(rank, host)
-}
-
-/// A bounded piece of a rank's progress, by a worker at this host, if it expects any.
-pub(crate) fn progress(rank: &Rank, host: &Rank) -> Round {
-    let victims = Thief::of(host);
-    let mut result = Round::Nothing;
-    for kind in TaskKind::ALL {
-        if !victims.is_available(rank.id(), kind) {
-            continue;
-        }
-        match victims.try_progress(rank.id(), kind) {
-            Outcome::Progressed { .. } => return Round::Moved,
-            Outcome::Busy => result = Round::Unsure,
-            Outcome::Idle => {}
-        }
-    }
-    result
+    round::progress(rank, host)
 }
 
 /// The thread.
@@ -193,40 +104,6 @@ unsafe extern "C" fn run(worker: *const c_void) {
             pause();
         }
     }
-}
-
-/// The worker that serves a rank, of `workers`: ranks in their order (`machine`), or by the NUMA node that they
-/// are bound to, whose workers share its ranks. Unbound ranks count as on NUMA node 0.
-pub(crate) fn number_for(
-    rank: LocalRank,
-    ranks: u32,
-    workers: u32,
-    placement: CrewPlacement,
-    numa: impl Fn(LocalRank) -> u32,
-) -> u32 {
-    if placement == CrewPlacement::Machine {
-        return (u64::from(rank) * u64::from(workers) / u64::from(ranks)) as u32;
-    }
-    let mine = numa(rank);
-    let is_first = |id: LocalRank| (0..id).all(|other| numa(other) != numa(id));
-    let domains = (0..ranks).filter(|&id| is_first(id)).count() as u32;
-    let domain = (0..ranks)
-        .filter(|&id| is_first(id) && numa(id) < mine)
-        .count() as u32;
-    let place = (0..rank).filter(|&id| numa(id) == mine).count() as u32;
-    // Workers domain, domain + domains, domain + 2 domains, ... serve this domain.
-    let serving = workers.saturating_sub(domain).div_ceil(domains).max(1);
-    (domain + place % serving * domains) % workers
-}
-
-/// Which of the dedicated workers of a kind serves a rank.
-pub(crate) fn number_of(node: &Node, rank: LocalRank, crew: Crew) -> u32 {
-    let workers = match crew {
-        Crew::Ghosts => node.settings().ghosts,
-        Crew::None | Crew::Helpers => node.settings().helpers,
-    };
-    let placement = node.settings().crew_placement;
-    number_for(rank, node.size(), workers, placement, |id| node.numa_of(id))
 }
 
 /// Binds the worker's thread to a CPU that no rank is bound to, on the NUMA node of its ranks unless the
@@ -255,6 +132,3 @@ fn pin(worker: &CrewWorker) {
         let _ = rustix::thread::sched_setaffinity(None, &cpus);
     }
 }
-
-#[cfg(test)]
-mod tests;

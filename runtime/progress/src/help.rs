@@ -2,14 +2,12 @@
 
 use crate::parts::OfRank as _;
 use crate::poller;
+use crate::signal::CALL_US_MAX;
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::sync::pause;
 use cohort_core::Rank;
 use cohort_core::subsystem::Need;
 use cohort_steal::TaskKind;
-
-/// How long a sender waits for the holder of a receiver's claim, which may be copying a message, before it calls for help.
-pub(crate) const CALL_US_MAX: u64 = 20;
 
 /// Wakes a worker for the rank, or its own progress thread, or interrupts it. Says whether the policy has somebody. `by` counts the
 /// wake-up. The caller has fenced since it published what the rank is needed for.

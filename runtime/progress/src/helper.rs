@@ -20,11 +20,11 @@
 //! message, fences, and looks whether there are requests. One of them sees the other. A notice that finds the board
 //! full is dropped: then the message waits for the rank's next call, as without a helper.
 
-use crate::crew::{self, Round};
+use crate::board::{Board, KEPT, Kept, Notice};
 use crate::parts::OfRank as _;
 use crate::poller;
-use cohort_base::LocalRank;
-use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::round::{self, Round};
+use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_core::claim::Claim;
 use cohort_core::message::Envelope;
 use cohort_core::rank::Rank;
@@ -33,124 +33,6 @@ use cohort_p2p::P2p;
 use cohort_p2p::matching::Want;
 use cohort_steal::TaskKind;
 use cohort_steal::policy::{Crew, Outcome, Victims};
-use cohort_steal::queue::Queue;
-use core::cell::UnsafeCell;
-
-/// Receives of one rank that are watched at the same time.
-const REQUESTS: usize = 64;
-
-/// Notices to one rank that no helper has seen.
-const NOTICES: usize = 128;
-
-/// Notices of one rank that a helper keeps, because the rank was claimed.
-const KEPT: usize = 128;
-
-/// The message that a sender offers.
-#[derive(Clone, Copy, Debug)]
-struct Notice {
-    envelope: Envelope,
-    sender: LocalRank,
-    /// How many offers the sender has made to this rank, with this one.
-    number: u32,
-    /// Whether the rank's thread was woken for it.
-    answered: bool,
-}
-
-/// A receive that wants an interrupt. Written under the rank's claim, read by its helper.
-#[derive(Debug, Default)]
-struct Wish {
-    /// Even: none; odd: one. Changes twice per use.
-    turn: AtomicU32,
-    context: AtomicU32,
-    source_and_tag: AtomicU64,
-    wildcards: AtomicU32,
-}
-
-impl Wish {
-    fn read(&self) -> Option<Want> {
-        let turn = self.turn.load(Ordering::Acquire);
-        let context = self.context.load(Ordering::Relaxed);
-        let source_and_tag = self.source_and_tag.load(Ordering::Relaxed);
-        let wildcards = self.wildcards.load(Ordering::Relaxed);
-        // Whoever reads a newer field sees, after this fence, the turn that was written before it.
-        fence(Ordering::Acquire);
-        let is_one = !turn.is_multiple_of(2) && self.turn.load(Ordering::Relaxed) == turn;
-        is_one.then(|| Want::unpack(context, source_and_tag, wildcards))
-    }
-
-    fn write(&self, want: &Want) {
-        let (context, source_and_tag, wildcards) = want.pack();
-        let turn = self.turn.load(Ordering::Relaxed);
-        fence(Ordering::Release);
-        self.context.store(context, Ordering::Relaxed);
-        self.source_and_tag.store(source_and_tag, Ordering::Relaxed);
-        self.wildcards.store(wildcards, Ordering::Relaxed);
-        self.turn.store(turn + 1, Ordering::Release);
-    }
-
-    fn clear(&self) {
-        let turn = self.turn.load(Ordering::Relaxed);
-        self.turn.store(turn.wrapping_add(1), Ordering::Release);
-    }
-}
-
-/// What one rank and its senders tell the helper. All-zero memory is an empty one.
-#[derive(Debug)]
-pub(crate) struct Board {
-    wishes: [Wish; REQUESTS],
-    /// Wishes on the board.
-    count: AtomicU32,
-    notices: Queue<Notice, NOTICES>,
-    /// The helper's own.
-    kept: UnsafeCell<Kept>,
-}
-
-#[derive(Debug)]
-struct Kept {
-    notices: [Option<Notice>; KEPT],
-    count: usize,
-}
-
-// SAFETY: `kept` is used by the rank's helper only; successive helpers are ordered by the end of
-// the one before.
-unsafe impl Sync for Board {}
-
-impl Board {
-    pub(crate) fn new() -> Self {
-        Self {
-            wishes: core::array::from_fn(|_| Wish::default()),
-            count: AtomicU32::new(0),
-            notices: Queue::new(),
-            kept: UnsafeCell::new(Kept {
-                notices: [None; KEPT],
-                count: 0,
-            }),
-        }
-    }
-
-    /// Writes a request for an interrupt; returns its place, or `None` when the board is full. Under the claim.
-    pub(crate) fn wish(&self, want: &Want) -> Option<u8> {
-        let is_free = |wish: &Wish| wish.turn.load(Ordering::Relaxed).is_multiple_of(2);
-        let place = self.wishes.iter().position(is_free)?;
-        self.wishes[place].write(want);
-        self.count.fetch_add(1, Ordering::Relaxed);
-        Some(place as u8)
-    }
-
-    /// Takes a request off. Under the claim.
-    pub(crate) fn withdraw(&self, place: u8) {
-        self.wishes[usize::from(place)].clear();
-        self.count.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Whether a receive waits that a message with this envelope fits.
-    fn is_wished_for(&self, envelope: &Envelope) -> bool {
-        self.wishes
-            .iter()
-            .filter_map(Wish::read)
-            .any(|want| want.takes(envelope))
-    }
-}
 
 /// Tells the helper of `receiver` that `sender` has published an offer, its `number`-th to this rank.
 pub(crate) fn announce(receiver: &Rank, sender: &Rank, envelope: Envelope, number: u32) {
@@ -206,7 +88,7 @@ pub(crate) fn serve(rank: &Rank, host: &Rank) -> Round {
     // What the holders of the claim did until now is visible from here on.
     fence(Ordering::Acquire);
     let network = match rank.bell().is_hung() {
-        true => crew::progress(rank, host),
+        true => round::progress(rank, host),
         false => serve_network(rank, host),
     };
     if compare(rank, board, kept) && !rank.is_claimed() && poller::wake_sleeper(rank) {
@@ -238,15 +120,6 @@ fn compare(rank: &Rank, board: &Board, kept: &mut Kept) -> bool {
     }
     kept.count = left;
     matched
-}
-
-impl Kept {
-    /// The thread was woken for all notices that are wished for: each wakes it once.
-    fn mark_answered(&mut self, board: &Board) {
-        for notice in self.notices[..self.count].iter_mut().flatten() {
-            notice.answered |= board.is_wished_for(&notice.envelope);
-        }
-    }
 }
 
 /// Messages of other nodes announce themselves only in the network, so the helper takes them from there itself.

@@ -11,8 +11,9 @@
 //! | `help` | finding somebody for a rank that computes |
 //! | `crew`, [`offload`], `helper` | dedicated workers: what they do, posts left to them, matches they look for |
 //! | `poller`, `kernel_thread` | a rank's own progress thread |
-//! | `signal` | interrupting a program |
-//! | `observer` | what an adapting policy sees, and does |
+//! | `signal`, `timer` | interrupting a program |
+//! | `fallback` | what an adapting policy does |
+//! | `parts` | what is kept for each rank and node: `worker`, `posts`, `board`, `parasite`, `observer` |
 //!
 //! Nothing of it exists under `--cfg loom`, which has no rank.
 #![cfg(not(loom))]
@@ -23,22 +24,29 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod board;
 mod crew;
+mod fallback;
 mod help;
 mod helper;
 mod kernel_thread;
 pub mod lifecycle;
 mod observer;
 pub mod offload;
+mod parasite;
 mod parts;
 mod poller;
+mod posts;
+mod round;
 mod signal;
 mod subsystem;
 #[cfg(test)]
 mod testing;
+mod timer;
 pub mod watch;
+mod worker;
 
-pub use subsystem::Machinery;
+pub use parts::Machinery;
 
 #[cfg(test)]
 mod joined_for_tests {

@@ -1,6 +1,6 @@
 //! Posts that a dedicated worker does for a rank (`COHORT_PROGRESS=ghost`, CasperII).
 //!
-//! A long `MPI_Isend` or `MPI_Irecv` becomes a [`Post`] in a [`Channel`] of the rank, and returns. No claim is taken, so the
+//! A long `MPI_Isend` or `MPI_Irecv` becomes a [`Post`] in a channel of the rank, and returns. No claim is taken, so the
 //! call waits for nobody: neither for the ghost that progresses the rank, nor for the rings and queues, whose lines are in
 //! the ghost's cache. The ghost matches, publishes and completes it.
 //!
@@ -19,12 +19,13 @@
 //! When it sleeps (to wake it costs more than to post), when there is none, when the channel is full, for short
 //! messages (`COHORT_OFFLOAD_MIN`), and for messages that may cross the network.
 
-use crate::crew::CrewWorker;
 use crate::parts::OfRank as _;
+use crate::posts::{Offload, Post, SPARES};
 use crate::watch;
+use crate::worker::CrewWorker;
+use cohort_base::Peer;
 use cohort_base::settings::Progress;
-use cohort_base::sync::atomic::{AtomicBool, Ordering};
-use cohort_base::{LocalRank, Peer};
+use cohort_base::sync::atomic::Ordering;
 use cohort_core::claim::Claim;
 use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
 use cohort_core::rank::Rank;
@@ -34,78 +35,12 @@ use cohort_p2p::matching::Want;
 use cohort_p2p::messages::{is_eager, sender_of, start_receive};
 use cohort_p2p::operation::{Kind, Operation};
 use cohort_p2p::protocol::{eager, rendezvous};
-use cohort_steal::channel::Channel;
 use cohort_steal::policy::{Crew, policy};
-use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-/// Posts of one rank that no ghost has done.
-const POSTS: usize = 64;
-
-/// Blocks for requests that a poster takes from the heap at once.
-const SPARES: usize = 32;
-
 /// Posts that one look of a thief does.
 const POSTS_PER_STEAL: u32 = 8;
-
-/// A message to post. Its request is pending and in no list.
-#[derive(Clone, Copy, Debug)]
-enum Post {
-    Send {
-        request: *mut Operation,
-        to: LocalRank,
-        envelope: Envelope,
-        is_eager: bool,
-    },
-    Receive {
-        request: *mut Operation,
-        from: Option<Peer>,
-        progress: Progress,
-    },
-}
-
-// SAFETY: a request may be used by whoever holds its rank's claim.
-unsafe impl Send for Post {}
-
-/// The part of a rank that its posters and its ghost share.
-#[derive(Debug)]
-pub(crate) struct Offload {
-    posts: Channel<Post, POSTS>,
-    /// Whether there is a [`Poster`].
-    is_taken: AtomicBool,
-    /// The poster's.
-    spares: UnsafeCell<Spares>,
-}
-
-/// Blocks of the rank's heap, each for one request.
-#[derive(Debug)]
-struct Spares {
-    blocks: [*mut Operation; SPARES],
-    count: usize,
-}
-
-// SAFETY: `spares` is the poster's; successive ones are ordered by `is_taken`.
-unsafe impl Sync for Offload {}
-
-impl Offload {
-    pub(crate) fn new() -> Self {
-        Self {
-            posts: Channel::new(),
-            is_taken: AtomicBool::new(false),
-            spares: UnsafeCell::new(Spares {
-                blocks: [core::ptr::null_mut(); SPARES],
-                count: 0,
-            }),
-        }
-    }
-
-    /// Whether there are posts to do. Exact for tasks that the poster's calls are ordered before.
-    #[inline]
-    pub(crate) fn has_posts(&self) -> bool {
-        !self.posts.is_empty()
-    }
-}
 
 /// The right to leave posts to the rank's ghost. One thread of the rank at a time has it.
 #[derive(Debug)]

@@ -1,12 +1,11 @@
 //! What the policies keep for a rank and for a node.
 
-use crate::crew::{self, CrewWorker};
-use crate::helper::Board;
+use crate::board::Board;
 use crate::kernel_thread::KernelThread;
 use crate::observer::Observer;
-use crate::offload::Offload;
-use crate::signal::Parasite;
-use crate::subsystem::Machinery;
+use crate::parasite::Parasite;
+use crate::posts::Offload;
+use crate::worker::{self, CrewWorker};
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use cohort_core::memory::Table;
@@ -15,6 +14,10 @@ use cohort_p2p::P2p;
 use cohort_steal::park::ParkSlot;
 use cohort_steal::policy::{Crew, Means};
 use core::ptr::null_mut;
+
+/// The machinery of the policies, a subsystem of the engine.
+#[derive(Debug)]
+pub struct Machinery;
 
 /// What acts for one rank. Any task may use it.
 #[derive(Debug)]
@@ -57,8 +60,8 @@ impl Parts {
             thread: KernelThread::new(),
             sleeper: ParkSlot::new(),
             watched: AtomicU32::new(0),
-            ghost_number: crew::number_of(node, id, Crew::Ghosts),
-            helper_number: crew::number_of(node, id, Crew::Helpers),
+            ghost_number: worker::number_of(node, id, Crew::Ghosts),
+            helper_number: worker::number_of(node, id, Crew::Helpers),
             board: AtomicPtr::new(null_mut()),
             board_room: tables.boards.take(1),
             offload: AtomicPtr::new(null_mut()),

@@ -7,7 +7,7 @@
 //! * *The sender*, when it has offered its message ([`Parasite::interrupt`]). The rank announces the receive, fences, and
 //!   looks at the rings once more; the sender publishes, fences, and looks whether receives are left behind. One of
 //!   them sees the other, so no timer is needed. A rank that was back soon lately, because it posts one receive after
-//!   the other, is given a moment to come back by itself ([`Grace`]), so that signals are not futile.
+//!   the other, is given a moment to come back by itself ([`cohort_steal::policy::Grace`]), so that signals are not futile.
 //! * *A timer* of the thread, as in the paper: armed with the receive, and again after each turn, later each
 //!   time ([`cohort_steal::policy::Pace`]). It is also what is used for messages of other nodes, and when a turn found
 //!   the rank claimed.
@@ -28,13 +28,13 @@
 //! * *Forks and executed programs* have no timers of their parent, and ranks no thread of them.
 
 mod resume;
-mod timer;
 
-use crate::help::CALL_US_MAX;
+use crate::parasite::{Parasite, needs_timer};
 use crate::parts::OfRank as _;
+use crate::timer::{self, Context, Information};
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::SignalSource;
-use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_base::sync::pause;
 use cohort_core::Work;
 use cohort_core::arch;
@@ -42,56 +42,17 @@ use cohort_core::claim::Claim;
 use cohort_core::rank::Rank;
 use cohort_core::turn;
 use cohort_p2p::poll;
-use cohort_steal::policy::{Grace, Pace};
-use timer::{Context, Information, Timers};
 
 /// Chunks of a long message that one turn copies when the sender computes too.
 const CHUNKS_PER_TURN: u32 = 16;
 
-/// Longest time that a sender gives a rank to come back by itself.
-const GRACE_US_MAX: u64 = 8;
+/// How long a sender waits for the holder of a receiver's claim, which may be copying a message, before it calls for help.
+pub(crate) const CALL_US_MAX: u64 = 20;
 
 /// A sender that posts is through within so many microseconds.
 const POST_US: u64 = 1;
 
-/// The parasite of one rank.
-#[derive(Debug)]
-pub(crate) struct Parasite {
-    /// Our signal's number; 0: not taken yet, or there was no free one.
-    signal: AtomicU32,
-    /// Whether the rank's policy interrupts.
-    enabled: AtomicBool,
-    /// The timer of the running sequence, plus one; 0 is none.
-    active: AtomicU32,
-    /// Whether that timer is armed.
-    armed: AtomicBool,
-    /// Whether a sender's signal is on its way: one is enough.
-    asked: AtomicBool,
-    /// The process of the rank.
-    process: AtomicU32,
-    pace: Pace,
-    grace: Grace,
-    /// When the program last left, in ticks; 0 while it waits.
-    left: AtomicU64,
-    timers: Timers,
-}
-
 impl Parasite {
-    pub(crate) fn new() -> Self {
-        Self {
-            signal: AtomicU32::new(0),
-            enabled: AtomicBool::new(false),
-            active: AtomicU32::new(0),
-            armed: AtomicBool::new(false),
-            asked: AtomicBool::new(false),
-            process: AtomicU32::new(0),
-            pace: Pace::new(),
-            grace: Grace::new(ticks_of_us(GRACE_US_MAX)),
-            left: AtomicU64::new(0),
-            timers: Timers::new(),
-        }
-    }
-
     /// Takes a signal of its own and installs the handler. By a task of the rank. Without
     /// a free signal the rank progresses in its own calls only.
     pub(crate) fn install(&self) {
@@ -110,50 +71,6 @@ impl Parasite {
     pub(crate) fn reaches_this_thread(&self) -> bool {
         let signal = self.signal.load(Ordering::Relaxed);
         signal != 0 && timer::is_handled(signal, handle) && !arch::blocks_signal(signal)
-    }
-
-    /// Uses the signal for receives that are left behind from now on, or not. By whoever has the rank's claim, after
-    /// [`Parasite::install`].
-    pub(crate) fn enable(&self, enabled: bool) {
-        self.enabled.store(enabled, Ordering::Relaxed);
-    }
-
-    /// Ends the sequence and the timers. The handler stays, for a signal that is already on its way.
-    pub(crate) fn remove(&self) {
-        self.suspend();
-        self.enabled.store(false, Ordering::Relaxed);
-        self.timers.delete_all();
-    }
-
-    /// Begins a sequence of turns in the calling thread.
-    pub(crate) fn begin(&self, rank: &'static Rank) {
-        let signal = self.signal.load(Ordering::Relaxed);
-        if signal == 0 || !self.enabled.load(Ordering::Relaxed) {
-            return;
-        }
-        let before = self.active.load(Ordering::Relaxed);
-        if before == 0 || rank.threads_multiple() {
-            let Some(timer) = self.timers.of_this_thread(signal, rank) else {
-                return;
-            };
-            self.active.store(timer + 1, Ordering::Relaxed);
-            if before != 0 && before != timer + 1 {
-                self.disarm(before);
-            }
-        }
-        self.count_absence(ticks());
-        let phase = self.pace.begin(&rank.node().settings().signal);
-        if needs_timer(rank) {
-            self.arm(phase);
-        }
-    }
-
-    /// The program was away until now, and leaves (`now`, in ticks) or waits (0).
-    fn count_absence(&self, now: u64) {
-        let left = self.left.swap(now, Ordering::Relaxed);
-        if left != 0 {
-            self.grace.learn(ticks().wrapping_sub(left));
-        }
     }
 
     /// A sender has offered this rank a message: interrupts the thread that left a receive behind, if there is one and it
@@ -205,32 +122,6 @@ impl Parasite {
         }
     }
 
-    /// Stops a timer, given plus one, if it may be armed.
-    fn disarm(&self, timer: u32) {
-        if self.armed.swap(false, Ordering::Relaxed) {
-            self.timers.disarm(timer - 1);
-        }
-    }
-
-    /// Ends the sequence; one load when none runs. A wait progresses the rank better.
-    #[inline]
-    pub(crate) fn suspend(&self) {
-        if self.active.load(Ordering::Relaxed) != 0 {
-            self.stop();
-        }
-    }
-
-    #[cold]
-    fn stop(&self) {
-        let timer = self.active.swap(0, Ordering::Relaxed);
-        // A signal that was sent to a thread which has ended by now would never be answered.
-        self.asked.store(false, Ordering::Relaxed);
-        self.count_absence(0);
-        if timer != 0 {
-            self.disarm(timer);
-        }
-    }
-
     /// A wait of the claimed rank has ended: begins a sequence if receives that the policy watches still wait.
     #[inline]
     pub(crate) fn resume(&self, claim: &mut Claim<'_>) {
@@ -275,28 +166,6 @@ impl Parasite {
         }
         next
     }
-
-    /// Leaves the thread alone now, and comes again later.
-    fn postpone(&self, rank: &Rank) {
-        if let Some(wait) = self.pace.next(&rank.node().settings().signal) {
-            self.arm(wait);
-        }
-    }
-
-    /// Arms the timer of the running sequence. Another thread of the rank may have ended it.
-    fn arm(&self, wait: u64) {
-        let timer = self.active.load(Ordering::Relaxed);
-        if timer != 0 {
-            self.armed.store(true, Ordering::Relaxed);
-            self.timers.arm(timer - 1, wait);
-        }
-    }
-}
-
-/// Whether nobody but a timer tells the rank that a message has come.
-fn needs_timer(rank: &Rank) -> bool {
-    let node = rank.node();
-    node.settings().signal.source == SignalSource::Timer || node.has_network()
 }
 
 /// What one turn found.
@@ -355,7 +224,7 @@ fn waits(work: &Work) -> bool {
 /// The signal's handler: turns for the rank that the timer names.
 ///
 /// # Safety
-/// The kernel calls it, for a timer of [`Timers`].
+/// The kernel calls it, for a timer of [`timer::Timers`].
 unsafe extern "C" fn handle(_: i32, information: *const Information, context: *mut Context) {
     // SAFETY: the kernel's records are valid in a handler, and our timers carry ranks.
     unsafe {

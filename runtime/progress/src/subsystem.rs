@@ -1,17 +1,13 @@
 //! The machinery of the policies as a part of the engine.
 
-use crate::crew::CrewWorker;
-use crate::parts::{OfRank as _, Parts, Tables, Workers};
+use crate::parts::{Machinery, OfRank as _, Parts, Tables, Workers};
+use crate::worker::CrewWorker;
 use crate::{help, helper, lifecycle, offload, watch};
 use cohort_base::LocalRank;
 use cohort_core::memory::{Cursor, Plan};
 use cohort_core::subsystem::{Mark, Need, Subsystem};
 use cohort_core::{Claim, Envelope, Node, Owner, Rank};
 use cohort_steal::policy::Crew;
-
-/// The subsystem.
-#[derive(Debug)]
-pub struct Machinery;
 
 // SAFETY: no other subsystem has this place.
 unsafe impl Subsystem for Machinery {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::lifecycle;
 use crate::testing::end;
+use cohort_base::LocalRank;
 use cohort_base::settings::{Progress, Settings, WaitMode};
 use cohort_core::node::Node;
 use cohort_core::owner::Owner;

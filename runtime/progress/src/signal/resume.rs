@@ -15,15 +15,12 @@
 
 mod call;
 
-use super::timer::Context;
+use crate::timer::{Context, EINTR};
 use call::{Awaited, Interrupted, Report};
 use cohort_core::arch;
 use core::mem::offset_of;
 use core::ptr::null_mut;
 use linux_raw_sys::general as linux;
-
-/// What a system call returns that a signal has ended.
-pub(super) const EINTR: i64 = -(linux_raw_sys::errno::EINTR as i64);
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 

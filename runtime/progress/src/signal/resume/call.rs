@@ -4,7 +4,7 @@
 //! the call, `mov eax, number`, as C libraries have it; any other call keeps its `EINTR`.
 
 use super::Time;
-use crate::signal::timer::Context;
+use crate::timer::Context;
 use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use linux_raw_sys::general as linux;
 use rustix::time::{ClockId, clock_gettime};

@@ -2,7 +2,6 @@
 //!
 //! System calls only: the rank's libc never hears of them.
 
-use super::resume::EINTR;
 use cohort_base::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use cohort_core::arch::{self, SignalAction};
 use cohort_core::rank::Rank;
@@ -10,6 +9,9 @@ use core::ffi::c_void;
 use core::mem::offset_of;
 use core::ptr::from_ref;
 use linux_raw_sys::general::{self as linux, sigevent};
+
+/// What a system call returns that a signal has ended.
+pub(crate) const EINTR: i64 = -(linux_raw_sys::errno::EINTR as i64);
 
 /// Threads of one rank with timers at the same time.
 const THREADS: usize = 8;
@@ -26,7 +28,7 @@ const SI_RANK: i32 = -0x4350;
 
 /// The kernel's `siginfo` of a timer, without its unions.
 #[repr(C)]
-pub(super) struct Information {
+pub(crate) struct Information {
     signal: i32,
     error: i32,
     origin: i32,
@@ -56,7 +58,7 @@ impl Information {
     ///
     /// # Safety
     /// The signal is ours, so that its timers are those of [`Timers`] and its senders use [`send`].
-    pub(super) unsafe fn rank(&self) -> Option<&'static Rank> {
+    pub(crate) unsafe fn rank(&self) -> Option<&'static Rank> {
         let is_ours = self.origin == linux::SI_TIMER || self.origin == SI_RANK;
         // SAFETY: our timers and senders give ranks, which live for ever.
         is_ours.then(|| unsafe { &*self.value.cast::<Rank>() })
@@ -65,46 +67,46 @@ impl Information {
 
 /// The kernel's `ucontext`: the interrupted thread. A test compares it with that of the C library.
 #[repr(C)]
-pub(super) struct Context {
+pub(crate) struct Context {
     flags: u64,
     link: *const c_void,
     stack: *const c_void,
     stack_flags: i32,
     stack_size: u64,
-    pub(super) r8: u64,
-    pub(super) r9: u64,
-    pub(super) r10: u64,
+    pub(crate) r8: u64,
+    pub(crate) r9: u64,
+    pub(crate) r10: u64,
     r11_to_r15: [u64; 5],
-    pub(super) rdi: u64,
-    pub(super) rsi: u64,
+    pub(crate) rdi: u64,
+    pub(crate) rsi: u64,
     rbp_and_rbx: [u64; 2],
-    pub(super) rdx: u64,
-    pub(super) rax: u64,
-    pub(super) rcx: u64,
+    pub(crate) rdx: u64,
+    pub(crate) rax: u64,
+    pub(crate) rcx: u64,
     rsp: u64,
-    pub(super) rip: u64,
+    pub(crate) rip: u64,
     rest: [u64; 15],
     /// The application's mask of signals.
-    pub(super) blocked: u64,
+    pub(crate) blocked: u64,
 }
 
 impl Context {
-    pub(super) fn is_on_alternative_stack(&self) -> bool {
+    pub(crate) fn is_on_alternative_stack(&self) -> bool {
         self.stack_flags & linux::SS_ONSTACK as i32 != 0
     }
 
     /// Whether the signal has ended a system call. The kernel leaves the address behind the call in `rcx`.
-    pub(super) fn was_cut_short(&self) -> bool {
+    pub(crate) fn was_cut_short(&self) -> bool {
         self.rax as i64 == EINTR && self.rcx == self.rip
     }
 }
 
 /// A handler of our signal.
-pub(super) type Handler = unsafe extern "C" fn(i32, *const Information, *mut Context);
+pub(crate) type Handler = unsafe extern "C" fn(i32, *const Information, *mut Context);
 
 /// Takes the last candidate without a handler for the calling rank and installs `handler`: all
 /// signals blocked in it, interrupted system calls begun again. Returns the signal's number.
-pub(super) fn install_handler(handler: Handler) -> Option<u32> {
+pub(crate) fn install_handler(handler: Handler) -> Option<u32> {
     let number = CANDIDATES
         .rev()
         .find(|&number| arch::signal_action(number, None).is_some_and(|it| it.is_default()))?;
@@ -114,12 +116,12 @@ pub(super) fn install_handler(handler: Handler) -> Option<u32> {
 }
 
 /// Whether `handler` is still what handles this signal in the calling process.
-pub(super) fn is_handled(signal: u32, handler: Handler) -> bool {
+pub(crate) fn is_handled(signal: u32, handler: Handler) -> bool {
     arch::signal_action(signal, None).is_some_and(|it| it.is_handled_by(handler as *const c_void))
 }
 
 /// Sends our signal, for `rank`, to a thread of its process. `false`: there is no such thread any more.
-pub(super) fn send(rank: &'static Rank, process: u32, thread: u32, signal: u32) -> bool {
+pub(crate) fn send(rank: &'static Rank, process: u32, thread: u32, signal: u32) -> bool {
     let information = Information {
         signal: signal as i32,
         error: 0,
@@ -144,10 +146,10 @@ struct ThreadTimer {
 /// The timers of one rank. Made and deleted under the rank's claim; armed and disarmed by any thread of the
 /// rank.
 #[derive(Debug)]
-pub(super) struct Timers([ThreadTimer; THREADS]);
+pub(crate) struct Timers([ThreadTimer; THREADS]);
 
 impl Timers {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(core::array::from_fn(|_| ThreadTimer {
             thread: AtomicU32::new(0),
             id: AtomicI32::new(NONE),
@@ -156,7 +158,7 @@ impl Timers {
 
     /// The place of the calling thread's timer, which is made if need be: with more threads than
     /// places, in another's. `None`: the kernel has no timer left.
-    pub(super) fn of_this_thread(&self, signal: u32, rank: &'static Rank) -> Option<u32> {
+    pub(crate) fn of_this_thread(&self, signal: u32, rank: &'static Rank) -> Option<u32> {
         let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         let is_mine = |it: &ThreadTimer| it.thread.load(Ordering::Relaxed) == thread;
         if let Some(place) = self.0.iter().position(is_mine) {
@@ -185,12 +187,12 @@ impl Timers {
     }
 
     /// The thread of a place; 0 if it is free.
-    pub(super) fn thread(&self, place: u32) -> u32 {
+    pub(crate) fn thread(&self, place: u32) -> u32 {
         self.0[place as usize].thread.load(Ordering::Relaxed)
     }
 
     /// One signal after so many nanoseconds (not 0).
-    pub(super) fn arm(&self, place: u32, nanoseconds: u64) {
+    pub(crate) fn arm(&self, place: u32, nanoseconds: u64) {
         arch::timer_set(
             self.0[place as usize].id.load(Ordering::Relaxed),
             nanoseconds,
@@ -198,11 +200,11 @@ impl Timers {
     }
 
     /// No signal; one may be on its way.
-    pub(super) fn disarm(&self, place: u32) {
+    pub(crate) fn disarm(&self, place: u32) {
         arch::timer_set(self.0[place as usize].id.load(Ordering::Relaxed), 0);
     }
 
-    pub(super) fn delete_all(&self) {
+    pub(crate) fn delete_all(&self) {
         self.0.iter().for_each(ThreadTimer::delete);
     }
 }
