@@ -2,7 +2,7 @@
 
 use crate::Rma;
 use crate::element::{self, Combiner, Turns, class_of};
-use crate::remote::{Message, Piece, REFUSED, Run, Verb, tell, tell_all, tell_locked};
+use crate::notes::{Message, Piece, REFUSED, Run, Verb, tell, tell_all, tell_locked};
 use crate::shared::Home;
 use crate::window::Window;
 use cohort_base::Peer;

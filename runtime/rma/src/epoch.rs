@@ -8,7 +8,10 @@
 //! that is opened while an earlier one is closed and not complete is deferred: its operations are recorded. When it is
 //! activated it asks its targets for access; what is recorded runs as they grant it, whoever has time for it.
 
-use crate::operation::Recorded;
+mod recorded;
+
+pub(super) use recorded::{CopyRef, Recorded};
+
 use crate::request::FlushRequest;
 use alloc::boxed::Box;
 use cohort_core::list::{Linked, Links, List};

@@ -6,7 +6,7 @@
 //!
 //! All ranks of a node share an address space, so operations on a member of this node need nobody's help: they are copies and
 //! atomics in its memory, done in the call that asks for them if the epoch has access by then, else by whoever
-//! holds the claim of the origin when the access is granted. Members of other nodes are told by active messages (`remote.rs`,
+//! holds the claim of the origin when the access is granted. Members of other nodes are told by active messages (`notes.rs`, `remote.rs`,
 //! `arrival.rs`).
 
 #![no_std]
@@ -16,6 +16,8 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[cfg(not(loom))]
+mod access;
 #[cfg(not(loom))]
 mod arrival;
 mod door;
@@ -28,6 +30,8 @@ mod error;
 #[cfg(not(loom))]
 mod late;
 mod lock;
+#[cfg(not(loom))]
+mod notes;
 #[cfg(not(loom))]
 mod operation;
 #[cfg(not(loom))]
@@ -53,9 +57,13 @@ pub use self::{
     error::RmaError,
     operation::{Action, Operation},
     shared::{Part, Plan, WinShared},
-    subsystem::Rma,
     window::{Closing, Window},
 };
+
+/// One-sided communication, a subsystem of the engine.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub struct Rma;
 
 /// Frees memory of a rank's heap that was meant for a window which did not come about.
 ///

@@ -1,16 +1,10 @@
 //! What the program asks of a window, and how it is done where the target's memory is addressable.
 
 use crate::element::{self, Bounce, Combiner, Turns};
-use crate::epoch::Epoch;
 use crate::error::RmaError;
-use cohort_base::sync::atomic::{AtomicBool, Ordering};
-use cohort_core::list::{Linked, Links};
-use cohort_core::request::Request;
-use cohort_core::shares::Shares;
-use cohort_core::subsystem::Need;
 use cohort_datatype::op::PredefinedOp;
-use cohort_datatype::{self as datatype, Basic, Buffer, OwnedBuffer, Type};
-use core::ptr::{NonNull, null_mut};
+use cohort_datatype::{self as datatype, Basic, Buffer, Type};
+use core::ptr::null_mut;
 
 /// What is done with the target's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,50 +50,21 @@ pub(super) struct Resolved<'a> {
     pub(super) target: Buffer<'a>,
 }
 
-/// An operation that could not be done at once.
-pub(super) struct Recorded {
-    pub(super) action: Action,
-    pub(super) origin: OwnedBuffer,
-    pub(super) result: Option<OwnedBuffer>,
-    pub(super) compare: *const u8,
-    pub(super) target: OwnedBuffer,
-    /// The target's rank in the window's group, and its place in the epoch.
-    pub(super) member: u32,
-    pub(super) index: usize,
-    /// When it was asked for, among the window's operations.
-    pub(super) age: u64,
-    /// Bytes that were applied, or asked for at another node.
-    pub(super) progress: u64,
-    /// Packets to another node that were not answered.
-    pub(super) unanswered: u32,
-    /// Its epoch, which lasts until it is complete.
-    pub(super) epoch: *mut Epoch,
-    /// Null, or the program's request.
-    pub(super) request: *mut Request,
-    /// Present while several tasks copy.
-    pub(super) shares: Option<Shares>,
-    /// All shares are finished.
-    pub(super) is_copied: AtomicBool,
-    pub(super) links: Links<Self>,
-}
-
-impl Linked<0> for Recorded {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
-    }
-}
-
 impl Action {
     /// Whether MPI orders it with other such operations of the same origin on the same element.
     pub(super) fn accumulates(self) -> bool {
         matches!(self, Self::Accumulate(_) | Self::CompareAndSwap)
     }
+
+    /// Whether several tasks may copy at once.
+    pub(super) fn can_be_shared(self) -> bool {
+        !self.accumulates()
+    }
 }
 
 impl<'a> Operation<'a> {
     /// The target's elements, at this address.
-    fn target_at(&self, base: *mut u8) -> Buffer<'a> {
+    pub(super) fn target_at(&self, base: *mut u8) -> Buffer<'a> {
         Buffer::new(base, self.count, self.datatype)
     }
 
@@ -155,45 +120,6 @@ impl<'a> Operation<'a> {
         match origin_agrees && result_agrees {
             true => Ok(()),
             false => Err(RmaError::BadType),
-        }
-    }
-
-    /// The operation, to be done later on elements at `base`.
-    pub(super) fn recorded(
-        &self,
-        base: *mut u8,
-        index: usize,
-        age: u64,
-        request: *mut Request,
-    ) -> Recorded {
-        Recorded {
-            action: self.action,
-            origin: self.origin.to_owned(),
-            result: self.result.map(Buffer::to_owned),
-            compare: self.compare,
-            target: self.target_at(base).to_owned(),
-            member: self.target,
-            index,
-            age,
-            progress: 0,
-            unanswered: 0,
-            epoch: null_mut(),
-            request,
-            shares: None,
-            is_copied: AtomicBool::new(false),
-            links: Links::NONE,
-        }
-    }
-}
-
-impl Recorded {
-    pub(super) fn resolved(&self) -> Resolved<'_> {
-        Resolved {
-            action: self.action,
-            origin: self.origin.as_buffer(),
-            result: self.result.as_ref().map(OwnedBuffer::as_buffer),
-            compare: self.compare,
-            target: self.target.as_buffer(),
         }
     }
 }
@@ -304,70 +230,3 @@ impl Resolved<'_> {
 
 /// The operands of operations that have none.
 static NOTHING: [u8; Bounce::BYTES as usize] = [0; Bounce::BYTES as usize];
-
-/// A reference to an operation that several tasks copy.
-#[derive(Debug)]
-pub(crate) struct CopyRef {
-    operation: NonNull<Recorded>,
-    owner: &'static cohort_core::Rank,
-}
-
-impl CopyRef {
-    /// A reference more to an operation with shares that are not exhausted.
-    ///
-    /// # Safety
-    /// The operation is one of `owner`, whose claim the caller holds.
-    pub(super) unsafe fn of(
-        operation: NonNull<Recorded>,
-        owner: &'static cohort_core::Rank,
-    ) -> Option<Self> {
-        // SAFETY: the caller's promise.
-        let shares = unsafe { operation.as_ref() }.shares.as_ref()?;
-        if shares.is_exhausted() {
-            return None;
-        }
-        shares.retain();
-        Some(Self { operation, owner })
-    }
-
-    /// Copies up to `limit` chunks; returns the bytes. For any task, outside of any claim.
-    pub(crate) fn work(&self, limit: u32) -> u64 {
-        // SAFETY: our reference keeps the operation.
-        let operation = unsafe { self.operation.as_ref() };
-        let Some(shares) = &operation.shares else {
-            return 0;
-        };
-        let mut bytes = 0;
-        for _ in 0..limit {
-            let Some(chunk) = shares.take() else { break };
-            let length = chunk.end - chunk.start;
-            // SAFETY: the program's buffers are left to the runtime until the operation is complete; only puts
-            // and gets have shares.
-            unsafe { operation.resolved().run(chunk.start, chunk.end, None) };
-            bytes += length;
-            if shares.finish(length) {
-                // Release pairs with the Acquire of whoever reaps it under the claim.
-                operation.is_copied.store(true, Ordering::Release);
-                self.owner.notify(self.owner, Some(Need::Message));
-            }
-        }
-        bytes
-    }
-}
-
-impl Drop for CopyRef {
-    fn drop(&mut self) {
-        // SAFETY: our reference. The owner frees the operation when its own is the only one.
-        if let Some(shares) = unsafe { self.operation.as_ref() }.shares.as_ref() {
-            let was_last = shares.release();
-            debug_assert!(!was_last, "the owner keeps one");
-        }
-    }
-}
-
-impl Recorded {
-    /// Whether no task copies any more, so that its owner may free it.
-    pub(super) fn is_free(&self) -> bool {
-        self.shares.as_ref().is_none_or(Shares::is_sole)
-    }
-}

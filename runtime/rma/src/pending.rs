@@ -1,7 +1,7 @@
 //! Operations of an epoch that are not complete, and the flushes that wait for them.
 
-use crate::epoch::{Epoch, Flush};
-use crate::operation::{CopyRef, Operation, Recorded};
+use crate::epoch::{CopyRef, Epoch, Flush, Recorded};
+use crate::operation::Operation;
 use crate::request::FlushRequest;
 use crate::sweep::Sweep;
 use crate::sync::Locks;

@@ -1,8 +1,9 @@
 //! One-sided communication as a part of the engine.
 
+use crate::Rma;
 use crate::arrival;
-use crate::operation::CopyRef;
-use crate::window::{IN_WAITING, IN_WINDOWS, Window};
+use crate::epoch::CopyRef;
+use crate::window::Windows;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::list::List;
 use cohort_core::memory::{Cursor, Plan};
@@ -12,31 +13,20 @@ use cohort_net::wire::{Header, Kind};
 use cohort_net::{Note, Receiver};
 use core::ptr::NonNull;
 
-/// The subsystem.
-#[derive(Debug)]
-pub struct Rma;
-
-/// What it keeps for a rank, under its claim.
-pub struct State {
-    /// The rank's windows, and those of them with something to look for.
-    pub(crate) windows: List<Window, IN_WINDOWS>,
-    pub(crate) waiting_windows: List<Window, IN_WAITING>,
-}
-
 // SAFETY: no other subsystem has this place.
 unsafe impl Subsystem for Rma {
     const SLOT: usize = 3;
     type Node = ();
     type Shared = ();
-    type State = State;
+    type State = Windows;
     type Tables = ();
 
     fn tables(_cursor: &mut Cursor, _plan: &Plan) {}
 
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
-    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
-        let state = State {
+    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), Windows) {
+        let state = Windows {
             windows: List::EMPTY,
             waiting_windows: List::EMPTY,
         };

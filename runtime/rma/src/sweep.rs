@@ -14,9 +14,8 @@
 //! sweeps once more after that: one of the two sees the other.
 
 use crate::Rma;
-use crate::epoch::{Epoch, Kind};
-use crate::operation::{CopyRef, Recorded};
-use crate::remote::{tell, tell_arrived, tell_locked};
+use crate::epoch::{CopyRef, Epoch, Kind, Recorded};
+use crate::notes::{tell, tell_arrived, tell_locked};
 use crate::shared::Home;
 use crate::window::{State, Window};
 use alloc::boxed::Box;
@@ -40,12 +39,17 @@ pub(super) struct Sweep<'a, 'rank> {
     pub(super) work: Option<CopyRef>,
 }
 
+impl Window {
+    pub(super) fn sweep<'a, 'rank>(&'a self, claim: &'a mut Claim<'rank>) -> Sweep<'a, 'rank> {
+        debug_assert!(core::ptr::eq(claim.rank(), self.rank()));
+        // SAFETY: the claim excludes every other task, and the caller makes one sweep at a time.
+        let state = unsafe { &mut *self.state.get() };
+        Sweep::new(self, claim, state)
+    }
+}
+
 impl<'a, 'rank> Sweep<'a, 'rank> {
-    pub(super) fn new(
-        window: &'a Window,
-        claim: &'a mut Claim<'rank>,
-        state: &'a mut State,
-    ) -> Self {
+    fn new(window: &'a Window, claim: &'a mut Claim<'rank>, state: &'a mut State) -> Self {
         Self {
             window,
             claim,

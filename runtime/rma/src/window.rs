@@ -2,20 +2,17 @@
 
 use crate::Rma;
 use crate::element::Turns;
-use crate::epoch::{Epoch, Flush, Reorder};
+use crate::epoch::{Epoch, Flush, Recorded, Reorder};
 use crate::error::RmaError;
-use crate::operation::{Action, Operation, Recorded};
+use crate::operation::Operation;
 use crate::shared::{self, Part, Plan, WinShared};
-use crate::sweep::Sweep;
 use alloc::boxed::Box;
 use alloc::vec;
 use cohort_base::sync::atomic::AtomicU32;
-use cohort_core::claim::Claim;
 use cohort_core::list::{Linked, Links, List};
 use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
-use cohort_core::wait::{WaitKind, until_with};
 use cohort_steal::TaskKind;
 use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
@@ -27,6 +24,13 @@ pub(super) const SHORT: u64 = 64 << 10;
 pub(crate) const IN_WAITING: u8 = 0;
 pub(crate) const IN_WINDOWS: u8 = 1;
 
+/// What the subsystem keeps for a rank, under its claim.
+pub struct Windows {
+    /// The rank's windows, and those of them with something to look for.
+    pub(crate) windows: List<Window, IN_WINDOWS>,
+    pub(crate) waiting_windows: List<Window, IN_WAITING>,
+}
+
 /// A window as one of its members has it. Its owner calls; what is left to do later is done under the owner's claim
 /// by anybody.
 pub struct Window {
@@ -35,7 +39,7 @@ pub struct Window {
     shared: &'static WinShared,
     /// Calls that waited for nothing so far. Counted by the owner's tasks, roughly.
     pub(super) calls: AtomicU32,
-    state: UnsafeCell<State>,
+    pub(super) state: UnsafeCell<State>,
     waiting_links: UnsafeCell<Links<Self>>,
     all_links: UnsafeCell<Links<Self>>,
 }
@@ -172,25 +176,7 @@ impl Window {
         window
     }
 
-    /// Ends the caller's use of the window, which is idle ([`Window::idle`]) at all members. Owner-only.
-    pub fn close(self: Box<Self>, owner: Owner<'_>) {
-        // Whoever copied last may not have let go of the operation yet.
-        until_with(owner, WaitKind::Request, |claim| {
-            let mut sweep = self.sweep(claim);
-            sweep.free_spent(owner);
-            sweep.state.spent_operations.first().is_null()
-        });
-        let mut claim = self.rank.enter();
-        // SAFETY: `open` put it there.
-        unsafe { claim.of::<Rma>().windows.remove(self.as_ptr()) };
-        if self.shared.spans_nodes() {
-            claim.expect_less(TaskKind::Net);
-        }
-        drop(claim);
-        self.shared.leave(owner);
-    }
-
-    fn as_ptr(&self) -> *mut Self {
+    pub(super) fn as_ptr(&self) -> *mut Self {
         core::ptr::from_ref(self).cast_mut()
     }
 
@@ -212,83 +198,6 @@ impl Window {
         self.shared
     }
 
-    pub(super) fn sweep<'a, 'rank>(&'a self, claim: &'a mut Claim<'rank>) -> Sweep<'a, 'rank> {
-        debug_assert!(core::ptr::eq(claim.rank(), self.rank));
-        // SAFETY: the claim excludes every other task, and the caller makes one sweep at a time.
-        let state = unsafe { &mut *self.state.get() };
-        Sweep::new(self, claim, state)
-    }
-
-    /// Asks for an operation. With `wants_request` the caller gets one, unless the operation is complete.
-    ///
-    /// # Errors
-    /// [`RmaError::NoAccess`], [`RmaError::OutOfRange`], and what is wrong with the arguments.
-    ///
-    /// # Safety
-    /// The origin's buffers are valid, and left to the runtime until the operation is complete; the target's elements are
-    /// memory that the target gave to the window.
-    pub unsafe fn access(
-        &self,
-        owner: Owner<'_>,
-        operation: &Operation<'_>,
-        wants_request: bool,
-    ) -> Result<Closing, RmaError> {
-        operation.check()?;
-        let mut claim = self.rank.enter();
-        let mut sweep = self.sweep(&mut claim);
-        let no_access = RmaError::NoAccess {
-            target: operation.target,
-        };
-        let epoch = sweep.state.access_to(operation.target).ok_or(no_access)?;
-        // SAFETY: open epochs are valid.
-        let epoch = unsafe { &mut *epoch.as_ptr() };
-        let index = epoch.index_of(operation.target).ok_or(no_access)?;
-        let base = self.resolve(operation)?;
-        epoch.is_used = true;
-        sweep.state.age += 1;
-        let age = sweep.state.age;
-        let resolved = operation.at(base);
-        if !sweep.may_run_now(epoch, index, operation) {
-            let request = match wants_request {
-                true => Some(sweep.request()?),
-                false => None,
-            };
-            let address = request.map_or(null_mut(), NonNull::as_ptr);
-            sweep.record(owner, epoch, operation.recorded(base, index, age, address));
-            sweep.settle(owner);
-            // SAFETY: fresh requests, which live until they are released.
-            let request = request.map(|request| unsafe { RequestRef::new(request) });
-            return Ok(Closing(request));
-        }
-        if resolved.bytes() <= SHORT {
-            let turns = self.turns_at(operation.target, epoch);
-            // SAFETY: the caller's promise; we hold the claim.
-            unsafe { resolved.run(0, resolved.bytes(), turns) };
-            return Ok(Closing(None));
-        }
-        let turns = self.turns_at(operation.target, epoch);
-        let epoch = NonNull::from(epoch);
-        sweep.begin(epoch, index, operation.action);
-        drop(claim);
-        let mut at = 0;
-        while at < resolved.bytes() {
-            // Accumulates need the claim, which thieves shall not miss for long.
-            let claim = operation.action.accumulates().then(|| self.rank.enter());
-            let to = match claim {
-                Some(_) => resolved.cut(at, SHORT),
-                None => resolved.bytes(),
-            };
-            // SAFETY: the caller's promise.
-            unsafe { resolved.run(at, to, turns) };
-            at = to;
-        }
-        let mut claim = self.rank.enter();
-        let mut sweep = self.sweep(&mut claim);
-        sweep.done(epoch, index, operation.action, age);
-        sweep.settle(owner);
-        Ok(Closing(None))
-    }
-
     /// Where accumulates of an epoch take turns with those of others.
     pub(super) fn turns_at(&self, member: u32, epoch: &Epoch) -> Option<&'static Turns> {
         let home = self.shared.home(member).filter(|_| !epoch.is_alone())?;
@@ -296,7 +205,7 @@ impl Window {
     }
 
     /// The address of the target's elements, if they are all inside.
-    fn resolve(&self, operation: &Operation<'_>) -> Result<*mut u8, RmaError> {
+    pub(super) fn resolve(&self, operation: &Operation<'_>) -> Result<*mut u8, RmaError> {
         let (target, part) = (operation.target, self.shared.part(operation.target));
         let out = |from: i64, to: i64| RmaError::OutOfRange {
             target,
@@ -370,9 +279,9 @@ impl Window {
         is_here.then(|| self.shared.part(member))
     }
 
-    /// Changes the hints about the order of epochs that are opened from now on.
-    pub fn set_reorder(&self, reorder: Reorder) {
-        self.sweep(&mut self.rank.enter()).state.reorder = reorder;
+    /// Whether a member lives on another node.
+    pub(super) fn is_remote(&self, member: u32) -> bool {
+        self.shared().home(member).is_none()
     }
 }
 
@@ -386,12 +295,5 @@ impl Closing {
     #[must_use]
     pub fn request(self) -> Option<RequestRef> {
         self.0
-    }
-}
-
-impl Action {
-    /// Whether several tasks may copy at once.
-    pub(super) fn can_be_shared(self) -> bool {
-        !self.accumulates()
     }
 }
