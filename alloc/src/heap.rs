@@ -1,14 +1,16 @@
 //! A rank's heap.
 
+mod slab;
+
 use crate::class::{self, CLASSES, SLAB_SIZE};
 use crate::map::{self, PAGE};
 use crate::remote::{Link, List, Returns, Source};
 use crate::segment::{Pool, RUN_MAX};
-use crate::slab::{Header, Kind, Listed, Slab};
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
 use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
+use slab::{Header, Kind, Listed, Slab};
 
 /// Offset of a large block whose alignment does not ask for more.
 const LARGE_OFFSET: usize = 128;

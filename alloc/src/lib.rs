@@ -10,8 +10,7 @@
 //! | [`remote`] | how blocks come back from tasks that do not hold the claim |
 //! | `map` | pages from the kernel |
 //! | `segment` | 2 MB segments, cut into 64 KB slabs and runs of slabs |
-//! | `slab` | one slab: blocks of one class |
-//! | [`Heap`] | a rank's heap over all of them |
+//! | [`Heap`] | a rank's heap over all of them, and its slabs: blocks of one class |
 //! | [`SharedHeap`] | a heap behind a lock, for what belongs to the whole node |
 //!
 //! **Stealable**: `no_std`, no thread-local data, no libc call.
@@ -27,8 +26,6 @@ pub mod remote;
 mod segment;
 #[cfg(not(loom))]
 mod shared;
-#[cfg(not(loom))]
-mod slab;
 
 #[cfg(not(loom))]
 pub use heap::{Heap, Stats};

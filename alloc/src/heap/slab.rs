@@ -3,8 +3,8 @@
 //! Every block lies within the first 64 KB after a 64 KB boundary at which its [`Header`] is:
 //! that of its slab, or its own if the block is large. Masking the address finds it.
 
+use super::Heap;
 use crate::class::{self, SLAB_SIZE};
-use crate::heap::Heap;
 use crate::remote::{Link, Source};
 use core::ptr::{NonNull, null_mut};
 
