@@ -237,7 +237,7 @@ pub fn psend_init<A: Abi>(
         datatype,
     };
     let message = Outgoing::check(call, communicator, buffer, to, tag)?;
-    let data = cut(call, partitions, message.data())?;
+    let data = cut(call, partitions, message.data().clone())?;
     let mut claim = call.rank().enter();
     let side = match message.to {
         None => Side::Nobody(data.partitions, Status::EMPTY),
