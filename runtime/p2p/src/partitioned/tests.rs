@@ -27,10 +27,6 @@ fn partitions(base: *mut u8, partitions: u32, count: u64, datatype: &Type) -> Pa
     }
 }
 
-fn byte() -> TypeRef {
-    predefined(handle::BYTE).expect("MPI_BYTE")
-}
-
 fn sender(rank: &Rank, to: u32, data: Partitions, tag: i32) -> PartitionedSend {
     // SAFETY: the tests keep the data.
     unsafe {
