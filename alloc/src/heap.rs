@@ -4,13 +4,13 @@ mod slab;
 
 use crate::class::{self, CLASSES, SLAB_SIZE};
 use crate::map::{self, PAGE};
-use crate::remote::{Link, List, Returns, Source};
+use crate::remote::{FreedBlocks, Link, RemoteFreeList, RemoteFreeQueue};
 use crate::segment::{Pool, RUN_MAX};
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
 use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
-use slab::{Header, Kind, Listed, Slab};
+use slab::{Header, Kind, Slab, SlabState};
 
 /// Offset of a large block whose alignment does not ask for more.
 const LARGE_OFFSET: usize = 128;
@@ -27,7 +27,7 @@ const LARGE_ALIGN_MAX: usize = SLAB_SIZE / 2;
 /// in use or part of a run; each block of a slab is used, free or never used; the live bytes are
 /// the sum of the used blocks'.
 pub struct Heap {
-    returns: CacheLine<Returns>,
+    returns: CacheLine<RemoteFreeQueue>,
     /// Bytes of blocks in slabs and runs; written under the claim only.
     live: AtomicU64,
     /// Bytes of segments; written under the claim only.
@@ -77,7 +77,7 @@ impl Heap {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            returns: CacheLine(Returns::new()),
+            returns: CacheLine(RemoteFreeQueue::new()),
             live: AtomicU64::new(0),
             segments: AtomicU64::new(0),
             huge: AtomicU64::new(0),
@@ -137,7 +137,7 @@ impl Heap {
             }
             let link = block.cast::<Link>();
             link.write(Link::new());
-            heap.returns.give(header.cast::<Source>(), link);
+            heap.returns.give(header.cast::<RemoteFreeList>(), link);
         }
     }
 
@@ -158,8 +158,8 @@ impl Heap {
                     let slab = header.cast::<Slab>().as_ptr();
                     Slab::push(slab, block);
                     self.sub_live(u64::from((*slab).block_size));
-                    if (*slab).listed == Listed::Full || (*slab).used == 0 {
-                        self.settle(slab);
+                    if (*slab).listed == SlabState::Full || (*slab).used == 0 {
+                        self.relist(slab);
                     }
                 }
                 Kind::Run { slabs } => self.free_run(header, slabs),
@@ -235,7 +235,7 @@ impl Heap {
                         let slab = header.cast::<Slab>();
                         Slab::check(slab);
                         live += u64::from((*slab).used) * u64::from((*slab).block_size);
-                        listed += u32::from((*slab).listed != Listed::Full);
+                        listed += u32::from((*slab).listed != SlabState::Full);
                         1
                     }
                     Kind::Run { slabs } => {
@@ -274,13 +274,13 @@ impl Heap {
                 if let Some(block) = Slab::pop(lists.current) {
                     return Some(block);
                 }
-                (*lists.current).listed = Listed::Full;
+                (*lists.current).listed = SlabState::Full;
                 lists.current = null_mut();
             }
             if !lists.partial.is_null() {
                 let slab = lists.partial;
                 lists.unlink(slab);
-                (*slab).listed = Listed::Current;
+                (*slab).listed = SlabState::Current;
                 lists.current = slab;
                 return Slab::pop(slab);
             }
@@ -339,7 +339,7 @@ impl Heap {
         }
     }
 
-    unsafe fn take_back(&self, slab: *mut Slab, blocks: List<'_>) {
+    unsafe fn take_back(&self, slab: *mut Slab, blocks: FreedBlocks<'_>) {
         // SAFETY: the claim makes the slab ours; the blocks are its.
         unsafe {
             let before = (*slab).used;
@@ -347,24 +347,24 @@ impl Heap {
                 Slab::push(slab, link.cast());
             }
             self.sub_live(u64::from(before - (*slab).used) * u64::from((*slab).block_size));
-            self.settle(slab);
+            self.relist(slab);
         }
     }
 
     /// Lists a slab to which blocks came back where it belongs now.
-    unsafe fn settle(&self, slab: *mut Slab) {
+    unsafe fn relist(&self, slab: *mut Slab) {
         // SAFETY: the claim makes the slab and the lists ours.
         unsafe {
             let lists = &mut (&mut (*self.inner.get()).classes)[(*slab).class()];
             match ((*slab).listed, (*slab).used) {
-                (Listed::Current, _) => {}
-                (Listed::Partial, 0) => {
+                (SlabState::Current, _) => {}
+                (SlabState::Partial, 0) => {
                     lists.unlink(slab);
                     self.retire(slab);
                 }
-                (Listed::Full, 0) => self.retire(slab),
-                (Listed::Partial, _) => {}
-                (Listed::Full, _) => lists.link(slab),
+                (SlabState::Full, 0) => self.retire(slab),
+                (SlabState::Partial, _) => {}
+                (SlabState::Full, _) => lists.link(slab),
             }
         }
     }
@@ -433,7 +433,7 @@ impl Class {
     unsafe fn link(&mut self, slab: *mut Slab) {
         // SAFETY: the caller holds the claim; listed slabs are valid.
         unsafe {
-            (*slab).listed = Listed::Partial;
+            (*slab).listed = SlabState::Partial;
             (*slab).prev = null_mut();
             (*slab).next = self.partial;
             if !self.partial.is_null() {
@@ -467,7 +467,7 @@ impl Class {
             // SAFETY: the caller holds the claim; listed slabs are valid.
             unsafe {
                 assert_eq!((*slab).prev, prev, "the slab list is consistent");
-                assert_eq!((*slab).listed, Listed::Partial);
+                assert_eq!((*slab).listed, SlabState::Partial);
                 prev = slab;
                 slab = (*slab).next;
             }

@@ -1,8 +1,8 @@
 //! Remote frees: how a block returns to its heap from a task that may not touch the heap.
 //!
 //! # State
-//! Each slab (or run) is a [`Source`] with a stack of freed blocks; the heap has a
-//! [`Returns`] queue, a stack of the sources whose stack is not empty.
+//! Each slab (or run) is a [`RemoteFreeList`] with a stack of freed blocks; the heap has a
+//! [`RemoteFreeQueue`] queue, a stack of the sources whose stack is not empty.
 //!
 //! # Protocol
 //! ```text
@@ -32,7 +32,7 @@ use cohort_base::sync::atomic::{AtomicPtr, Ordering};
 use core::marker::PhantomData;
 use core::ptr::{NonNull, null_mut};
 
-/// First word of a freed block, and of a [`Source`].
+/// First word of a freed block, and of a [`RemoteFreeList`].
 #[repr(C)]
 #[derive(Debug)]
 pub struct Link {
@@ -100,9 +100,9 @@ impl Stack {
     }
 
     /// Takes all links away.
-    fn take(&self) -> List<'_> {
+    fn take(&self) -> FreedBlocks<'_> {
         // Acquire and Release pair with their opposites in `push`.
-        List {
+        FreedBlocks {
             next: self.head.swap(null_mut(), Ordering::AcqRel),
             taken: PhantomData,
         }
@@ -115,12 +115,12 @@ impl Stack {
 
 /// Links that were taken away: the caller's alone, and not for longer than where they came from.
 #[derive(Debug)]
-pub struct List<'stack> {
+pub struct FreedBlocks<'stack> {
     next: *mut Link,
     taken: PhantomData<&'stack Stack>,
 }
 
-impl Iterator for List<'_> {
+impl Iterator for FreedBlocks<'_> {
     type Item = NonNull<Link>;
 
     /// The next link. It is read before it is returned, so the caller may reuse it.
@@ -135,18 +135,18 @@ impl Iterator for List<'_> {
 /// What blocks return to; first field of a slab's header.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Source {
+pub struct RemoteFreeList {
     link: Link,
     blocks: Stack,
 }
 
-impl Default for Source {
+impl Default for RemoteFreeList {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Source {
+impl RemoteFreeList {
     /// A source to which no block has returned.
     #[must_use]
     pub fn new() -> Self {
@@ -159,15 +159,15 @@ impl Source {
 
 /// The queue through which a heap's blocks return.
 #[derive(Debug)]
-pub struct Returns(Stack);
+pub struct RemoteFreeQueue(Stack);
 
-impl Default for Returns {
+impl Default for RemoteFreeQueue {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Returns {
+impl RemoteFreeQueue {
     /// An empty queue.
     #[cfg(not(loom))]
     #[must_use]
@@ -188,10 +188,10 @@ impl Returns {
     /// `block` is a block of `source` that nobody uses any more, at least a [`Link`] long and
     /// initialised as one; `source` belongs to this queue, and is not freed before its
     /// blocks were drained.
-    pub unsafe fn give(&self, source: NonNull<Source>, block: NonNull<Link>) {
+    pub unsafe fn give(&self, source: NonNull<RemoteFreeList>, block: NonNull<Link>) {
         // SAFETY: the source outlives its block; the block is ours to give.
         if unsafe { source.as_ref().blocks.push(block) } {
-            // SAFETY: `Source` begins with its link, and only the push that found the stack empty
+            // SAFETY: `RemoteFreeList` begins with its link, and only the push that found the stack empty
             // comes here, so the link is ours.
             unsafe { self.0.push(source.cast()) };
         }
@@ -209,9 +209,9 @@ impl Returns {
     /// # Safety
     /// The caller is the queue's only drainer now. `accept` may free the source and its blocks, but
     /// not before it has seen the last of them.
-    pub unsafe fn drain(&self, mut accept: impl FnMut(NonNull<Source>, List<'_>)) {
+    pub unsafe fn drain(&self, mut accept: impl FnMut(NonNull<RemoteFreeList>, FreedBlocks<'_>)) {
         for link in self.0.take() {
-            let source: NonNull<Source> = link.cast();
+            let source: NonNull<RemoteFreeList> = link.cast();
             // SAFETY: a queued source is valid: its blocks are not all back. Its link has been
             // read by the iterator before its stack is emptied here.
             let blocks = unsafe { source.as_ref() }.blocks.take();

@@ -34,22 +34,22 @@ struct Producer {
 
 /// A channel of up to `CELLS` values. See the module page.
 #[derive(Debug)]
-pub struct Channel<T, const CELLS: usize> {
+pub struct SpscQueue<T, const CELLS: usize> {
     producer: CacheLine<Producer>,
     head: CacheLine<AtomicU64>,
     cells: [ValueCell<T>; CELLS],
 }
 
 // SAFETY: the protocol of the module page gives each cell to one side at a time.
-unsafe impl<T: Copy + Send, const CELLS: usize> Sync for Channel<T, CELLS> {}
+unsafe impl<T: Copy + Send, const CELLS: usize> Sync for SpscQueue<T, CELLS> {}
 
-impl<T: Copy, const CELLS: usize> Default for Channel<T, CELLS> {
+impl<T: Copy, const CELLS: usize> Default for SpscQueue<T, CELLS> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T: Copy, const CELLS: usize> Channel<T, CELLS> {
+impl<T: Copy, const CELLS: usize> SpscQueue<T, CELLS> {
     /// An empty channel.
     #[must_use]
     pub fn new() -> Self {

@@ -87,7 +87,7 @@ impl ClaimWord {
     /// Not reentrant: a task that holds the claim already would wait for itself.
     #[inline]
     pub fn claim_owner(&self) {
-        self.claim_patiently(|| false);
+        self.claim_yielding(|| false);
     }
 
     /// [`ClaimWord::claim_owner`] of one of several threads: before it sleeps it calls `give_way`,
@@ -95,7 +95,7 @@ impl ClaimWord {
     /// hand-over to a thread that sleeps costs a switch of threads, in which the claim lies idle,
     /// and those who come meanwhile queue up behind it.
     #[inline]
-    pub fn claim_patiently(&self, give_way: impl FnMut() -> bool) {
+    pub fn claim_yielding(&self, give_way: impl FnMut() -> bool) {
         if !self.take_unless_reserved() {
             self.claim_contended(give_way);
         }

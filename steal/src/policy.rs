@@ -5,20 +5,20 @@
 //!
 //! A policy is a constant in a file of this folder and a row of [`progress_policies`], the only
 //! list of policies: settings, help texts, tests and benchmarks take theirs from it. What acts for
-//! a policy (threads, workers, signals) is the engine's, and asks for its bit in [`Means`].
+//! a policy (threads, workers, signals) is the engine's, and asks for its bit in [`Capabilities`].
 
 mod auto;
+mod capabilities;
 mod ghost;
 mod helper;
-mod means;
 mod none;
 mod signal;
 mod steal;
 mod thread;
 
-pub use auto::{Decision, Judge, Met};
-pub use means::Means;
-pub use signal::{Grace, Pace};
+pub use auto::{Decision, FallbackController, MatchTiming};
+pub use capabilities::Capabilities;
+pub use signal::{GracePeriod, TurnSchedule};
 pub use steal::Worker;
 
 use crate::TaskKind;
@@ -67,7 +67,7 @@ pub enum RankThread {
 
 /// Threads of a node without user code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crew {
+pub enum DedicatedWorkers {
     /// None.
     None,
     /// Workers that progress the ranks.
@@ -79,7 +79,7 @@ pub enum Crew {
 /// The answers of one `COHORT_PROGRESS` setting. Stateless; stealable.
 #[derive(Debug)]
 pub struct Policy {
-    means: Means,
+    capabilities: Capabilities,
     step: Look,
     last_look: Look,
 }
@@ -88,25 +88,28 @@ pub struct Policy {
 type Look = fn(&Worker<'_>, &dyn Victims) -> Outcome;
 
 /// Nothing.
-fn help_nobody(_: &Worker<'_>, _: &dyn Victims) -> Outcome {
+fn steal_nothing(_: &Worker<'_>, _: &dyn Victims) -> Outcome {
     Outcome::Idle
 }
 
 impl Policy {
-    /// The policy whose waiting ranks help nobody; it has these means.
-    const fn of(means: Means) -> Self {
+    /// The policy whose waiting ranks help nobody; it has these capabilities.
+    const fn of(capabilities: Capabilities) -> Self {
         Self {
-            means,
-            step: help_nobody,
-            last_look: help_nobody,
+            capabilities,
+            step: steal_nothing,
+            last_look: steal_nothing,
         }
     }
 
     /// This policy; while no rank of the node waits, which is when stealing can do nothing, the
-    /// means of another one act.
+    /// capabilities of another one act.
     const fn with_fallback(self, fallback: Self) -> Self {
         Self {
-            means: self.means.and(fallback.means).and(Means::RESTS),
+            capabilities: self
+                .capabilities
+                .and(fallback.capabilities)
+                .and(Capabilities::RESTS),
             ..self
         }
     }
@@ -114,8 +117,8 @@ impl Policy {
     /// What the policy needs of the engine.
     #[inline]
     #[must_use]
-    pub const fn means(&self) -> Means {
-        self.means
+    pub const fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 
     /// What a waiting rank does for others between two looks at its own work.

@@ -32,22 +32,22 @@ struct Cell<T> {
 
 /// A queue of `CELLS` values. See the module page.
 #[derive(Debug)]
-pub struct Queue<T, const CELLS: usize> {
+pub struct MpscQueue<T, const CELLS: usize> {
     tail: CacheLine<AtomicU64>,
     head: CacheLine<AtomicU64>,
     cells: [Cell<T>; CELLS],
 }
 
 // SAFETY: the protocol of the module page gives each cell to one side at a time.
-unsafe impl<T: Copy + Send, const CELLS: usize> Sync for Queue<T, CELLS> {}
+unsafe impl<T: Copy + Send, const CELLS: usize> Sync for MpscQueue<T, CELLS> {}
 
-impl<T: Copy, const CELLS: usize> Default for Queue<T, CELLS> {
+impl<T: Copy, const CELLS: usize> Default for MpscQueue<T, CELLS> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T: Copy, const CELLS: usize> Queue<T, CELLS> {
+impl<T: Copy, const CELLS: usize> MpscQueue<T, CELLS> {
     /// An empty queue.
     #[must_use]
     pub fn new() -> Self {
@@ -111,10 +111,10 @@ impl<T: Copy, const CELLS: usize> Queue<T, CELLS> {
         Some(unsafe { cell.value.read() })
     }
 
-    /// Takes the oldest value, which [`Queue::front`] has returned, out of the queue.
+    /// Takes the oldest value, which [`MpscQueue::front`] has returned, out of the queue.
     ///
     /// # Safety
-    /// As for [`Queue::front`].
+    /// As for [`MpscQueue::front`].
     pub unsafe fn pop(&self) {
         let position = self.head.load(Ordering::Relaxed);
         let (cell, free) = self.cell(position);

@@ -5,7 +5,7 @@
 //! recent value of each counter, not one consistent cut.
 
 use crate::TaskKind;
-use crate::policy::{Decision, Met, Outcome};
+use crate::policy::{Decision, MatchTiming, Outcome};
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
 
@@ -134,11 +134,11 @@ impl<'a> Counters<'a> {
     }
 
     /// Counts one receive that was left behind (`auto`).
-    pub fn count_met(&self, met: Met) {
-        match met {
-            Met::Helped => add(&self.helped, 1),
-            Met::Late => add(&self.late, 1),
-            Met::InTime => add(&self.in_time, 1),
+    pub fn count_match(&self, timing: MatchTiming) {
+        match timing {
+            MatchTiming::Helped => add(&self.helped, 1),
+            MatchTiming::Late => add(&self.late, 1),
+            MatchTiming::InTime => add(&self.in_time, 1),
         }
     }
 

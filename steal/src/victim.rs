@@ -9,7 +9,7 @@
 //! or cache: an unbound job is one ring of near ranks.
 
 use cohort_base::LocalRank;
-use cohort_base::boot::CpuPlace;
+use cohort_base::boot::CpuLocation;
 use cohort_base::settings::Locality;
 
 /// Number of rings, one per [`Locality`].
@@ -28,7 +28,7 @@ pub struct VictimOrder<'a> {
 
 /// Distance of two ranks: the smallest part of the machine that holds both.
 #[must_use]
-pub fn distance(one: Option<&CpuPlace>, other: Option<&CpuPlace>) -> Locality {
+pub fn distance(one: Option<&CpuLocation>, other: Option<&CpuLocation>) -> Locality {
     if let (Some(a), Some(b)) = (one, other) {
         if a.core == b.core {
             return Locality::Core;
@@ -37,7 +37,7 @@ pub fn distance(one: Option<&CpuPlace>, other: Option<&CpuPlace>) -> Locality {
             return Locality::L3;
         }
     }
-    let numa = |place: Option<&CpuPlace>| place.map_or(UNBOUND_NUMA, |place| place.numa);
+    let numa = |place: Option<&CpuLocation>| place.map_or(UNBOUND_NUMA, |place| place.numa);
     if numa(one) == numa(other) {
         Locality::Numa
     } else {
@@ -56,7 +56,7 @@ pub fn distance(one: Option<&CpuPlace>, other: Option<&CpuPlace>) -> Locality {
 pub fn build<'a>(
     me: LocalRank,
     ranks: u32,
-    places: &[CpuPlace],
+    places: &[CpuLocation],
     bound_cpu: impl Fn(LocalRank) -> i32,
     limit: Locality,
     storage: &'a mut [LocalRank],

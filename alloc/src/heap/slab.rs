@@ -5,7 +5,7 @@
 
 use super::Heap;
 use crate::class::{self, SLAB_SIZE};
-use crate::remote::{Link, Source};
+use crate::remote::{Link, RemoteFreeList};
 use core::ptr::{NonNull, null_mut};
 
 /// What a 64 KB boundary begins.
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 #[repr(C)]
 pub(crate) struct Header {
     /// Where its blocks return to; first, since the heap finds the header by it.
-    pub(crate) source: Source,
+    pub(crate) source: RemoteFreeList,
     /// The heap that allocated it.
     pub(crate) heap: *const Heap,
     pub(crate) kind: Kind,
@@ -32,7 +32,7 @@ pub(crate) struct Header {
 impl Header {
     pub(crate) fn new(heap: &Heap, kind: Kind) -> Self {
         Self {
-            source: Source::new(),
+            source: RemoteFreeList::new(),
             heap,
             kind,
         }
@@ -59,7 +59,7 @@ pub(crate) struct Block {
 
 /// In which of its class's lists a slab is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listed {
+pub(crate) enum SlabState {
     /// The one that allocations come from.
     Current,
     /// Has a free block.
@@ -79,7 +79,7 @@ pub(crate) struct Slab {
     pub(crate) block_size: u32,
     /// Blocks given out, including those on the way back.
     pub(crate) used: u32,
-    pub(crate) listed: Listed,
+    pub(crate) listed: SlabState,
     pub(crate) prev: *mut Slab,
     pub(crate) next: *mut Slab,
 }
@@ -97,7 +97,7 @@ impl Slab {
             fresh: first_offset(class::block_align(class)),
             block_size: class::SIZES[class],
             used: 0,
-            listed: Listed::Current,
+            listed: SlabState::Current,
             prev: null_mut(),
             next: null_mut(),
         }
@@ -169,11 +169,11 @@ impl Slab {
             assert_eq!((*slab).used + free, given, "no block is lost");
             let exhausted = free == 0 && (*slab).fresh + size > SLAB_SIZE as u32;
             match (*slab).listed {
-                Listed::Full => assert!(exhausted, "an unlisted slab has no block"),
-                Listed::Partial => {
+                SlabState::Full => assert!(exhausted, "an unlisted slab has no block"),
+                SlabState::Partial => {
                     assert!(!exhausted && (*slab).used > 0, "a listed slab is partial")
                 }
-                Listed::Current => {}
+                SlabState::Current => {}
             }
         }
     }

@@ -3,7 +3,7 @@
 
 #[cfg(loom)]
 mod models {
-    use crate::remote::{Link, Returns, Source};
+    use crate::remote::{Link, RemoteFreeList, RemoteFreeQueue};
     use core::ptr::NonNull;
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
@@ -22,14 +22,14 @@ mod models {
     /// A slab of three blocks that is freed with its last one.
     #[repr(C)]
     struct Slab {
-        source: Source,
+        source: RemoteFreeList,
         out: UnsafeCell<u32>,
     }
 
-    struct Shared(Returns);
+    struct Shared(RemoteFreeQueue);
 
     #[derive(Clone, Copy)]
-    struct Gift(NonNull<Source>, NonNull<Block>);
+    struct Gift(NonNull<RemoteFreeList>, NonNull<Block>);
     // SAFETY: a gift is given by one thread only.
     unsafe impl Send for Gift {}
 
@@ -74,7 +74,7 @@ mod models {
 
     fn new_slab(out: u32) -> NonNull<Slab> {
         let slab = Slab {
-            source: Source::new(),
+            source: RemoteFreeList::new(),
             out: UnsafeCell::new(out),
         };
         NonNull::from(Box::leak(Box::new(slab)))
@@ -85,7 +85,7 @@ mod models {
     #[test]
     fn blocks_of_one_slab_come_back_once_each() {
         loom::model(|| {
-            let shared = Arc::new(Shared(Returns::new()));
+            let shared = Arc::new(Shared(RemoteFreeQueue::new()));
             let slab = new_slab(3);
             let givers = [0; 2].map(|_| {
                 let (shared, gift) = (Arc::clone(&shared), gift_from(slab));
@@ -110,7 +110,7 @@ mod models {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {
-            let shared = Arc::new(Shared(Returns::new()));
+            let shared = Arc::new(Shared(RemoteFreeQueue::new()));
             let slabs = [new_slab(2), new_slab(2)];
             let givers = [0; 2].map(|_| {
                 let shared = Arc::clone(&shared);
@@ -133,13 +133,13 @@ mod models {
 
 #[cfg(not(loom))]
 mod plain {
-    use crate::remote::{Link, Returns, Source};
+    use crate::remote::{Link, RemoteFreeList, RemoteFreeQueue};
     use core::ptr::NonNull;
 
     #[test]
     fn a_source_is_queued_again_after_a_drain() {
-        let returns = Returns::new();
-        let source = Source::new();
+        let returns = RemoteFreeQueue::new();
+        let source = RemoteFreeList::new();
         for _ in 0..3 {
             let (first, second) = (Link::new(), Link::new());
             assert!(returns.is_empty());

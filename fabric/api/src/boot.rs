@@ -16,7 +16,7 @@
 //! All on one task, whose C library is the one that the network library was loaded with.
 
 use crate::record::Network;
-use cohort_base::boot::Home;
+use cohort_base::boot::RankLocation;
 use core::ffi::{c_char, c_void};
 
 /// First word of a [`Request`].
@@ -67,7 +67,7 @@ pub struct Request {
     /// A random number that only this job knows, the same on all nodes.
     pub job: [u64; 2],
     /// Where each rank lives, `world_ranks` records; copied.
-    pub homes: *const Home,
+    pub homes: *const RankLocation,
     /// The provider (`COHORT_NET_PROVIDER`), or NULL or `auto` for the best
     /// there is.
     pub provider: *const c_char,

@@ -10,7 +10,7 @@ use crate::network::{Network, OpenEndpoint};
 use crate::seat::Seats;
 use crate::source::{Choice, Source};
 use crate::watch::Watch;
-use cohort_base::boot::Home;
+use cohort_base::boot::RankLocation;
 use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSION};
 use cohort_fabric::{WorldRank, record};
 use libc::{c_char, c_void};
@@ -273,7 +273,7 @@ fn with_table<T, E>(
 }
 
 /// World ranks of this node, in the order of their local ranks.
-fn own_ranks(request: &Request, homes: &[Home]) -> Result<Vec<WorldRank>, String> {
+fn own_ranks(request: &Request, homes: &[RankLocation]) -> Result<Vec<WorldRank>, String> {
     let mut ranks = vec![None; request.node_ranks as usize];
     for (rank, home) in homes.iter().enumerate() {
         if home.node == request.node
@@ -359,11 +359,11 @@ impl OpenNetwork {
         }
         let mut each: Vec<Vec<Vec<u8>>> = Vec::with_capacity(nodes.len());
         for (node, bytes) in nodes.iter().enumerate() {
-            let lives_there = |home: &&Home| home.node as usize == node;
+            let lives_there = |home: &&RankLocation| home.node as usize == node;
             let count = self.job.homes.iter().filter(lives_there).count();
             each.push(self.own.read(bytes, node as u32, count)?);
         }
-        let address = |home: &Home| {
+        let address = |home: &RankLocation| {
             let node = each.get(home.node as usize)?;
             node.get(home.local_rank as usize).cloned()
         };

@@ -1,7 +1,7 @@
 //! What all endpoints of a node share about the job.
 
 use crate::packet;
-use cohort_base::boot::Home;
+use cohort_base::boot::RankLocation;
 use cohort_fabric::WorldRank;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
@@ -14,7 +14,7 @@ pub struct Job {
     /// What every packet of the job carries.
     pub cookie: u64,
     /// Where each rank lives.
-    pub homes: Vec<Home>,
+    pub homes: Vec<RankLocation>,
     /// Addresses in the order of the ranks; set once all nodes' addresses are known.
     addresses: OnceLock<Vec<Vec<u8>>>,
     /// Ranks that this node has exchanged packets with.
@@ -28,7 +28,7 @@ pub struct Job {
 impl Job {
     /// A job of `homes.len()` ranks.
     #[must_use]
-    pub fn new(node: u32, number: [u64; 2], homes: Vec<Home>) -> Self {
+    pub fn new(node: u32, number: [u64; 2], homes: Vec<RankLocation>) -> Self {
         Self {
             node,
             cookie: packet::cookie(number),

@@ -58,7 +58,11 @@ impl Network {
         manager: &mut dyn Manager,
     ) -> Result<Self, Failure> {
         let open = load(folder)?;
-        let text = |wish: &Option<CString>| wish.as_ref().map_or(std::ptr::null(), |w| w.as_ptr());
+        let text = |level_wanted: &Option<CString>| {
+            level_wanted
+                .as_ref()
+                .map_or(std::ptr::null(), |w| w.as_ptr())
+        };
         let notify = if settings.defer {
             Notify::Defer
         } else {

@@ -5,7 +5,7 @@
 
 pub use crate::node_info::{NodeInfo, Numbering};
 use crate::{Failure, Manager, Place};
-use cohort_base::boot::Home;
+use cohort_base::boot::RankLocation;
 use std::collections::BTreeMap;
 
 /// The whole job, as all of its nodes see it.
@@ -16,7 +16,7 @@ pub struct World {
     /// All nodes of the job.
     pub nodes: Vec<NodeInfo>,
     /// Where each rank lives, in the order of `MPI_COMM_WORLD`.
-    pub homes: Vec<Home>,
+    pub homes: Vec<RankLocation>,
 }
 
 impl World {
@@ -97,18 +97,20 @@ impl World {
     }
 }
 
-fn homes(counts: &[u32], numbering: Numbering) -> Vec<Home> {
+fn homes(counts: &[u32], numbering: Numbering) -> Vec<RankLocation> {
     let nodes = || (0..).zip(counts);
     let most = counts.iter().max().copied().unwrap_or(0);
     match numbering {
         Numbering::Block => nodes()
-            .flat_map(|(node, &count)| (0..count).map(move |local_rank| Home { node, local_rank }))
+            .flat_map(|(node, &count)| {
+                (0..count).map(move |local_rank| RankLocation { node, local_rank })
+            })
             .collect(),
         Numbering::Cyclic => (0..most)
             .flat_map(|local_rank| {
                 nodes()
                     .filter(move |&(_, &count)| local_rank < count)
-                    .map(move |(node, _)| Home { node, local_rank })
+                    .map(move |(node, _)| RankLocation { node, local_rank })
             })
             .collect(),
     }
@@ -218,8 +220,8 @@ mod tests {
     use std::collections::HashMap;
     use std::sync::{Arc, Barrier, Mutex};
 
-    fn home(node: u32, local_rank: u32) -> Home {
-        Home { node, local_rank }
+    fn home(node: u32, local_rank: u32) -> RankLocation {
+        RankLocation { node, local_rank }
     }
 
     /// Threads that are each other's clients.

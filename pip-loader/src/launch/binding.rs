@@ -140,14 +140,14 @@ pub(super) fn ranges(numbers: &[u32]) -> String {
 mod tests {
     use super::super::topology::tests::large;
     use super::*;
-    use cohort_base::boot::CpuPlace;
+    use cohort_base::boot::CpuLocation;
 
     /// Two sockets of two cores of two threads: CPU n and n + 4 share core n.
     fn machine() -> Topology {
         let cpu = |cpu: u32| {
             let core = cpu % 4;
             Cpu {
-                place: CpuPlace {
+                place: CpuLocation {
                     cpu,
                     core,
                     l3: core / 2,

@@ -3,7 +3,7 @@
 
 use super::monitor::{Monitor, NodeEvent};
 use super::{Refusal, say};
-use cohort_base::boot::Home;
+use cohort_base::boot::RankLocation;
 use cohort_manager::network::{Network, NetworkSettings};
 use cohort_manager::server::Server;
 use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange};
@@ -122,10 +122,10 @@ impl Membership {
 
     /// Where all ranks live and the network, as the node image wants them: NULLs for a job of one node.
     /// What they point to is never freed.
-    pub fn records(&self) -> (*const Home, *const c_void) {
+    pub fn records(&self) -> (*const RankLocation, *const c_void) {
         match &self.network {
             Some(network) => {
-                let homes: &'static [Home] = self.world.homes.clone().leak();
+                let homes: &'static [RankLocation] = self.world.homes.clone().leak();
                 (homes.as_ptr(), network.record())
             }
             None => (std::ptr::null(), std::ptr::null()),

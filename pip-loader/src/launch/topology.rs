@@ -5,7 +5,7 @@
 //! use is the affinity mask: the kernel leaves out what `taskset`, a cpuset cgroup or an offline CPU
 //! take away. A cgroup's quota limits time, not CPUs; it is read too.
 
-use cohort_base::boot::CpuPlace;
+use cohort_base::boot::CpuLocation;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) mod tests;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
     /// What the node image is told about it.
-    pub place: CpuPlace,
+    pub place: CpuLocation,
     /// Its socket.
     pub package: u32,
 }
@@ -146,7 +146,7 @@ impl<'a> System<'a> {
                 None => number().unwrap_or(0),
             };
             Cpu {
-                place: CpuPlace {
+                place: CpuLocation {
                     cpu,
                     core: sharing(&cores).unwrap_or(cpu),
                     l3: sharing(&caches).or(first).unwrap_or(0),

@@ -43,7 +43,7 @@ pub const NODE_OPEN: &str = "cohort_node_open";
 /// the core, the last-level cache or the NUMA node.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CpuPlace {
+pub struct CpuLocation {
     /// The operating system's number of this CPU.
     pub cpu: u32,
     /// Physical core.
@@ -57,7 +57,7 @@ pub struct CpuPlace {
 /// Where one rank of the job lives.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Home {
+pub struct RankLocation {
     /// Index of its node in the job.
     pub node: u32,
     /// Its index on that node.
@@ -84,7 +84,7 @@ pub struct NodeBoot {
     /// `node_ranks` records, in rank order.
     pub ranks: *const RankBoot,
     /// `places_len` places, one per usable CPU; may be NULL with `places_len` 0.
-    pub places: *const CpuPlace,
+    pub places: *const CpuLocation,
     /// Length of `places`.
     pub places_len: u32,
     /// File descriptor that the node image writes reports to (2): an open one, as long as the record is mapped.
@@ -95,7 +95,7 @@ pub struct NodeBoot {
     pub nodes: u32,
     /// Where each rank of the job lives, `world_ranks` records in the order of `MPI_COMM_WORLD`;
     /// NULL when the job has one node, whose ranks then are numbered alike here and there.
-    pub homes: *const Home,
+    pub homes: *const RankLocation,
     /// The network, a record of the crate `cohort-fabric`; NULL when the job has one node.
     pub network: *const c_void,
 }

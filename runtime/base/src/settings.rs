@@ -10,7 +10,7 @@ mod progress;
 
 pub use collectives::{Algorithm, Algorithms, ReduceOrder};
 pub use memory::MEMORY_KINDS;
-pub use progress::{CrewPlacement, Progress, SignalPace, SignalSource, ThreadPin};
+pub use progress::{Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement};
 
 use crate::text::FixedText;
 use core::fmt;
@@ -77,7 +77,7 @@ pub struct Settings {
     /// `COHORT_NET_NOTIFY`.
     pub net_notify: NetNotify,
     /// `COHORT_SIGNAL_*`: the turns of the `signal` policy.
-    pub signal: SignalPace,
+    pub signal: SignalIntervals,
     /// `COHORT_GHOSTS`: dedicated workers of the `ghost` policy.
     pub ghosts: u32,
     /// `COHORT_OFFLOAD_MIN`, bytes: `ghost` posts messages of at least this length.
@@ -85,7 +85,7 @@ pub struct Settings {
     /// `COHORT_HELPERS`: dedicated workers of the `helper` policies.
     pub helpers: u32,
     /// `COHORT_GHOST_TOPO`.
-    pub crew_placement: CrewPlacement,
+    pub worker_placement: WorkerPlacement,
     /// `COHORT_THREAD_PIN`.
     pub thread_pin: ThreadPin,
     /// `COHORT_CHECK`: look for wrong arguments of MPI functions.
@@ -111,7 +111,7 @@ impl Settings {
         eager_max: 16 << 10,
         net_eager_max: 64 << 10,
         net_notify: NetNotify::Mirror,
-        signal: SignalPace {
+        signal: SignalIntervals {
             source: SignalSource::Sender,
             phase_us: 2,
             period_us: 10,
@@ -121,7 +121,7 @@ impl Settings {
         ghosts: 1,
         offload_min: 32 << 10,
         helpers: 1,
-        crew_placement: CrewPlacement::Machine,
+        worker_placement: WorkerPlacement::Machine,
         thread_pin: ThreadPin::Rank,
         check: true,
         stack_size: 0,
@@ -224,11 +224,11 @@ pub static TABLE: &[Row] = &[
         help: "ghost and helper policies: which ranks and CPUs a dedicated worker gets",
         set: |s, v| {
             let choices = [
-                ("machine", CrewPlacement::Machine),
-                ("numa", CrewPlacement::Numa),
-                ("socket", CrewPlacement::Numa),
+                ("machine", WorkerPlacement::Machine),
+                ("numa", WorkerPlacement::Numa),
+                ("socket", WorkerPlacement::Numa),
             ];
-            choose(v, &choices).map(|x| s.crew_placement = x)
+            choose(v, &choices).map(|x| s.worker_placement = x)
         },
     },
     Row {

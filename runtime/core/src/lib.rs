@@ -29,9 +29,9 @@ extern crate std;
 mod abort;
 #[cfg(not(loom))]
 pub mod arch;
-pub mod bell;
 #[cfg(not(loom))]
-pub mod courtesy;
+mod backoff;
+pub mod bell;
 #[cfg(not(loom))]
 pub mod error;
 #[cfg(not(loom))]
@@ -45,8 +45,6 @@ pub mod list;
 #[cfg(not(loom))]
 pub mod memory;
 pub mod message;
-#[cfg(not(loom))]
-mod patience;
 #[cfg(not(loom))]
 mod peers;
 #[cfg(not(loom))]
@@ -70,7 +68,11 @@ pub mod turn;
 pub mod wait;
 #[cfg(not(loom))]
 mod work;
+#[cfg(not(loom))]
+pub mod yield_policy;
 
+#[cfg(not(loom))]
+pub use backoff::Backoff;
 pub use cohort_base::{LocalRank, Peer};
 #[cfg(not(loom))]
 pub use error::EngineError;
@@ -78,8 +80,6 @@ pub use error::EngineError;
 pub use lifecycle::abort;
 #[cfg(not(loom))]
 pub use message::{Envelope, SendMode, Source, Status, Tag};
-#[cfg(not(loom))]
-pub use patience::Patience;
 #[cfg(not(loom))]
 pub use ranks::claim::{self, Claim};
 #[cfg(not(loom))]

@@ -1,6 +1,6 @@
 //! Which peer is which rank of the job.
 
-use cohort_base::boot::{Home, NodeBoot};
+use cohort_base::boot::{NodeBoot, RankLocation};
 use cohort_base::{Peer, WorldRank};
 
 /// One rank of the job, as its number on this node and its rank in `MPI_COMM_WORLD` lead to it.
@@ -38,7 +38,12 @@ impl Peers {
         Self::of_homes(homes, boot.node, boot.node_ranks, table)
     }
 
-    fn of_homes(homes: &[Home], node: u32, node_ranks: u32, entries: &'static mut [Entry]) -> Self {
+    fn of_homes(
+        homes: &[RankLocation],
+        node: u32,
+        node_ranks: u32,
+        entries: &'static mut [Entry],
+    ) -> Self {
         let mut next_remote = node_ranks;
         for (world, home) in homes.iter().enumerate() {
             let peer = if home.node == node {
@@ -84,7 +89,7 @@ mod tests {
 
     #[test]
     fn own_ranks_come_first_and_the_others_in_world_order() {
-        let home = |node, local_rank| Home { node, local_rank };
+        let home = |node, local_rank| RankLocation { node, local_rank };
         // World ranks 0..6 live on nodes 1 0 1 2 0 1.
         let table = std::vec![Entry::default(); 6].into_boxed_slice();
         let homes = [

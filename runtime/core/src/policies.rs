@@ -1,15 +1,15 @@
 //! The progress policies of one rank: its own, and those of its communicators and windows.
 //!
 //! A receive, or a post, asks the policy of its communicator. What acts for the rank as a whole is there as long as one
-//! of the policies needs it ([`Means`]).
+//! of the policies needs it ([`Capabilities`]).
 //!
 //! Several threads of a rank may change policies at a time: each change is made by the holder of [`Policies::lock`].
-//! Whoever reads meanwhile sees the means before or after.
+//! Whoever reads meanwhile sees the capabilities before or after.
 
 use cohort_base::lock::{FutexGuard, FutexLock};
 use cohort_base::settings::Progress;
 use cohort_base::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
-use cohort_steal::policy::{Means, policy};
+use cohort_steal::policy::{Capabilities, policy};
 
 /// The policies of one rank.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Policies {
     uses: [AtomicU32; Progress::NAMES.len()],
     /// What was added by an adapting policy.
     added: AtomicU32,
-    means: AtomicU32,
+    capabilities: AtomicU32,
     /// Whether the rank has begun and not ended.
     is_open: AtomicBool,
     changing: FutexLock<()>,
@@ -39,7 +39,7 @@ impl Policies {
             own: AtomicU8::new(own.index()),
             uses: core::array::from_fn(|_| AtomicU32::new(0)),
             added: AtomicU32::new(0),
-            means: AtomicU32::new(policy(own).means().bits()),
+            capabilities: AtomicU32::new(policy(own).capabilities().bits()),
             is_open: AtomicBool::new(false),
             changing: FutexLock::new(()),
         }
@@ -47,9 +47,9 @@ impl Policies {
 
     /// What all of them need. A hint for tasks that are not ordered with the change.
     #[inline]
-    pub fn means(&self) -> Means {
-        // Acquire pairs with the Release in `Change::settle`: what the means need was made before.
-        Means::of_bits(self.means.load(Ordering::Acquire))
+    pub fn capabilities(&self) -> Capabilities {
+        // Acquire pairs with the Release in `Change::settle`: what the capabilities need was made before.
+        Capabilities::of_bits(self.capabilities.load(Ordering::Acquire))
     }
 
     /// The rank's own policy.
@@ -104,25 +104,29 @@ impl Change<'_> {
     }
 
     /// Adds what an adapting policy takes.
-    pub fn add(&self, means: Means) {
+    pub fn add(&self, capabilities: Capabilities) {
         self.policies
             .added
-            .fetch_or(means.bits(), Ordering::Relaxed);
+            .fetch_or(capabilities.bits(), Ordering::Relaxed);
     }
 
     /// What the policies need now.
-    pub fn needed(&self) -> Means {
+    pub fn needed(&self) -> Capabilities {
         let used = Progress::NAMES.iter().filter(|(_, progress)| {
             self.policies.uses[usize::from(progress.index())].load(Ordering::Relaxed) > 0
         });
-        let added = Means::of_bits(self.policies.added.load(Ordering::Relaxed));
-        let own = policy(self.policies.own()).means().and(added);
-        used.fold(own, |all, &(_, progress)| all.and(policy(progress).means()))
+        let added = Capabilities::of_bits(self.policies.added.load(Ordering::Relaxed));
+        let own = policy(self.policies.own()).capabilities().and(added);
+        used.fold(own, |all, &(_, progress)| {
+            all.and(policy(progress).capabilities())
+        })
     }
 
-    /// Lets everybody see these means, whose room has been made.
-    pub fn settle(&self, means: Means) {
-        self.policies.means.store(means.bits(), Ordering::Release);
+    /// Lets everybody see these capabilities, whose room has been made.
+    pub fn settle(&self, capabilities: Capabilities) {
+        self.policies
+            .capabilities
+            .store(capabilities.bits(), Ordering::Release);
     }
 }
 
@@ -131,10 +135,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_stay_as_long_as_somebody_needs_them() {
+    fn capabilities_stay_as_long_as_somebody_needs_them() {
         let policies = Policies::new(Progress::None);
         let change = policies.lock();
-        assert_eq!(change.needed(), Means::default());
+        assert_eq!(change.needed(), Capabilities::default());
         for progress in [Progress::Ghost, Progress::Ghost, Progress::Signal] {
             change.adopt(progress);
         }
@@ -143,8 +147,8 @@ mod tests {
         change.renounce(Progress::Signal);
         assert!(change.needed().has_ghost() && !change.needed().may_interrupt());
         change.renounce(Progress::Ghost);
-        assert_eq!(change.needed(), Means::default());
-        change.add(Means::HELPER);
+        assert_eq!(change.needed(), Capabilities::default());
+        change.add(Capabilities::HELPER);
         assert!(change.needed().has_helper());
         change.set_own(Progress::Steal);
         assert!(change.needed().steals() && !change.needed().has_helper());

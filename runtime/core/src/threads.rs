@@ -6,7 +6,7 @@
 //! comes meanwhile queues up too. And while several threads wait, each gives its CPU away instead of spinning: what it
 //! waits for may be a message that another one is about to send.
 
-use crate::courtesy::Courtesy;
+use crate::yield_policy::YieldPolicy;
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Times that a thread gives its CPU away before it queues up for the claim.
@@ -41,13 +41,13 @@ impl Threads {
         self.are_multiple.store(multiple, Ordering::Relaxed);
     }
 
-    /// What a thread does each time it finds the claim taken; see [`cohort_steal::claim::ClaimWord::claim_patiently`].
+    /// What a thread does each time it finds the claim taken; see [`cohort_steal::claim::ClaimWord::claim_yielding`].
     #[inline]
-    pub fn manners(&self, courtesy: &Courtesy) -> impl FnMut() -> bool {
+    pub fn yielding(&self, yield_policy: &YieldPolicy) -> impl FnMut() -> bool {
         let mut yields = 0;
         move || {
             yields += 1;
-            self.are_multiple() && yields <= YIELDS && courtesy.give_way().is_some()
+            self.are_multiple() && yields <= YIELDS && yield_policy.give_way().is_some()
         }
     }
 

@@ -16,7 +16,7 @@
 //! Only a victim whose claim was taken at the last look may hide work; then the sleep is short.
 
 use crate::abort;
-use crate::patience::Patience;
+use crate::backoff::Backoff;
 use crate::ranks::Claim;
 use crate::ranks::Node;
 use crate::ranks::Owner;
@@ -38,7 +38,7 @@ pub const UNSURE_SLEEP: Duration = Duration::from_millis(1);
 /// Nonblocking calls that find nothing and follow each other faster than this are a loop.
 const LOOP_US: u64 = 5;
 
-/// How long such a loop sleeps in each of its calls while nobody yields ([`Courtesy`]).
+/// How long such a loop sleeps in each of its calls while nobody yields ([`YieldPolicy`]).
 const NAP: Duration = Duration::from_micros(100);
 
 /// Pieces of work that a nonblocking call does.
@@ -81,14 +81,14 @@ pub fn until_claimed<'rank>(
     mut done: impl FnMut(&mut Claim<'_>) -> bool,
 ) -> Claim<'rank> {
     let rank = claim.rank();
-    let means = rank.means();
-    let acts = means.may_interrupt();
+    let capabilities = rank.capabilities();
+    let acts = capabilities.may_interrupt();
     if acts {
         hooks::wait_begins(rank);
     }
     let waiting = rank.node().waiting();
     // Relaxed: a hint for those who would help computing ranks.
-    let is_counted = means.rests();
+    let is_counted = capabilities.rests();
     if is_counted {
         waiting.fetch_add(1, Ordering::Relaxed);
     }
@@ -108,7 +108,7 @@ pub fn until_claimed<'rank>(
     if is_counted {
         waiting.fetch_sub(1, Ordering::Relaxed);
     }
-    if acts || rank.means().may_interrupt() {
+    if acts || rank.capabilities().may_interrupt() {
         hooks::wait_ends(&mut claim, since);
     }
     claim
@@ -122,7 +122,7 @@ fn take_turns<'rank>(
 ) -> Claim<'rank> {
     let rank = claim.rank();
     let mut claim = Some(claim);
-    let mut patience = Patience::of_thread(rank);
+    let mut backoff = Backoff::of_thread(rank);
     let mut has_parked = false;
     loop {
         let mut held = claim.take().unwrap_or_else(|| rank.enter());
@@ -138,31 +138,31 @@ fn take_turns<'rank>(
             drop(held);
             // When all pieces are taken, the next turn waits for those who do them.
             work.run(u32::MAX);
-            patience.renew();
+            backoff.renew();
             continue;
         }
         if turn.moved {
-            patience.renew();
+            backoff.renew();
             claim = Some(held);
             continue;
         }
         let worker = rank.worker(&mut held);
-        if !patience.is_fresh() && steal(rank, worker) {
-            patience.renew();
-        } else if patience.is_over() || abort::must_leave(rank) {
+        if !backoff.is_fresh() && steal(rank, worker) {
+            backoff.renew();
+        } else if backoff.is_over() || abort::must_leave(rank) {
             drop(held);
             abort::leave_if_told(rank);
-            if patience.gives_way(rank.node().courtesy()) {
+            if backoff.gives_way(rank.node().yield_policy()) {
                 continue;
             }
             has_parked = true;
             if park(owner, worker, &mut done) {
-                patience.renew();
+                backoff.renew();
             }
             continue;
-        } else if patience.is_generous() {
+        } else if backoff.is_generous() {
             drop(held);
-            rank.node().courtesy().give_way();
+            rank.node().yield_policy().give_way();
             continue;
         } else {
             pause();
@@ -195,7 +195,7 @@ pub fn hand_over(node: &'static Node) {
 /// One step of stealing; `true` when something moved.
 #[inline]
 fn steal(rank: &Rank, worker: &Worker<'_>) -> bool {
-    rank.means().steals() && {
+    rank.capabilities().steals() && {
         let victims = Thief::of(rank);
         matches!(
             rank.stealing().step(worker, &victims),
@@ -215,7 +215,7 @@ fn park(
     let rank = owner.rank();
     let node = rank.node();
     // Another thread of the rank may change what the rank does for others meanwhile.
-    let steals = rank.means().steals();
+    let steals = rank.capabilities().steals();
     if steals {
         node.idle().insert(rank.id());
     }
@@ -315,7 +315,7 @@ fn fruitless(rank: &Rank) {
     }
     let last = rank.last_fruitless();
     let is_loop = ticks().wrapping_sub(last.load(Ordering::Relaxed)) < ticks_of_us(LOOP_US);
-    if is_loop && node.courtesy().give_way().is_none() {
+    if is_loop && node.yield_policy().give_way().is_none() {
         // What comes meanwhile ends the nap; what came just before it, and what no message tells, waits for its end.
         let ticket = rank.park().prepare(node.barriers());
         rank.park().sleep(ticket, Some(NAP));

@@ -88,7 +88,7 @@ fn look_around(rank: &Rank, net: &Net) -> bool {
     let mut moved = turn(&mut rank.enter(), net, rank.id()).moved;
     for id in (0..node.size()).filter(|&id| id != rank.id()) {
         let other = node.rank(id);
-        if !rank.means().steals() {
+        if !rank.capabilities().steals() {
             moved |= other.expected().is_raised(TaskKind::Net) && other.wake();
         } else {
             let outcome = steal::steal_network(other, rank.id());

@@ -34,7 +34,7 @@ mod topology;
 
 pub use create::Numbering;
 pub use inter::Bridge;
-pub use topology::{Edge, SiteWish};
+pub use topology::{Edge, SplitLevel};
 
 /// Number of `MPI_COMM_WORLD`; the node gives out the others.
 pub const WORLD_NUMBER: u32 = 0;

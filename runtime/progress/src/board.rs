@@ -5,7 +5,7 @@ use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use cohort_core::message::Envelope;
 use cohort_p2p::matching::Want;
-use cohort_steal::queue::Queue;
+use cohort_steal::queue::MpscQueue;
 use core::cell::UnsafeCell;
 
 /// Receives of one rank that are watched at the same time.
@@ -72,7 +72,7 @@ pub(crate) struct Board {
     wishes: [Wish; REQUESTS],
     /// Wishes on the board.
     pub(crate) count: AtomicU32,
-    pub(crate) notices: Queue<Notice, NOTICES>,
+    pub(crate) notices: MpscQueue<Notice, NOTICES>,
     /// The helper's own.
     pub(crate) kept: UnsafeCell<Kept>,
 }
@@ -93,7 +93,7 @@ impl Board {
         Self {
             wishes: core::array::from_fn(|_| Wish::default()),
             count: AtomicU32::new(0),
-            notices: Queue::new(),
+            notices: MpscQueue::new(),
             kept: UnsafeCell::new(Kept {
                 notices: [None; KEPT],
                 count: 0,
@@ -102,8 +102,9 @@ impl Board {
     }
 
     /// Writes a request for an interrupt; returns its place, or `None` when the board is full. Under the claim.
-    pub(crate) fn wish(&self, want: &Want) -> Option<u8> {
-        let is_free = |wish: &Wish| wish.turn.load(Ordering::Relaxed).is_multiple_of(2);
+    pub(crate) fn level_wanted(&self, want: &Want) -> Option<u8> {
+        let is_free =
+            |level_wanted: &Wish| level_wanted.turn.load(Ordering::Relaxed).is_multiple_of(2);
         let place = self.wishes.iter().position(is_free)?;
         self.wishes[place].write(want);
         self.count.fetch_add(1, Ordering::Relaxed);

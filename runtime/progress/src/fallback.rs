@@ -1,6 +1,6 @@
 //! What a rank does about its late messages under `COHORT_PROGRESS=auto`.
 //!
-//! The rule is that of [`Judge`](cohort_steal::policy::Judge). The fallback is the rank's parasite ([`crate::signal`]), installed
+//! The rule is that of [`FallbackController`](cohort_steal::policy::FallbackController). The fallback is the rank's parasite ([`crate::signal`]), installed
 //! from the start and idle until it is turned on. Where a signal cannot reach the program (no number is free, the program has
 //! taken ours or blocks it), it is a helper ([`crate::helper`]), whose threads are started then and sleep while it is off.
 //!
@@ -12,28 +12,29 @@ use crate::observer::{BY_HELPER, BY_SIGNAL, COMPUTES, ENTERS, Fallback, OFF, Obs
 use crate::parts::OfRank as _;
 use cohort_base::sync::atomic::Ordering;
 use cohort_core::rank::Rank;
-use cohort_steal::policy::{Decision, Met};
+use cohort_steal::policy::{Decision, MatchTiming};
 
 impl Observer {
     /// A receive that was left behind has met its message. Under the rank's claim.
     #[cold]
-    pub(crate) fn met(&self, rank: &Rank) {
-        let met = match self.place.load(Ordering::Relaxed) {
-            COMPUTES => Met::Helped,
-            ENTERS => Met::Late,
-            _ => Met::InTime,
+    pub(crate) fn matched(&self, rank: &Rank) {
+        let timing = match self.place.load(Ordering::Relaxed) {
+            COMPUTES => MatchTiming::Helped,
+            ENTERS => MatchTiming::Late,
+            _ => MatchTiming::InTime,
         };
-        if met == Met::Late {
+        if timing == MatchTiming::Late {
             self.met_late.store(true, Ordering::Relaxed);
         }
-        rank.counters().count_met(met);
-        let decision = self.judge.count(met);
+        rank.counters().count_match(timing);
+        let decision = self.controller.count(timing);
         match decision {
             Decision::Keep => return,
             Decision::TurnOn => self.fallback.store(TO_CHOOSE, Ordering::Relaxed),
             Decision::TurnOff => {
                 self.fallback.store(OFF, Ordering::Relaxed);
-                rank.parasite().enable(rank.means().interrupts_always());
+                rank.interrupter()
+                    .enable(rank.capabilities().interrupts_always());
             }
         }
         rank.counters().count_decision(decision);
@@ -51,8 +52,8 @@ impl Observer {
 
     #[cold]
     fn choose(&self, rank: &'static Rank) -> Fallback {
-        let chosen = if rank.parasite().reaches_this_thread() {
-            rank.parasite().enable(true);
+        let chosen = if rank.interrupter().reaches_this_thread() {
+            rank.interrupter().enable(true);
             Fallback::Signal
         } else if lifecycle::add_helper(rank) {
             rank.counters().count_helper_chosen();

@@ -12,9 +12,9 @@ use cohort_steal::TaskKind;
 /// Wakes a worker for the rank, or its own progress thread, or interrupts it. Says whether the policy has somebody. `by` counts the
 /// wake-up. The caller has fenced since it published what the rank is needed for.
 pub(crate) fn find(rank: &Rank, by: &Rank, need: Need) -> bool {
-    let means = rank.means();
+    let capabilities = rank.capabilities();
     // Nothing is left to be matched, so the thread that a helper would wake is woken at once, unless somebody has the claim.
-    let has_thread = need == Need::Late && means.has_helper();
+    let has_thread = need == Need::Late && capabilities.has_helper();
     if has_thread && !rank.node().rests() && !rank.is_claimed() && poller::wake_sleeper(rank) {
         by.counters().count_wake();
         return true;
@@ -23,17 +23,17 @@ pub(crate) fn find(rank: &Rank, by: &Rank, need: Need) -> bool {
         Need::Offer(number) => Some(number),
         Need::Message | Need::Late => None,
     };
-    let needs_worker = means.wakes_worker()
+    let needs_worker = capabilities.wakes_worker()
         && rank.expected().is_raised(TaskKind::Shm)
-        && (!rank.is_claimed() || means.has_ghost() && leaves(rank, by, offer));
+        && (!rank.is_claimed() || capabilities.has_ghost() && leaves(rank, by, offer));
     if needs_worker && rank.node().wake_worker(rank.id()) {
         by.counters().count_wake();
         return true;
     }
-    if means.may_interrupt() {
-        rank.parasite().interrupt(rank, by, offer);
+    if capabilities.may_interrupt() {
+        rank.interrupter().interrupt(rank, by, offer);
     }
-    means.may_interrupt()
+    capabilities.may_interrupt()
 }
 
 /// Whether the holder of the rank's claim leaves an offer of `by` in its ring: a rank that waits takes it at once, one

@@ -32,7 +32,7 @@ use cohort_core::steal::Thief;
 use cohort_p2p::P2p;
 use cohort_p2p::matching::Want;
 use cohort_steal::TaskKind;
-use cohort_steal::policy::{Crew, Outcome, Victims};
+use cohort_steal::policy::{DedicatedWorkers, Outcome, Victims};
 
 /// Tells the helper of `receiver` that `sender` has published an offer, its `number`-th to this rank.
 pub(crate) fn announce(receiver: &Rank, sender: &Rank, envelope: Envelope, number: u32) {
@@ -51,7 +51,7 @@ pub(crate) fn announce(receiver: &Rank, sender: &Rank, envelope: Envelope, numbe
         answered: false,
     };
     if board.notices.push(notice)
-        && let Some(helper) = receiver.worker_of(Crew::Helpers)
+        && let Some(helper) = receiver.worker_of(DedicatedWorkers::Helpers)
     {
         helper.wake();
     }
@@ -137,7 +137,7 @@ fn serve_network(rank: &Rank, host: &Rank) -> Round {
 
 /// The claimed rank leaves a receive behind: asks for an interrupt. Returns the request's place.
 pub(crate) fn watch(claim: &mut Claim<'_>, want: &Want) -> Option<u8> {
-    let place = claim.rank().board()?.wish(want)?;
+    let place = claim.rank().board()?.level_wanted(want)?;
     // Pairs with the fence in `announce`. The caller looks at the rings once more.
     fence(Ordering::SeqCst);
     Some(place)

@@ -9,11 +9,11 @@
 //! | [`lifecycle`] | starting and stopping all of it, when a rank or its policy changes |
 //! | [`watch`] | receives and collectives that a program leaves behind |
 //! | `help` | finding somebody for a rank that computes |
-//! | `crew`, [`offload`], `helper` | dedicated workers: what they do, posts left to them, matches they look for |
+//! | `dedicated_workers`, [`offload`], `helper` | dedicated workers: what they do, posts left to them, matches they look for |
 //! | `poller`, `kernel_thread` | a rank's own progress thread |
 //! | `signal`, `timer` | interrupting a program |
 //! | `fallback` | what an adapting policy does |
-//! | `parts` | what is kept for each rank and node: `worker`, `posts`, `board`, `parasite`, `observer` |
+//! | `parts` | what is kept for each rank and node: `worker`, `posts`, `board`, `interrupter`, `observer` |
 //!
 //! Nothing of it exists under `--cfg loom`, which has no rank.
 #![cfg(not(loom))]
@@ -25,15 +25,15 @@ extern crate alloc;
 extern crate std;
 
 mod board;
-mod crew;
+mod dedicated_workers;
 mod fallback;
 mod help;
 mod helper;
+mod interrupter;
 mod kernel_thread;
 pub mod lifecycle;
 mod observer;
 pub mod offload;
-mod parasite;
 mod parts;
 mod poller;
 mod posts;

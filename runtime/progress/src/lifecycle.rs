@@ -5,7 +5,7 @@ use crate::poller;
 use cohort_base::settings::Progress;
 use cohort_core::policies::Change;
 use cohort_core::rank::Rank;
-use cohort_steal::policy::{Crew, Means};
+use cohort_steal::policy::{Capabilities, DedicatedWorkers};
 
 /// Starts what the policy gives every rank (a polling thread under `COHORT_PROGRESS=thread`). By
 /// the rank's own task, at initialisation, once. Without memory or threads for it the rank
@@ -13,10 +13,10 @@ use cohort_steal::policy::{Crew, Means};
 pub(crate) fn begin(rank: &'static Rank) {
     let change = rank.policies().lock();
     change.open(true);
-    let means = change.needed();
-    rank.furnish(means);
-    change.settle(means);
-    start(rank, means);
+    let capabilities = change.needed();
+    rank.furnish(capabilities);
+    change.settle(capabilities);
+    start(rank, capabilities);
 }
 
 /// Gives the rank another policy of its own, from now on (`MPIX_Progress_set`). By the rank's own tasks. Receives
@@ -42,23 +42,23 @@ pub fn exchange_policy(rank: &'static Rank, old: Option<Progress>, new: Option<P
 
 /// Lets the rank have what its policies need, and nothing else.
 fn apply(rank: &'static Rank, change: &Change<'_>) {
-    let (before, means) = (rank.means(), change.needed());
-    if means == before || !change.is_open() {
+    let (before, capabilities) = (rank.capabilities(), change.needed());
+    if capabilities == before || !change.is_open() {
         return;
     }
     stop(rank, before);
-    rank.furnish(means);
-    change.settle(means);
-    start(rank, means);
+    rank.furnish(capabilities);
+    change.settle(capabilities);
+    start(rank, capabilities);
 }
 
 /// Starts a thread, a signal, dedicated workers.
-fn start(rank: &'static Rank, means: Means) {
+fn start(rank: &'static Rank, capabilities: Capabilities) {
     poller::start(rank);
-    ensure_crew(rank);
-    if means.may_interrupt() {
-        rank.parasite().install();
-        rank.parasite().enable(means.interrupts_always());
+    ensure_dedicated_workers(rank);
+    if capabilities.may_interrupt() {
+        rank.interrupter().install();
+        rank.interrupter().enable(capabilities.interrupts_always());
     }
 }
 
@@ -68,36 +68,36 @@ pub(crate) fn add_helper(rank: &'static Rank) -> bool {
     let Some(change) = rank.policies().try_lock() else {
         return false;
     };
-    change.add(Means::HELPER);
-    let means = change.needed();
-    rank.furnish(means);
-    change.settle(means);
+    change.add(Capabilities::HELPER);
+    let capabilities = change.needed();
+    rank.furnish(capabilities);
+    change.settle(capabilities);
     poller::start(rank);
-    ensure_crew(rank);
+    ensure_dedicated_workers(rank);
     true
 }
 
 /// Starts the dedicated workers of the rank that do not run. By a task of the rank.
-pub(crate) fn ensure_crew(rank: &Rank) {
-    for crew in [Crew::Ghosts, Crew::Helpers] {
-        if let Some(worker) = rank.worker_of(crew) {
+pub(crate) fn ensure_dedicated_workers(rank: &Rank) {
+    for dedicated_workers in [DedicatedWorkers::Ghosts, DedicatedWorkers::Helpers] {
+        if let Some(worker) = rank.worker_of(dedicated_workers) {
             worker.ensure(rank);
         }
     }
 }
 
 /// Stops what [`start`] started.
-fn stop(rank: &'static Rank, means: Means) {
+fn stop(rank: &'static Rank, capabilities: Capabilities) {
     poller::stop(rank);
-    for crew in [Crew::Ghosts, Crew::Helpers] {
-        if let Some(worker) = rank.worker_of(crew) {
+    for dedicated_workers in [DedicatedWorkers::Ghosts, DedicatedWorkers::Helpers] {
+        if let Some(worker) = rank.worker_of(dedicated_workers) {
             worker.leave(rank);
         }
     }
     // Taking the claim also does the posts that no dedicated worker came to.
     let claim = rank.enter();
-    if means.may_interrupt() {
-        rank.parasite().remove();
+    if capabilities.may_interrupt() {
+        rank.interrupter().remove();
     }
     drop(claim);
 }
@@ -106,5 +106,5 @@ fn stop(rank: &'static Rank, means: Means) {
 pub(crate) fn end(rank: &'static Rank) {
     let change = rank.policies().lock();
     change.open(false);
-    stop(rank, rank.means());
+    stop(rank, rank.capabilities());
 }

@@ -2,7 +2,7 @@
 
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use cohort_steal::policy::Judge;
+use cohort_steal::policy::FallbackController;
 
 /// Where the rank is. Relaxed: threads of a rank that race misjudge a receive.
 pub(crate) const COMPUTES: u8 = 0;
@@ -35,7 +35,7 @@ const SIGNAL_US: u64 = 2;
 /// The observer of one rank.
 #[derive(Debug)]
 pub(crate) struct Observer {
-    pub(crate) judge: Judge,
+    pub(crate) controller: FallbackController,
     pub(crate) place: AtomicU8,
     /// Whether the current wait has met a late message.
     pub(crate) met_late: AtomicBool,
@@ -46,7 +46,7 @@ pub(crate) struct Observer {
 impl Observer {
     pub(crate) fn new() -> Self {
         Self {
-            judge: Judge::new(),
+            controller: FallbackController::new(),
             place: AtomicU8::new(COMPUTES),
             met_late: AtomicBool::new(false),
             fallback: AtomicU8::new(OFF),
@@ -69,13 +69,13 @@ impl Observer {
     pub(crate) fn leave(&self, since: u64) {
         self.place.store(COMPUTES, Ordering::Relaxed);
         if self.met_late.load(Ordering::Relaxed) {
-            self.judge.count_lost(ticks().wrapping_sub(since));
+            self.controller.count_lost(ticks().wrapping_sub(since));
         }
     }
 
     /// A turn of the fallback, that began at `since`, is over.
     pub(crate) fn count_turn(&self, since: u64) {
         let spent = ticks().wrapping_sub(since) + ticks_of_us(SIGNAL_US);
-        self.judge.count_spent(spent);
+        self.controller.count_spent(spent);
     }
 }

@@ -22,7 +22,7 @@
 use crate::parts::OfRank as _;
 use crate::posts::{Offload, Post, SPARES};
 use crate::watch;
-use crate::worker::CrewWorker;
+use crate::worker::DedicatedWorker;
 use cohort_base::Peer;
 use cohort_base::settings::Progress;
 use cohort_base::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ use cohort_p2p::matching::Want;
 use cohort_p2p::messages::{is_eager, sender_of, start_receive};
 use cohort_p2p::operation::{Kind, Operation};
 use cohort_p2p::protocol::{eager, rendezvous};
-use cohort_steal::policy::{Crew, policy};
+use cohort_steal::policy::{DedicatedWorkers, policy};
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
@@ -47,7 +47,7 @@ const POSTS_PER_STEAL: u32 = 8;
 pub struct Poster<'rank> {
     rank: &'rank Rank,
     offload: &'static Offload,
-    worker: &'static CrewWorker,
+    worker: &'static DedicatedWorker,
     /// The policy of the communicator.
     progress: Progress,
     not_send: PhantomData<*mut ()>,
@@ -71,10 +71,10 @@ impl<'rank> Poster<'rank> {
             return None;
         }
         let progress = progress();
-        if !policy(progress).means().offloads_posts() {
+        if !policy(progress).capabilities().offloads_posts() {
             return None;
         }
-        let worker = rank.worker_of(Crew::Ghosts)?;
+        let worker = rank.worker_of(DedicatedWorkers::Ghosts)?;
         if !worker.is_awake() {
             return None;
         }

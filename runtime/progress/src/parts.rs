@@ -1,18 +1,18 @@
 //! What the policies keep for a rank and for a node.
 
 use crate::board::Board;
+use crate::interrupter::Interrupter;
 use crate::kernel_thread::KernelThread;
 use crate::observer::Observer;
-use crate::parasite::Parasite;
 use crate::posts::Offload;
-use crate::worker::{self, CrewWorker};
+use crate::worker::{self, DedicatedWorker};
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use cohort_core::memory::Table;
 use cohort_core::{Node, Rank};
 use cohort_p2p::P2p;
 use cohort_steal::park::ParkSlot;
-use cohort_steal::policy::{Crew, Means};
+use cohort_steal::policy::{Capabilities, DedicatedWorkers};
 use core::ptr::null_mut;
 
 /// The machinery of the policies, a subsystem of the engine.
@@ -37,7 +37,7 @@ pub struct Parts {
     /// Null until a policy that leaves posts to dedicated workers.
     offload: AtomicPtr<Offload>,
     offload_room: *mut Offload,
-    parasite: Parasite,
+    interrupter: Interrupter,
     observer: Observer,
 }
 
@@ -47,7 +47,7 @@ unsafe impl Sync for Parts {}
 /// Room for what only some policies need.
 #[derive(Debug)]
 pub struct Tables {
-    pub(crate) crew: Table<CrewWorker>,
+    pub(crate) dedicated_workers: Table<DedicatedWorker>,
     pub(crate) workers: usize,
     pub(crate) boards: Table<Board>,
     pub(crate) offloads: Table<Offload>,
@@ -60,13 +60,13 @@ impl Parts {
             thread: KernelThread::new(),
             sleeper: ParkSlot::new(),
             watched: AtomicU32::new(0),
-            ghost_number: worker::number_of(node, id, Crew::Ghosts),
-            helper_number: worker::number_of(node, id, Crew::Helpers),
+            ghost_number: worker::number_of(node, id, DedicatedWorkers::Ghosts),
+            helper_number: worker::number_of(node, id, DedicatedWorkers::Helpers),
             board: AtomicPtr::new(null_mut()),
             board_room: tables.boards.take(1),
             offload: AtomicPtr::new(null_mut()),
             offload_room: tables.offloads.take(1),
-            parasite: Parasite::new(),
+            interrupter: Interrupter::new(),
             observer: Observer::new(),
         }
     }
@@ -74,17 +74,17 @@ impl Parts {
 
 /// What the policies keep for a node: its dedicated workers.
 #[derive(Debug)]
-pub struct Workers(pub(crate) &'static [CrewWorker]);
+pub struct Workers(pub(crate) &'static [DedicatedWorker]);
 
 /// The node's dedicated workers.
 pub(crate) trait OfNode {
     /// All of them.
-    fn crew(&self) -> &'static [CrewWorker];
+    fn dedicated_workers(&self) -> &'static [DedicatedWorker];
 }
 
 impl OfNode for Node {
     #[inline]
-    fn crew(&self) -> &'static [CrewWorker] {
+    fn dedicated_workers(&self) -> &'static [DedicatedWorker] {
         self.part::<Machinery>().0
     }
 }
@@ -103,16 +103,16 @@ pub(crate) trait OfRank {
     fn watched(&self) -> &AtomicU32;
 
     /// The number of the dedicated worker of a kind that serves this rank, if there are any. It never changes.
-    fn crew_number(&self, crew: Crew) -> u32;
+    fn dedicated_number(&self, dedicated_workers: DedicatedWorkers) -> u32;
 
     /// Whether dedicated workers of this kind serve the rank.
-    fn is_served_by(&self, crew: Crew) -> bool;
+    fn is_served_by(&self, dedicated_workers: DedicatedWorkers) -> bool;
 
     /// The dedicated worker of this kind that serves this rank, if the rank has one.
-    fn worker_of(&self, crew: Crew) -> Option<&'static CrewWorker>;
+    fn worker_of(&self, dedicated_workers: DedicatedWorkers) -> Option<&'static DedicatedWorker>;
 
-    /// Makes the room that these means need. By a task of the rank, one at a time.
-    fn furnish(&self, means: Means);
+    /// Makes the room that these capabilities need. By a task of the rank, one at a time.
+    fn furnish(&self, capabilities: Capabilities);
 
     /// What the rank leaves to dedicated workers to post, once a policy does so.
     fn offload(&self) -> Option<&'static Offload>;
@@ -125,7 +125,7 @@ pub(crate) trait OfRank {
 
     fn observer(&self) -> &Observer;
 
-    fn parasite(&self) -> &Parasite;
+    fn interrupter(&self) -> &Interrupter;
 
     /// Whether the offer of this number from `by` is out of the ring.
     fn has_taken(&self, by: &Rank, offer: u32) -> bool;
@@ -150,39 +150,41 @@ impl OfRank for Rank {
     }
 
     #[inline]
-    fn crew_number(&self, crew: Crew) -> u32 {
-        match crew {
-            Crew::Ghosts => self.parts().ghost_number,
-            Crew::None | Crew::Helpers => self.parts().helper_number,
+    fn dedicated_number(&self, dedicated_workers: DedicatedWorkers) -> u32 {
+        match dedicated_workers {
+            DedicatedWorkers::Ghosts => self.parts().ghost_number,
+            DedicatedWorkers::None | DedicatedWorkers::Helpers => self.parts().helper_number,
         }
     }
 
     #[inline]
-    fn is_served_by(&self, crew: Crew) -> bool {
-        match crew {
-            Crew::None => false,
-            Crew::Ghosts => self.means().has_ghost(),
-            Crew::Helpers => self.means().has_helper(),
+    fn is_served_by(&self, dedicated_workers: DedicatedWorkers) -> bool {
+        match dedicated_workers {
+            DedicatedWorkers::None => false,
+            DedicatedWorkers::Ghosts => self.capabilities().has_ghost(),
+            DedicatedWorkers::Helpers => self.capabilities().has_helper(),
         }
     }
 
     #[inline]
-    fn worker_of(&self, crew: Crew) -> Option<&'static CrewWorker> {
-        if !self.is_served_by(crew) {
+    fn worker_of(&self, dedicated_workers: DedicatedWorkers) -> Option<&'static DedicatedWorker> {
+        if !self.is_served_by(dedicated_workers) {
             return None;
         }
-        self.node().crew().get(self.crew_number(crew) as usize)
+        self.node()
+            .dedicated_workers()
+            .get(self.dedicated_number(dedicated_workers) as usize)
     }
 
-    fn furnish(&self, means: Means) {
+    fn furnish(&self, capabilities: Capabilities) {
         let parts = self.parts();
-        if means.has_helper() && self.board().is_none() {
+        if capabilities.has_helper() && self.board().is_none() {
             // SAFETY: the room is this rank's, lives as long as the node, and is filled once: tasks of one
             // rank do not do this at the same time.
             unsafe { parts.board_room.write(Board::new()) };
             parts.board.store(parts.board_room, Ordering::Release);
         }
-        if means.has_ghost() && self.offload().is_none() {
+        if capabilities.has_ghost() && self.offload().is_none() {
             // SAFETY: as above.
             unsafe { parts.offload_room.write(Offload::new()) };
             parts.offload.store(parts.offload_room, Ordering::Release);
@@ -211,8 +213,8 @@ impl OfRank for Rank {
         &self.parts().observer
     }
 
-    fn parasite(&self) -> &Parasite {
-        &self.parts().parasite
+    fn interrupter(&self) -> &Interrupter {
+        &self.parts().interrupter
     }
 
     fn has_taken(&self, by: &Rank, offer: u32) -> bool {

@@ -10,7 +10,7 @@ use cohort_base::clock::ticks;
 use cohort_base::settings::ThreadPin;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
-use cohort_core::Patience;
+use cohort_core::Backoff;
 use cohort_core::rank::Rank;
 use cohort_core::turn;
 use cohort_core::wait;
@@ -21,7 +21,7 @@ use core::ffi::c_void;
 
 /// Starts the thread that the policy gives the rank, if any.
 pub(crate) fn start(rank: &'static Rank) {
-    if rank.means().thread() != RankThread::None {
+    if rank.capabilities().thread() != RankThread::None {
         // SAFETY: `run` takes a rank, and looks at `must_stop` in every turn.
         unsafe { rank.thread().start(run, rank, || {}) };
     }
@@ -50,7 +50,7 @@ unsafe extern "C" fn run(rank: *const c_void) {
     if rank.node().settings().thread_pin == ThreadPin::Spare {
         go_to_spare_cpus(rank);
     }
-    match rank.means().thread() {
+    match rank.capabilities().thread() {
         RankThread::None => {}
         RankThread::Polls => poll_while(rank, || true),
         RankThread::PollsForRendezvous => {
@@ -63,15 +63,15 @@ unsafe extern "C" fn run(rank: *const c_void) {
 
 /// Takes turns while `is_needed`, and parks in the rank's slot when nothing moves.
 fn poll_while(rank: &Rank, is_needed: impl Fn() -> bool) {
-    let mut patience = Patience::of(rank.node());
+    let mut backoff = Backoff::of(rank.node());
     let mut has_parked = false;
     while !rank.thread().must_stop() && is_needed() {
         if poll(rank) {
-            patience.renew();
-        } else if patience.is_over() {
+            backoff.renew();
+        } else if backoff.is_over() {
             has_parked = true;
             park(rank, &is_needed);
-            patience.renew();
+            backoff.renew();
         } else {
             pause();
         }
@@ -103,7 +103,7 @@ fn answer(rank: &Rank) {
     while moved && !rank.thread().must_stop() {
         moved = poll(rank);
     }
-    if rank.means().adapts() {
+    if rank.capabilities().adapts() {
         rank.observer().count_turn(since);
     }
 }

@@ -5,7 +5,7 @@ use cohort_base::sync::atomic::AtomicBool;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::message::Envelope;
 use cohort_p2p::operation::Operation;
-use cohort_steal::channel::Channel;
+use cohort_steal::channel::SpscQueue;
 use core::cell::UnsafeCell;
 
 /// Posts of one rank that no ghost has done.
@@ -36,7 +36,7 @@ unsafe impl Send for Post {}
 /// The part of a rank that its posters and its ghost share.
 #[derive(Debug)]
 pub(crate) struct Offload {
-    pub(crate) posts: Channel<Post, POSTS>,
+    pub(crate) posts: SpscQueue<Post, POSTS>,
     /// Whether there is a [poster](crate::offload::Poster).
     pub(crate) is_taken: AtomicBool,
     /// The poster's.
@@ -56,7 +56,7 @@ unsafe impl Sync for Offload {}
 impl Offload {
     pub(crate) fn new() -> Self {
         Self {
-            posts: Channel::new(),
+            posts: SpscQueue::new(),
             is_taken: AtomicBool::new(false),
             spares: UnsafeCell::new(Spares {
                 blocks: [core::ptr::null_mut(); SPARES],

@@ -4,12 +4,12 @@
 //! thread later on, and takes one turn of the rank's progress under a claim that it only tries for. No signal comes in
 //! blocking calls, nor for receives that found their message. Two can send it (`COHORT_SIGNAL_FROM`):
 //!
-//! * *The sender*, when it has offered its message ([`Parasite::interrupt`]). The rank announces the receive, fences, and
+//! * *The sender*, when it has offered its message ([`Interrupter::interrupt`]). The rank announces the receive, fences, and
 //!   looks at the rings once more; the sender publishes, fences, and looks whether receives are left behind. One of
 //!   them sees the other, so no timer is needed. A rank that was back soon lately, because it posts one receive after
-//!   the other, is given a moment to come back by itself ([`cohort_steal::policy::Grace`]), so that signals are not futile.
+//!   the other, is given a moment to come back by itself ([`cohort_steal::policy::GracePeriod`]), so that signals are not futile.
 //! * *A timer* of the thread, as in the paper: armed with the receive, and again after each turn, later each
-//!   time ([`cohort_steal::policy::Pace`]). It is also what is used for messages of other nodes, and when a turn found
+//!   time ([`cohort_steal::policy::TurnSchedule`]). It is also what is used for messages of other nodes, and when a turn found
 //!   the rank claimed.
 //!
 //! # One sequence per rank
@@ -29,7 +29,7 @@
 
 mod resume;
 
-use crate::parasite::{Parasite, needs_timer};
+use crate::interrupter::{Interrupter, needs_timer};
 use crate::parts::OfRank as _;
 use crate::timer::{self, Context, Information};
 use cohort_base::clock::{ticks, ticks_of_us};
@@ -52,7 +52,7 @@ pub(crate) const CALL_US_MAX: u64 = 20;
 /// A sender that posts is through within so many microseconds.
 const POST_US: u64 = 1;
 
-impl Parasite {
+impl Interrupter {
     /// Takes a signal of its own and installs the handler. By a task of the rank. Without
     /// a free signal the rank progresses in its own calls only.
     pub(crate) fn install(&self) {
@@ -113,7 +113,7 @@ impl Parasite {
             }
             let limit = match rank.is_claimed() {
                 true => ticks_of_us(CALL_US_MAX),
-                false => self.grace.now(),
+                false => self.grace_period.now(),
             };
             if ticks().wrapping_sub(since) >= limit {
                 return false;
@@ -149,7 +149,7 @@ impl Parasite {
         let pace = &rank.node().settings().signal;
         let since = ticks();
         let found = step(rank);
-        if rank.means().adapts() {
+        if rank.capabilities().adapts() {
             rank.observer().count_turn(since);
         }
         let next = match found {
@@ -231,17 +231,17 @@ unsafe extern "C" fn handle(_: i32, information: *const Information, context: *m
         let Some(rank) = (*information).rank() else {
             return;
         };
-        let parasite = rank.parasite();
+        let interrupter = rank.interrupter();
         if (*context).is_on_alternative_stack() {
-            return parasite.postpone(rank);
+            return interrupter.postpone(rank);
         }
-        let next = parasite.turn(rank);
+        let next = interrupter.turn(rank);
         let next = match resume::sleeps_on(context) {
             true => next,
-            false => resume::finish(context, next, || parasite.turn(rank)),
+            false => resume::finish(context, next, || interrupter.turn(rank)),
         };
         if let Some(wait) = next {
-            parasite.arm(wait);
+            interrupter.arm(wait);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The machinery of the policies as a part of the engine.
 
 use crate::parts::{Machinery, OfRank as _, Parts, Tables, Workers};
-use crate::worker::CrewWorker;
+use crate::worker::DedicatedWorker;
 use crate::{help, helper, lifecycle, offload, watch};
 use cohort_base::LocalRank;
 use cohort_core::memory::{Cursor, Plan};
 use cohort_core::subsystem::{Mark, Need, Subsystem};
 use cohort_core::{Claim, Envelope, Node, Owner, Rank};
-use cohort_steal::policy::Crew;
+use cohort_steal::policy::DedicatedWorkers;
 
 // SAFETY: no other subsystem has this place.
 unsafe impl Subsystem for Machinery {
@@ -19,7 +19,7 @@ unsafe impl Subsystem for Machinery {
 
     fn tables(cursor: &mut Cursor, plan: &Plan) -> Tables {
         Tables {
-            crew: cursor.table(plan.workers),
+            dedicated_workers: cursor.table(plan.workers),
             workers: plan.workers,
             boards: cursor.table(plan.ranks),
             offloads: cursor.table(plan.ranks),
@@ -27,13 +27,17 @@ unsafe impl Subsystem for Machinery {
     }
 
     fn node(node: &'static Node, tables: &mut Tables) -> Workers {
-        let crew = tables.crew.take(tables.workers);
+        let dedicated_workers = tables.dedicated_workers.take(tables.workers);
         for number in 0..tables.workers {
             // SAFETY: the table has so many entries, which are ours.
-            unsafe { crew.add(number).write(CrewWorker::new(node, number as u32)) };
+            unsafe {
+                dedicated_workers
+                    .add(number)
+                    .write(DedicatedWorker::new(node, number as u32))
+            };
         }
         // SAFETY: they were just made, and live as long as the node.
-        Workers(unsafe { core::slice::from_raw_parts(crew, tables.workers) })
+        Workers(unsafe { core::slice::from_raw_parts(dedicated_workers, tables.workers) })
     }
 
     fn rank(node: &'static Node, id: LocalRank, tables: &mut Tables) -> (Parts, ()) {
@@ -58,24 +62,24 @@ unsafe impl Subsystem for Machinery {
     }
 
     fn wait_begins(rank: &Rank) {
-        rank.parasite().suspend();
-        if rank.means().adapts() {
+        rank.interrupter().suspend();
+        if rank.capabilities().adapts() {
             rank.observer().enter();
         }
     }
 
     fn wait_goes_on(rank: &Rank) {
-        if rank.means().adapts() {
+        if rank.capabilities().adapts() {
             rank.observer().wait();
         }
     }
 
     fn wait_ends(claim: &mut Claim<'_>, since: u64) {
         let rank = claim.rank();
-        if rank.means().adapts() {
+        if rank.capabilities().adapts() {
             rank.observer().leave(since);
         }
-        rank.parasite().resume(claim);
+        rank.interrupter().resume(claim);
     }
 
     fn help(rank: &Rank, by: &Rank, need: Need) -> bool {
@@ -83,7 +87,8 @@ unsafe impl Subsystem for Machinery {
     }
 
     fn wake_dedicated(near: &Rank) -> Option<bool> {
-        near.worker_of(Crew::Ghosts).map(CrewWorker::wake)
+        near.worker_of(DedicatedWorkers::Ghosts)
+            .map(DedicatedWorker::wake)
     }
 
     #[inline]

@@ -15,7 +15,7 @@ use cohort_core::request::RequestRef;
 use cohort_core::subsystem::Mark;
 use cohort_p2p::operation::Operation;
 use cohort_p2p::poll;
-use cohort_steal::policy::{Crew, Means, RankThread, policy};
+use cohort_steal::policy::{Capabilities, DedicatedWorkers, RankThread, policy};
 
 /// It is counted.
 const COUNTED: Mark = Mark(1);
@@ -28,23 +28,33 @@ const ON_BOARD: u8 = 2;
 /// was started.
 #[inline]
 pub fn leave_behind(claim: &mut Claim<'_>, request: &RequestRef, progress: Progress) {
-    let means = policy(progress).means();
-    if means.watches_receives()
+    let capabilities = policy(progress).capabilities();
+    if capabilities.watches_receives()
         && let Some(receive) = Operation::of(request)
     {
-        watch(claim.rank().forever(), claim, receive.as_ptr(), means);
+        watch(
+            claim.rank().forever(),
+            claim,
+            receive.as_ptr(),
+            capabilities,
+        );
     }
 }
 
 #[cold]
-fn watch(rank: &'static Rank, claim: &mut Claim<'_>, receive: *mut Operation, means: Means) {
-    let fallback = match means.adapts() {
+fn watch(
+    rank: &'static Rank,
+    claim: &mut Claim<'_>,
+    receive: *mut Operation,
+    capabilities: Capabilities,
+) {
+    let fallback = match capabilities.adapts() {
         true => rank.observer().fallback(rank),
         false => Fallback::None,
     };
-    let crew = match fallback {
-        Fallback::Helper => Crew::Helpers,
-        Fallback::None | Fallback::Signal => means.crew(),
+    let dedicated_workers = match fallback {
+        Fallback::Helper => DedicatedWorkers::Helpers,
+        Fallback::None | Fallback::Signal => capabilities.dedicated_workers(),
     };
     // SAFETY: an operation of the claimed rank that is not released.
     unsafe {
@@ -55,7 +65,7 @@ fn watch(rank: &'static Rank, claim: &mut Claim<'_>, receive: *mut Operation, me
         (*receive).mark = COUNTED;
         // Relaxed: written under the claim; others take it as a hint.
         rank.watched().fetch_add(1, Ordering::Relaxed);
-        if crew == Crew::Helpers
+        if dedicated_workers == DedicatedWorkers::Helpers
             && let Some(place) = helper::watch(claim, &(*receive).want)
         {
             (*receive).mark = Mark(ON_BOARD + place);
@@ -65,17 +75,17 @@ fn watch(rank: &'static Rank, claim: &mut Claim<'_>, receive: *mut Operation, me
             }
         }
     }
-    if let Some(worker) = rank.worker_of(crew) {
+    if let Some(worker) = rank.worker_of(dedicated_workers) {
         worker.ensure(rank);
     }
-    if means.may_interrupt() && fallback != Fallback::Helper {
-        rank.parasite().begin(rank);
+    if capabilities.may_interrupt() && fallback != Fallback::Helper {
+        rank.interrupter().begin(rank);
         // Pairs with the fence in `Rank::find_help`: a message that came meanwhile sent no signal.
         fence(Ordering::SeqCst);
         // SAFETY: the request is not released.
         unsafe { poll::pull_for(claim, None, receive) };
     }
-    if means.thread() == RankThread::PollsForRendezvous {
+    if capabilities.thread() == RankThread::PollsForRendezvous {
         rank.sleeper().wake(rank.node().barriers());
     }
 }
@@ -84,15 +94,15 @@ fn watch(rank: &'static Rank, claim: &mut Claim<'_>, receive: *mut Operation, me
 /// thread of the program, with its claim.
 pub(crate) fn leave_collective_behind(claim: &mut Claim<'_>) -> Mark {
     let rank = claim.rank().forever();
-    lifecycle::ensure_crew(rank);
-    let means = rank.means();
-    let polls = means.thread() == RankThread::PollsForRendezvous;
-    if !(means.may_interrupt() || polls) {
+    lifecycle::ensure_dedicated_workers(rank);
+    let capabilities = rank.capabilities();
+    let polls = capabilities.thread() == RankThread::PollsForRendezvous;
+    if !(capabilities.may_interrupt() || polls) {
         return Mark::NONE;
     }
     rank.watched().fetch_add(1, Ordering::Relaxed);
-    if means.may_interrupt() {
-        rank.parasite().begin(rank);
+    if capabilities.may_interrupt() {
+        rank.interrupter().begin(rank);
     }
     if polls {
         rank.sleeper().wake(rank.node().barriers());
@@ -111,8 +121,8 @@ pub(crate) fn over(claim: &Claim<'_>, mark: Mark) {
 pub(crate) fn met(claim: &Claim<'_>, mark: Mark) {
     let rank = claim.rank();
     rank.watched().fetch_sub(1, Ordering::Relaxed);
-    if rank.means().adapts() {
-        rank.observer().met(rank);
+    if rank.capabilities().adapts() {
+        rank.observer().matched(rank);
     }
     if let (Some(place), Some(board)) = (mark.0.checked_sub(ON_BOARD), rank.board()) {
         board.withdraw(place);

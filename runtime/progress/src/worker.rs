@@ -1,16 +1,16 @@
-//! The dedicated workers of a node, which ranks they serve, and how they are woken. What they do is in `crew.rs`.
+//! The dedicated workers of a node, which ranks they serve, and how they are woken. What they do is in `dedicated_workers.rs`.
 
 use crate::kernel_thread::{Entry, KernelThread};
 use cohort_base::LocalRank;
-use cohort_base::settings::CrewPlacement;
+use cohort_base::settings::WorkerPlacement;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_core::{Node, Rank};
 use cohort_steal::park::ParkSlot;
-use cohort_steal::policy::Crew;
+use cohort_steal::policy::DedicatedWorkers;
 
 /// One worker.
 #[derive(Debug)]
-pub(crate) struct CrewWorker {
+pub(crate) struct DedicatedWorker {
     pub(crate) thread: KernelThread,
     pub(crate) slot: ParkSlot,
     /// The rank whose task has, or had last, the thread, plus one.
@@ -19,7 +19,7 @@ pub(crate) struct CrewWorker {
     pub(crate) node: &'static Node,
 }
 
-impl CrewWorker {
+impl DedicatedWorker {
     pub(crate) fn new(node: &'static Node, number: u32) -> Self {
         Self {
             thread: KernelThread::new(),
@@ -69,10 +69,10 @@ pub(crate) fn number_for(
     rank: LocalRank,
     ranks: u32,
     workers: u32,
-    placement: CrewPlacement,
+    placement: WorkerPlacement,
     numa: impl Fn(LocalRank) -> u32,
 ) -> u32 {
-    if placement == CrewPlacement::Machine {
+    if placement == WorkerPlacement::Machine {
         return (u64::from(rank) * u64::from(workers) / u64::from(ranks)) as u32;
     }
     let mine = numa(rank);
@@ -88,12 +88,12 @@ pub(crate) fn number_for(
 }
 
 /// Which of the dedicated workers of a kind serves a rank.
-pub(crate) fn number_of(node: &Node, rank: LocalRank, crew: Crew) -> u32 {
-    let workers = match crew {
-        Crew::Ghosts => node.settings().ghosts,
-        Crew::None | Crew::Helpers => node.settings().helpers,
+pub(crate) fn number_of(node: &Node, rank: LocalRank, dedicated_workers: DedicatedWorkers) -> u32 {
+    let workers = match dedicated_workers {
+        DedicatedWorkers::Ghosts => node.settings().ghosts,
+        DedicatedWorkers::None | DedicatedWorkers::Helpers => node.settings().helpers,
     };
-    let placement = node.settings().crew_placement;
+    let placement = node.settings().worker_placement;
     number_for(rank, node.size(), workers, placement, |id| node.numa_of(id))
 }
 

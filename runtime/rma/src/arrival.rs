@@ -3,7 +3,7 @@
 use crate::Rma;
 use crate::element::{self, Combiner, Turns, class_of};
 use crate::notes::{Message, Piece, REFUSED, Run, Verb, tell, tell_all, tell_locked};
-use crate::shared::Home;
+use crate::shared::RankLocation;
 use crate::window::Window;
 use cohort_base::Peer;
 use cohort_core::claim::Claim;
@@ -68,7 +68,7 @@ pub(crate) fn arrive(claim: &mut Claim<'_>, from: Peer, note: &Note, body: &[u8]
 fn piece(
     claim: &mut Claim<'_>,
     window: &Window,
-    home: &Home,
+    home: &RankLocation,
     from: Peer,
     note: &Note,
     body: &[u8],
@@ -130,7 +130,7 @@ impl<'a> Parsed<'a> {
     }
 
     /// Whether all runs lie in the owner's part of the window.
-    fn is_inside(&self, window: &Window, home: &Home) -> bool {
+    fn is_inside(&self, window: &Window, home: &RankLocation) -> bool {
         let shared = window.shared();
         let part = shared.part(window.me());
         let (start, end) = (part.base as u64, part.base as u64 + part.size);

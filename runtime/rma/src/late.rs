@@ -2,14 +2,14 @@
 
 use crate::door::Door;
 use crate::epoch::{Epoch, Kind, Target};
-use crate::shared::Home;
+use crate::shared::RankLocation;
 use crate::sweep::Sweep;
 use cohort_base::sync::atomic::{Ordering, fence};
 use core::ptr::NonNull;
 
 impl Kind {
     /// The door at which an epoch of this kind waits for a member. Fences have one for all members.
-    pub(super) fn door(self, home: &Home, member: u32) -> &Door {
+    pub(super) fn door(self, home: &RankLocation, member: u32) -> &Door {
         match self {
             Self::Access => &home.from(member).granted,
             Self::Exposure => &home.from(member).ended,

@@ -37,7 +37,7 @@ struct Region {
 }
 
 /// What a member of this node has in the shared part.
-pub(super) struct Home {
+pub(super) struct RankLocation {
     pub(super) lock: FairLock,
     /// Accumulates at the member.
     pub(super) turns: Turns,
@@ -64,7 +64,7 @@ pub struct WinShared {
     parts: Box<[Part]>,
     is_dynamic: bool,
     /// For each member its home, if it lives here.
-    homes: Box<[Option<Box<Home>>]>,
+    homes: Box<[Option<Box<RankLocation>>]>,
     /// Members of this node.
     here: u32,
     left: AtomicU32,
@@ -77,7 +77,7 @@ pub struct WinShared {
     delegates: Box<[u32]>,
 }
 
-impl Home {
+impl RankLocation {
     fn new(members: usize) -> Self {
         Self {
             lock: FairLock::new(members as u32),
@@ -146,7 +146,10 @@ pub struct Plan<'a> {
 impl WinShared {
     fn new(node: &'static Node, plan: &Plan<'_>) -> Self {
         let count = plan.members.len();
-        let home = |&member: &Peer| node.local(member).map(|_| Box::new(Home::new(count)));
+        let home = |&member: &Peer| {
+            node.local(member)
+                .map(|_| Box::new(RankLocation::new(count)))
+        };
         let homes: Box<[_]> = plan.members.iter().map(home).collect();
         let here = homes.iter().flatten().count() as u32;
         let (mut nodes, mut delegates) = (Vec::new(), Vec::new());
@@ -198,7 +201,7 @@ impl WinShared {
     }
 
     /// The home of a member of this node.
-    pub(super) fn home(&self, member: u32) -> Option<&Home> {
+    pub(super) fn home(&self, member: u32) -> Option<&RankLocation> {
         self.homes[member as usize].as_deref()
     }
 

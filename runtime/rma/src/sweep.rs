@@ -16,7 +16,7 @@
 use crate::Rma;
 use crate::epoch::{CopyRef, Epoch, Kind, Recorded};
 use crate::notes::{tell, tell_arrived, tell_locked};
-use crate::shared::Home;
+use crate::shared::RankLocation;
 use crate::window::{State, Window};
 use alloc::boxed::Box;
 use cohort_base::sync::atomic::{Ordering, fence};
@@ -290,7 +290,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
     pub(super) fn is_exposed_to_nobody(&self, epoch: NonNull<Epoch>) -> bool {
         // SAFETY: epochs in the queue are valid.
         let epoch = unsafe { epoch.as_ref() };
-        let home: Option<&Home> = self.window.shared().home(self.window.me());
+        let home: Option<&RankLocation> = self.window.shared().home(self.window.me());
         epoch.is_active
             && home.is_some_and(|home| {
                 let mut targets = epoch.targets.iter();

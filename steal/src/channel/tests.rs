@@ -6,7 +6,7 @@ mod plain {
 
     #[test]
     fn values_come_out_in_order_over_many_laps() {
-        let channel = Channel::<u32, 4>::new();
+        let channel = SpscQueue::<u32, 4>::new();
         // SAFETY: one thread is both sides.
         unsafe {
             for round in 0..100 {
@@ -30,7 +30,7 @@ mod models {
     use loom::sync::{Arc, Mutex};
     use loom::thread;
 
-    fn send_all(channel: &Channel<u32, 2>, count: u32) {
+    fn send_all(channel: &SpscQueue<u32, 2>, count: u32) {
         for value in 1..=count {
             // SAFETY: the models have one producer.
             while !unsafe { channel.send(value) } {
@@ -42,7 +42,7 @@ mod models {
     #[test]
     fn one_consumer_over_two_laps() {
         loom::model(|| {
-            let channel = Arc::new(Channel::<u32, 2>::new());
+            let channel = Arc::new(SpscQueue::<u32, 2>::new());
             let producer = Arc::clone(&channel);
             let handle = thread::spawn(move || send_all(&producer, 3));
             let mut next = 1;
@@ -64,9 +64,9 @@ mod models {
     #[test]
     fn a_producer_with_the_claim_finds_the_rest() {
         loom::model(|| {
-            let channel = Arc::new(Channel::<u32, 2>::new());
+            let channel = Arc::new(SpscQueue::<u32, 2>::new());
             let claim = Arc::new(Mutex::new(0));
-            let drain = |channel: &Channel<u32, 2>, taken: &mut u32| {
+            let drain = |channel: &SpscQueue<u32, 2>, taken: &mut u32| {
                 // SAFETY: the claim is held.
                 while let Some(value) = unsafe { channel.take() } {
                     assert_eq!(value, *taken + 1, "the order is kept");

@@ -14,7 +14,7 @@
 //!
 //! Casper's dynamic adaptation asks the user to say where phases begin; here a phase is whatever a window looks like.
 
-use super::{Means, Policy, steal};
+use super::{Capabilities, Policy, steal};
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Receives of one window.
@@ -31,11 +31,11 @@ const HELPED_MIN: u32 = WINDOW / 8;
 const PAUSE_MAX: u32 = 64;
 
 /// `COHORT_PROGRESS=auto`.
-pub(super) const POLICY: Policy = steal::POLICY.with_fallback(Policy::of(Means::ADAPTS));
+pub(super) const POLICY: Policy = steal::POLICY.with_fallback(Policy::of(Capabilities::ADAPTS));
 
 /// How a receive that was left behind met its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Met {
+pub enum MatchTiming {
     /// Somebody met it while the rank computed.
     Helped,
     /// The rank found it there when it came to wait.
@@ -60,7 +60,7 @@ pub enum Decision {
 /// Written under the rank's claim but for the times, which its handler adds; Relaxed everywhere, since a decision
 /// that is taken a receive early or late is as good.
 #[derive(Debug)]
-pub struct Judge {
+pub struct FallbackController {
     is_on: AtomicBool,
     seen: AtomicU32,
     late: AtomicU32,
@@ -75,13 +75,13 @@ pub struct Judge {
     next_pause: AtomicU32,
 }
 
-impl Default for Judge {
+impl Default for FallbackController {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Judge {
+impl FallbackController {
     /// Nothing was seen, the fallback is off.
     #[must_use]
     pub fn new() -> Self {
@@ -109,11 +109,11 @@ impl Judge {
     }
 
     /// One receive has met its message; at the end of a window, what follows from it. Under the rank's claim.
-    pub fn count(&self, met: Met) -> Decision {
-        match met {
-            Met::Late => add(&self.late),
-            Met::Helped => add(&self.helped),
-            Met::InTime => {}
+    pub fn count(&self, timing: MatchTiming) -> Decision {
+        match timing {
+            MatchTiming::Late => add(&self.late),
+            MatchTiming::Helped => add(&self.helped),
+            MatchTiming::InTime => {}
         }
         add(&self.seen);
         match self.seen.load(Ordering::Relaxed) >= WINDOW {
@@ -171,54 +171,113 @@ mod tests {
     use super::*;
 
     /// A window of receives that all met their messages in the same way; the decision at its end.
-    fn window(judge: &Judge, met: Met, lost: u64, spent: u64) -> Decision {
-        judge.count_lost(lost);
-        judge.count_spent(spent);
+    fn window(
+        controller: &FallbackController,
+        timing: MatchTiming,
+        lost: u64,
+        spent: u64,
+    ) -> Decision {
+        controller.count_lost(lost);
+        controller.count_spent(spent);
         for _ in 1..WINDOW {
-            assert_eq!(judge.count(met), Decision::Keep);
+            assert_eq!(controller.count(timing), Decision::Keep);
         }
-        judge.count(met)
+        controller.count(timing)
     }
 
     #[test]
     fn late_messages_turn_it_on_and_others_do_not() {
-        let judge = Judge::new();
-        assert_eq!(window(&judge, Met::Helped, 0, 0), Decision::Keep);
-        assert_eq!(window(&judge, Met::InTime, 0, 0), Decision::Keep);
-        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
-        assert_eq!(window(&judge, Met::Helped, 0, 300), Decision::Keep);
+        let controller = FallbackController::new();
+        assert_eq!(
+            window(&controller, MatchTiming::Helped, 0, 0),
+            Decision::Keep
+        );
+        assert_eq!(
+            window(&controller, MatchTiming::InTime, 0, 0),
+            Decision::Keep
+        );
+        assert_eq!(
+            window(&controller, MatchTiming::Late, 1000, 0),
+            Decision::TurnOn
+        );
+        assert_eq!(
+            window(&controller, MatchTiming::Helped, 0, 300),
+            Decision::Keep
+        );
     }
 
     #[test]
     fn it_is_turned_off_when_nobody_needs_it() {
-        let judge = Judge::new();
-        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
-        assert_eq!(window(&judge, Met::InTime, 0, 0), Decision::TurnOff);
-        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
+        let controller = FallbackController::new();
+        assert_eq!(
+            window(&controller, MatchTiming::Late, 1000, 0),
+            Decision::TurnOn
+        );
+        assert_eq!(
+            window(&controller, MatchTiming::InTime, 0, 0),
+            Decision::TurnOff
+        );
+        assert_eq!(
+            window(&controller, MatchTiming::Late, 1000, 0),
+            Decision::TurnOn
+        );
     }
 
     #[test]
     fn when_it_does_not_pay_the_tries_become_rare() {
-        let judge = Judge::new();
+        let controller = FallbackController::new();
         for pause in [1, 2, 4, 8] {
-            assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
-            assert_eq!(window(&judge, Met::Helped, 100, 1000), Decision::TurnOff);
+            assert_eq!(
+                window(&controller, MatchTiming::Late, 1000, 0),
+                Decision::TurnOn
+            );
+            assert_eq!(
+                window(&controller, MatchTiming::Helped, 100, 1000),
+                Decision::TurnOff
+            );
             for _ in 0..pause {
-                assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::Keep);
+                assert_eq!(
+                    window(&controller, MatchTiming::Late, 1000, 0),
+                    Decision::Keep
+                );
             }
         }
     }
 
     #[test]
     fn a_success_makes_the_next_pause_short_again() {
-        let judge = Judge::new();
-        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
-        assert_eq!(window(&judge, Met::Helped, 0, 2000), Decision::TurnOff);
-        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::Keep);
-        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
-        assert_eq!(window(&judge, Met::Helped, 0, 200), Decision::Keep);
-        assert_eq!(window(&judge, Met::Helped, 0, 2000), Decision::TurnOff);
-        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::Keep);
-        assert_eq!(window(&judge, Met::Late, 1000, 0), Decision::TurnOn);
+        let controller = FallbackController::new();
+        assert_eq!(
+            window(&controller, MatchTiming::Late, 1000, 0),
+            Decision::TurnOn
+        );
+        assert_eq!(
+            window(&controller, MatchTiming::Helped, 0, 2000),
+            Decision::TurnOff
+        );
+        assert_eq!(
+            window(&controller, MatchTiming::Late, 1000, 0),
+            Decision::Keep
+        );
+        assert_eq!(
+            window(&controller, MatchTiming::Late, 1000, 0),
+            Decision::TurnOn
+        );
+        assert_eq!(
+            window(&controller, MatchTiming::Helped, 0, 200),
+            Decision::Keep
+        );
+        assert_eq!(
+            window(&controller, MatchTiming::Helped, 0, 2000),
+            Decision::TurnOff
+        );
+        assert_eq!(
+            window(&controller, MatchTiming::Late, 1000, 0),
+            Decision::Keep
+        );
+        assert_eq!(
+            window(&controller, MatchTiming::Late, 1000, 0),
+            Decision::TurnOn
+        );
     }
 }

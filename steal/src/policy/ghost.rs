@@ -1,8 +1,11 @@
 //! `ghost`: dedicated workers progress the ranks of the node (CasperII). The threads are the
 //! engine's.
 
-use super::{Means, Policy};
+use super::{Capabilities, Policy};
 
 /// `COHORT_PROGRESS=ghost`.
-pub(super) const POLICY: Policy =
-    Policy::of(Means::GHOSTS.and(Means::OFFLOADS).and(Means::WAKES_WORKER));
+pub(super) const POLICY: Policy = Policy::of(
+    Capabilities::GHOSTS
+        .and(Capabilities::OFFLOADS)
+        .and(Capabilities::WAKES_WORKER),
+);

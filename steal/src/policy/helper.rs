@@ -2,7 +2,7 @@
 //! the rank's sleeping progress thread for a pair (SmartInterrupts, section 4.1). The threads and the
 //! matching are the engine's.
 
-use super::{Means, Policy};
+use super::{Capabilities, Policy};
 
 /// `COHORT_PROGRESS=helper`.
-pub(super) const POLICY: Policy = Policy::of(Means::HELPER);
+pub(super) const POLICY: Policy = Policy::of(Capabilities::HELPER);

@@ -9,8 +9,8 @@
 //! second a *period* later, and every further interval is *decay* times as long, so that a very late
 //! sender costs little. It ends with the last awaited message, after a number of turns, or in a wait.
 
-use super::{Means, Policy};
-use cohort_base::settings::SignalPace;
+use super::{Capabilities, Policy};
+use cohort_base::settings::SignalIntervals;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const NS_PER_US: u64 = 1000;
@@ -19,25 +19,25 @@ const NS_PER_US: u64 = 1000;
 const INTERVAL_NS_MAX: u64 = 1_000_000_000;
 
 /// `COHORT_PROGRESS=signal`.
-pub(super) const POLICY: Policy = Policy::of(Means::INTERRUPTS);
+pub(super) const POLICY: Policy = Policy::of(Capabilities::INTERRUPTS);
 
 /// Where a rank is in its sequence of turns.
 ///
 /// Relaxed everywhere: the thread whose handler takes the turns is also the one that restarts the
 /// sequence, and threads of one rank that race only come to a turn more or less.
 #[derive(Debug)]
-pub struct Pace {
+pub struct TurnSchedule {
     interval_ns: AtomicU64,
     turns: AtomicU32,
 }
 
-impl Default for Pace {
+impl Default for TurnSchedule {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Pace {
+impl TurnSchedule {
     /// No sequence has begun.
     #[must_use]
     pub fn new() -> Self {
@@ -48,7 +48,7 @@ impl Pace {
     }
 
     /// Begins a sequence. Returns the nanoseconds until its first turn.
-    pub fn begin(&self, pace: &SignalPace) -> u64 {
+    pub fn begin(&self, pace: &SignalIntervals) -> u64 {
         self.turns.store(0, Ordering::Relaxed);
         self.soon(pace);
         u64::from(pace.phase_us) * NS_PER_US
@@ -56,7 +56,7 @@ impl Pace {
 
     /// The next turn comes a period from now, since the last one found something. The turns taken
     /// so far count on. Returns the nanoseconds until the next turn.
-    pub fn soon(&self, pace: &SignalPace) -> u64 {
+    pub fn soon(&self, pace: &SignalIntervals) -> u64 {
         let interval = u64::from(pace.period_us) * NS_PER_US;
         self.interval_ns.store(interval, Ordering::Relaxed);
         interval
@@ -64,7 +64,7 @@ impl Pace {
 
     /// A turn found nothing. Returns the nanoseconds until the next one; `None`: the sequence has
     /// had its turns.
-    pub fn next(&self, pace: &SignalPace) -> Option<u64> {
+    pub fn next(&self, pace: &SignalIntervals) -> Option<u64> {
         let turns = self.turns.load(Ordering::Relaxed) + 1;
         self.turns.store(turns, Ordering::Relaxed);
         if pace.max_turns != 0 && turns >= pace.max_turns {
@@ -82,14 +82,14 @@ impl Pace {
 /// A rank that posts a window of receives leaves each behind for a moment only, and finds the
 /// messages in its next call. So the grace follows how long the rank stayed away lately: some time
 /// more than short absences, and nothing for a rank that goes away to compute. Relaxed everywhere,
-/// as for [`Pace`].
+/// as for [`TurnSchedule`].
 #[derive(Debug)]
-pub struct Grace {
+pub struct GracePeriod {
     now: AtomicU64,
     max: u64,
 }
 
-impl Grace {
+impl GracePeriod {
     /// None yet. `max` is the longest, and the longest absence that is short, in the unit of all times here.
     #[must_use]
     pub fn new(max: u64) -> Self {
@@ -128,27 +128,27 @@ mod tests {
 
     #[test]
     fn the_grace_follows_short_absences_and_ends_with_long_ones() {
-        let grace = Grace::new(1000);
-        assert_eq!(grace.now(), 0);
-        grace.learn(5000);
-        assert_eq!(grace.now(), 0);
+        let grace_period = GracePeriod::new(1000);
+        assert_eq!(grace_period.now(), 0);
+        grace_period.learn(5000);
+        assert_eq!(grace_period.now(), 0);
         for _ in 0..40 {
-            grace.learn(100);
+            grace_period.learn(100);
         }
-        assert_eq!(grace.now(), 200);
-        grace.learn(900);
-        assert_eq!(grace.now(), 1000);
+        assert_eq!(grace_period.now(), 200);
+        grace_period.learn(900);
+        assert_eq!(grace_period.now(), 1000);
         // A window of short absences keeps most of it through a computation.
-        grace.learn(5000);
-        assert_eq!(grace.now(), 500);
+        grace_period.learn(5000);
+        assert_eq!(grace_period.now(), 500);
         for _ in 0..7 {
-            grace.learn(5000);
+            grace_period.learn(5000);
         }
-        assert_eq!(grace.now(), 0);
+        assert_eq!(grace_period.now(), 0);
     }
 
-    fn intervals_us(pace: &SignalPace) -> Vec<u64> {
-        let sequence = Pace::new();
+    fn intervals_us(pace: &SignalIntervals) -> Vec<u64> {
+        let sequence = TurnSchedule::new();
         let first = sequence.begin(pace);
         let rest = (0..200).map_while(|_| sequence.next(pace));
         core::iter::once(first)
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_new_receive_begins_the_sequence_anew() {
         let pace = Settings::DEFAULT.signal;
-        let sequence = Pace::new();
+        let sequence = TurnSchedule::new();
         sequence.begin(&pace);
         for _ in 0..10 {
             sequence.next(&pace);

@@ -10,7 +10,7 @@
 //! A success near by sends the worker back to near victims only; after a remote one it
 //! may go on remotely, since no near victim had work.
 
-use super::{Means, Outcome, Policy, Victims};
+use super::{Capabilities, Outcome, Policy, Victims};
 use crate::TaskKind;
 use crate::stats::Counters;
 use crate::victim::VictimOrder;
@@ -23,7 +23,7 @@ const LOOKS_PER_STEP: u32 = 32;
 
 /// `COHORT_PROGRESS=steal`.
 pub(super) const POLICY: Policy = Policy {
-    means: Means::STEALS.and(Means::WAKES_WORKER),
+    capabilities: Capabilities::STEALS.and(Capabilities::WAKES_WORKER),
     step: steal_step,
     last_look: steal_round,
 };

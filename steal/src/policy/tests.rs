@@ -5,7 +5,7 @@ use super::steal::steal_step;
 use super::*;
 use crate::stats::Counters;
 use crate::victim::{self, VictimOrder};
-use cohort_base::boot::CpuPlace;
+use cohort_base::boot::CpuLocation;
 use cohort_base::settings::{Locality, Priority, Settings};
 use core::cell::RefCell;
 use core::sync::atomic::AtomicU64;
@@ -54,8 +54,8 @@ impl Victims for Node {
 
 /// One rank per CPU, `per_numa` of them on each NUMA node; the order of rank 0.
 fn order(ranks: u32, per_numa: u32, storage: &mut Vec<LocalRank>) -> VictimOrder<'_> {
-    let places: Vec<CpuPlace> = (0..ranks)
-        .map(|cpu| CpuPlace {
+    let places: Vec<CpuLocation> = (0..ranks)
+        .map(|cpu| CpuLocation {
             cpu,
             core: cpu,
             l3: cpu,
@@ -214,72 +214,107 @@ fn counters_add_up() {
 fn each_setting_has_its_policy() {
     use RankThread::{None as Nothing, Polls, PollsForRendezvous, Sleeps};
     let expected = [
-        (Progress::Steal, Nothing, Crew::None, [true, false, false]),
-        (Progress::None, Nothing, Crew::None, [false, false, false]),
-        (Progress::Thread, Polls, Crew::None, [false, false, false]),
+        (
+            Progress::Steal,
+            Nothing,
+            DedicatedWorkers::None,
+            [true, false, false],
+        ),
+        (
+            Progress::None,
+            Nothing,
+            DedicatedWorkers::None,
+            [false, false, false],
+        ),
+        (
+            Progress::Thread,
+            Polls,
+            DedicatedWorkers::None,
+            [false, false, false],
+        ),
         (
             Progress::ThreadRendezvous,
             PollsForRendezvous,
-            Crew::None,
+            DedicatedWorkers::None,
             [false, false, false],
         ),
-        (Progress::Signal, Nothing, Crew::None, [false, true, false]),
+        (
+            Progress::Signal,
+            Nothing,
+            DedicatedWorkers::None,
+            [false, true, false],
+        ),
         (
             Progress::Ghost,
             Nothing,
-            Crew::Ghosts,
+            DedicatedWorkers::Ghosts,
             [false, false, false],
         ),
         (
             Progress::Helper,
             Sleeps,
-            Crew::Helpers,
+            DedicatedWorkers::Helpers,
             [false, false, false],
         ),
         (
             Progress::StealSignal,
             Nothing,
-            Crew::None,
+            DedicatedWorkers::None,
             [true, true, true],
         ),
         (
             Progress::StealHelper,
             Sleeps,
-            Crew::Helpers,
+            DedicatedWorkers::Helpers,
             [true, false, true],
         ),
-        (Progress::Auto, Nothing, Crew::None, [true, true, true]),
+        (
+            Progress::Auto,
+            Nothing,
+            DedicatedWorkers::None,
+            [true, true, true],
+        ),
     ];
-    for (progress, thread, crew, answers) in expected {
-        let (means, name) = (policy(progress).means(), progress.name());
-        assert_eq!((means.thread(), means.crew()), (thread, crew), "{name}");
-        let found = [means.steals(), means.may_interrupt(), means.rests()];
-        assert_eq!(found, answers, "{name}");
-        assert_eq!(means.adapts(), progress == Progress::Auto, "{name}");
+    for (progress, thread, dedicated_workers, answers) in expected {
+        let (capabilities, name) = (policy(progress).capabilities(), progress.name());
         assert_eq!(
-            means.offloads_posts(),
+            (capabilities.thread(), capabilities.dedicated_workers()),
+            (thread, dedicated_workers),
+            "{name}"
+        );
+        let found = [
+            capabilities.steals(),
+            capabilities.may_interrupt(),
+            capabilities.rests(),
+        ];
+        assert_eq!(found, answers, "{name}");
+        assert_eq!(capabilities.adapts(), progress == Progress::Auto, "{name}");
+        assert_eq!(
+            capabilities.offloads_posts(),
             progress == Progress::Ghost,
             "{name}"
         );
         assert_eq!(
-            means.wakes_worker(),
-            means.steals() || progress == Progress::Ghost,
+            capabilities.wakes_worker(),
+            capabilities.steals() || progress == Progress::Ghost,
             "{name}"
         );
-        let acts = crew != Crew::None || thread == PollsForRendezvous || means.may_interrupt();
-        assert_eq!(means.watches_receives(), acts, "{name}");
+        let acts = dedicated_workers != DedicatedWorkers::None
+            || thread == PollsForRendezvous
+            || capabilities.may_interrupt();
+        assert_eq!(capabilities.watches_receives(), acts, "{name}");
     }
 }
 
 /// Whatever a row says, the policy steals if and only if its looks find work.
 #[test]
-fn policies_steal_as_their_means_say() {
+fn policies_steal_as_their_capabilities_say() {
     for &(name, progress) in Progress::NAMES {
         let (mut storage, counters) = (Vec::new(), Counters::default());
         let worker = Worker::new(order(2, 2, &mut storage), &counters, &Settings::DEFAULT);
         let node = Node::quiet(2).with(1, TaskKind::Shm, HIT);
         let policy = policy(progress);
-        let found = match policy.means().steals() {
+        let found = match policy.capabilities().steals() {
             true => HIT,
             false => Outcome::Idle,
         };

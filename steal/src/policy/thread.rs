@@ -2,10 +2,10 @@
 //! asynchronous progress; `thread:rndv`: only while a long receive waits, as Cray's MPI offers. The
 //! thread itself is the engine's; waiting ranks help nobody.
 
-use super::{Means, Policy};
+use super::{Capabilities, Policy};
 
 /// `COHORT_PROGRESS=thread`.
-pub(super) const POLICY: Policy = Policy::of(Means::POLLS);
+pub(super) const POLICY: Policy = Policy::of(Capabilities::POLLS);
 
 /// `COHORT_PROGRESS=thread:rndv`.
-pub(super) const WHILE_A_RECEIVE_WAITS: Policy = Policy::of(Means::POLLS_FOR_RENDEZVOUS);
+pub(super) const FOR_RENDEZVOUS: Policy = Policy::of(Capabilities::POLLS_FOR_RENDEZVOUS);

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Takes one value; the caller is the only consumer.
-fn take<const CELLS: usize>(queue: &Queue<u32, CELLS>) -> Option<u32> {
+fn take<const CELLS: usize>(queue: &MpscQueue<u32, CELLS>) -> Option<u32> {
     // SAFETY: the tests have one consumer.
     unsafe {
         let value = queue.front()?;
@@ -16,7 +16,7 @@ mod plain {
 
     #[test]
     fn values_come_out_in_order_over_many_laps() {
-        let queue = Queue::<u32, 4>::new();
+        let queue = MpscQueue::<u32, 4>::new();
         for round in 0..100 {
             assert!(queue.is_empty());
             for value in 0..4 {
@@ -39,7 +39,7 @@ mod models {
     use loom::thread;
     use std::vec::Vec;
 
-    fn drain(queue: &Queue<u32, 2>, count: usize) -> Vec<u32> {
+    fn drain(queue: &MpscQueue<u32, 2>, count: usize) -> Vec<u32> {
         let mut taken = Vec::new();
         while taken.len() < count {
             match take(queue) {
@@ -50,7 +50,7 @@ mod models {
         taken
     }
 
-    fn insist(queue: &Queue<u32, 2>, value: u32) {
+    fn insist(queue: &MpscQueue<u32, 2>, value: u32) {
         while !queue.push(value) {
             thread::yield_now();
         }
@@ -59,7 +59,7 @@ mod models {
     #[test]
     fn one_producer_over_two_laps() {
         loom::model(|| {
-            let queue = Arc::new(Queue::<u32, 2>::new());
+            let queue = Arc::new(MpscQueue::<u32, 2>::new());
             let producer = Arc::clone(&queue);
             let handle = thread::spawn(move || (1..=3).for_each(|value| insist(&producer, value)));
             assert_eq!(drain(&queue, 3), [1, 2, 3]);
@@ -70,7 +70,7 @@ mod models {
     #[test]
     fn two_producers() {
         loom::model(|| {
-            let queue = Arc::new(Queue::<u32, 2>::new());
+            let queue = Arc::new(MpscQueue::<u32, 2>::new());
             let handles: Vec<_> = [1, 2]
                 .into_iter()
                 .map(|value| {

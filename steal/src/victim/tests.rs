@@ -3,10 +3,10 @@
 use super::*;
 
 /// Eight CPUs: two per core, four per cache, NUMA nodes {0..4} and {4..8}.
-fn machine() -> [CpuPlace; 8] {
+fn machine() -> [CpuLocation; 8] {
     core::array::from_fn(|cpu| {
         let cpu = cpu as u32;
-        CpuPlace {
+        CpuLocation {
             cpu,
             core: cpu / 2,
             l3: cpu / 4,

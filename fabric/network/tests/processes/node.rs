@@ -1,6 +1,6 @@
 //! One node: opens the network as a loader does.
 
-use cohort_base::boot::Home;
+use cohort_base::boot::RankLocation;
 use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSION};
 use cohort_fabric::record::Linked;
 use cohort_fabric::{Budget, Event, Packet, Refused, Sent, Transport};
@@ -56,8 +56,8 @@ impl Node {
     /// Opens the network, tells the starter the addresses and waits for everybody's.
     pub fn join(settings: Settings) -> Self {
         let [number, nodes, ranks] = place();
-        let homes: Vec<Home> = (0..nodes * ranks)
-            .map(|rank| Home {
+        let homes: Vec<RankLocation> = (0..nodes * ranks)
+            .map(|rank| RankLocation {
                 node: rank / ranks,
                 local_rank: rank % ranks,
             })

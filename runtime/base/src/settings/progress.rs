@@ -15,7 +15,7 @@ macro_rules! progress_policies {
             Steal, "steal", "ranks that wait", steal::POLICY;
             None, "none", "nobody: only calls of the rank itself", none::POLICY;
             Thread, "thread", "a polling thread per rank", thread::POLICY;
-            ThreadRendezvous, "thread:rndv", "the same, only while a long receive waits", thread::WHILE_A_RECEIVE_WAITS;
+            ThreadRendezvous, "thread:rndv", "the same, only while a long receive waits", thread::FOR_RENDEZVOUS;
             Signal, "signal", "the computing thread itself, interrupted while a long receive waits", signal::POLICY;
             Ghost, "ghost", "dedicated workers of the node", ghost::POLICY;
             Helper, "helper", "dedicated workers that wake a sleeping thread of the rank", helper::POLICY;
@@ -95,7 +95,7 @@ pub enum ThreadPin {
 
 /// How dedicated workers are dealt out to ranks and CPUs (`COHORT_GHOST_TOPO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CrewPlacement {
+pub enum WorkerPlacement {
     /// Ranks in their order, any free CPU.
     Machine,
     /// A worker serves ranks of one NUMA node, on a free CPU there.
@@ -113,7 +113,7 @@ pub enum SignalSource {
 
 /// When the `signal` policy interrupts a computing thread (PEF, section III-B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SignalPace {
+pub struct SignalIntervals {
     /// `COHORT_SIGNAL_FROM`.
     pub source: SignalSource,
     /// `COHORT_SIGNAL_PHASE_US`: from the receive to the first turn.

@@ -7,7 +7,7 @@ use crate::passed::Out;
 use crate::progress::take_hints;
 use cohort_abi::{Abi, neutral};
 use cohort_object::Info;
-use cohort_object::comm::SiteWish;
+use cohort_object::comm::SplitLevel;
 use cohort_object::session::PROCESS_SETS;
 use core::ffi::c_int;
 
@@ -29,7 +29,7 @@ const RESOURCES: [&[&str]; 4] = [
 /// How a split is asked for.
 enum Split {
     /// By hardware.
-    Site(SiteWish),
+    Site(SplitLevel),
     /// By the process set with this number.
     Set(usize),
 }
@@ -46,17 +46,17 @@ fn guided(hints: &Info, sets: bool) -> Split {
         let knows = |names: &&[&str]| names.iter().any(|&known| known == name);
         RESOURCES.iter().position(knows)
     });
-    Split::Site(level.map_or(SiteWish::Nothing, |level| SiteWish::Level(level + 1)))
+    Split::Site(level.map_or(SplitLevel::Nothing, |level| SplitLevel::Level(level + 1)))
 }
 
 /// What the caller asks for.
 fn asked<A: Abi>(call: &Call<'_, A>, split_type: c_int, hints: &Info) -> Outcome<Split> {
     match A::split_type_in(split_type) {
-        _ if split_type == neutral::UNDEFINED => Ok(Split::Site(SiteWish::Nothing)),
-        neutral::COMM_TYPE_SHARED => Ok(Split::Site(SiteWish::Level(1))),
+        _ if split_type == neutral::UNDEFINED => Ok(Split::Site(SplitLevel::Nothing)),
+        neutral::COMM_TYPE_SHARED => Ok(Split::Site(SplitLevel::Level(1))),
         neutral::COMM_TYPE_HW_GUIDED => Ok(guided(hints, false)),
         neutral::COMM_TYPE_RESOURCE_GUIDED => Ok(guided(hints, true)),
-        neutral::COMM_TYPE_HW_UNGUIDED => Ok(Split::Site(SiteWish::Narrower)),
+        neutral::COMM_TYPE_HW_UNGUIDED => Ok(Split::Site(SplitLevel::Narrower)),
         _ => {
             let what = format_args!("the split type is {split_type}");
             Err(call.blame(neutral::ERR_ARG, what))
@@ -71,15 +71,15 @@ fn split<A: Abi>(
     key: c_int,
     hints: A::Info,
 ) -> Outcome<Option<Comm>> {
-    let wish = match *split {
+    let level_wanted = match *split {
         Split::Set(0) => return comm.split(0, key),
         Split::Set(_) => return comm.split(comm.me() as i32, key),
-        Split::Site(wish) => wish,
+        Split::Site(level_wanted) => level_wanted,
     };
-    let Some((made, level)) = comm.split_by_site(wish, key)? else {
+    let Some((made, level)) = comm.split_by_site(level_wanted, key)? else {
         return Ok(None);
     };
-    if wish == SiteWish::Narrower {
+    if level_wanted == SplitLevel::Narrower {
         info::tell(call, hints, RESOURCE_KEY, RESOURCES[level - 1][0])?;
     }
     Ok(Some(made))

@@ -479,7 +479,7 @@ impl<'a> Round<'a> {
 pub(crate) fn runs_others(group: &LocalGroup<'_>, done: &mut impl FnMut() -> bool) -> bool {
     let node = group.rank.node();
     for _ in 0..if node.is_crowded() { YIELDS } else { 0 } {
-        if node.courtesy().give_way().is_none() {
+        if node.yield_policy().give_way().is_none() {
             return false;
         }
         if done() {

@@ -9,11 +9,11 @@ pub mod owner;
 pub mod rank;
 
 use crate::bell::Bell;
-use crate::courtesy::Courtesy;
 use crate::memory::{Room, SLOTS};
 use crate::peers::Peers;
 use crate::policies::Policies;
 use crate::threads::Threads;
+use crate::yield_policy::YieldPolicy;
 use cohort_alloc::Heap;
 use cohort_base::LocalRank;
 use cohort_base::boot::{NodeBoot, RankBoot};
@@ -41,7 +41,7 @@ pub struct Node {
     waiting: AtomicU32,
     /// Ranks that have come to their end.
     done: AtomicU32,
-    courtesy: Courtesy,
+    yield_policy: YieldPolicy,
     barriers: Barriers,
     settings: Settings,
     boot: &'static NodeBoot,

@@ -2,10 +2,10 @@
 
 pub use super::Node;
 use super::{Rank, hooks, rank};
-use crate::courtesy::Courtesy;
 use crate::memory::{Cursor, Plan, Room, SLOTS, Table};
 use crate::peers::{self, Peers};
-use cohort_base::boot::{CpuPlace, NodeBoot};
+use crate::yield_policy::YieldPolicy;
+use cohort_base::boot::{CpuLocation, NodeBoot};
 use cohort_base::clock;
 use cohort_base::settings::{Row, Settings, WaitMode};
 use cohort_base::sync::Barriers;
@@ -13,7 +13,7 @@ use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_fabric::Transport;
 use cohort_steal::idle::IdleSet;
-use cohort_steal::policy::{Crew, policy};
+use cohort_steal::policy::{DedicatedWorkers, policy};
 use core::ffi::CStr;
 use core::ptr::NonNull;
 
@@ -33,10 +33,10 @@ impl Node {
         clock::measure();
         let size = boot.node_ranks;
         let workers = settings.ghosts.max(settings.helpers);
-        let running = match policy(settings.progress).means().crew() {
-            Crew::None => 0,
-            Crew::Ghosts => settings.ghosts,
-            Crew::Helpers => settings.helpers,
+        let running = match policy(settings.progress).capabilities().dedicated_workers() {
+            DedicatedWorkers::None => 0,
+            DedicatedWorkers::Ghosts => settings.ghosts,
+            DedicatedWorkers::Helpers => settings.helpers,
         };
         let crowded = match settings.wait {
             WaitMode::Auto => size + running > boot.cpus,
@@ -65,7 +65,7 @@ impl Node {
                 crowded,
                 waiting: AtomicU32::new(0),
                 done: AtomicU32::new(0),
-                courtesy: Courtesy::default(),
+                yield_policy: YieldPolicy::default(),
                 barriers: Barriers::detect(crowded),
                 settings,
                 boot,
@@ -217,8 +217,8 @@ impl Node {
     }
 
     /// When the ranks of the node give their CPUs away.
-    pub fn courtesy(&self) -> &Courtesy {
-        &self.courtesy
+    pub fn yield_policy(&self) -> &YieldPolicy {
+        &self.yield_policy
     }
 
     /// How its tasks order stores and loads.
@@ -233,7 +233,7 @@ impl Node {
     }
 
     /// The CPUs of the job.
-    pub fn places(&self) -> &'static [CpuPlace] {
+    pub fn places(&self) -> &'static [CpuLocation] {
         if self.boot.places.is_null() {
             return &[];
         }
@@ -243,7 +243,7 @@ impl Node {
 
     /// Wakes one sleeping worker, preferably near `near`; says whether there was one.
     pub fn wake_worker(&self, near: LocalRank) -> bool {
-        if self.rank(near).means().has_ghost()
+        if self.rank(near).capabilities().has_ghost()
             && let Some(woken) = hooks::wake_dedicated(self.rank(near))
         {
             return woken;
@@ -265,7 +265,7 @@ impl Node {
     /// The NUMA node that a rank is bound to; 0 for one that is not bound.
     pub fn numa_of(&self, rank: LocalRank) -> u32 {
         let cpu = self.cpu_of(rank);
-        let is_its_place = |place: &&CpuPlace| i64::from(place.cpu) == i64::from(cpu);
+        let is_its_place = |place: &&CpuLocation| i64::from(place.cpu) == i64::from(cpu);
         self.places()
             .iter()
             .find(is_its_place)
@@ -273,7 +273,7 @@ impl Node {
     }
 
     /// Whether a rank is bound to this CPU.
-    pub fn has_rank_on(&self, place: &CpuPlace) -> bool {
+    pub fn has_rank_on(&self, place: &CpuLocation) -> bool {
         (0..self.size).any(|rank| i64::from(self.cpu_of(rank)) == i64::from(place.cpu))
     }
 

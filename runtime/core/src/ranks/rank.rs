@@ -8,14 +8,14 @@ use crate::policies::Policies;
 use crate::threads::Threads;
 use crate::work::Need;
 use cohort_alloc::Heap;
-use cohort_base::boot::{CpuPlace, RankBoot};
+use cohort_base::boot::{CpuLocation, RankBoot};
 use cohort_base::settings::Progress;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_steal::avail::Availability;
 use cohort_steal::claim::ClaimWord;
 use cohort_steal::park::ParkSlot;
-use cohort_steal::policy::{Means, Policy, Worker, policy};
+use cohort_steal::policy::{Capabilities, Policy, Worker, policy};
 use cohort_steal::stats::Counters;
 pub use cohort_steal::stats::Snapshot as StealCounts;
 use cohort_steal::victim;
@@ -118,7 +118,7 @@ impl Rank {
 
     /// The CPU that the rank is bound to, if it is bound and the loader knows the machine.
     #[must_use]
-    pub fn place(&self) -> Option<CpuPlace> {
+    pub fn place(&self) -> Option<CpuLocation> {
         let cpu = u32::try_from(self.boot().cpu).ok()?;
         let mut places = self.node.places().iter();
         places.find(|place| place.cpu == cpu).copied()
@@ -129,7 +129,7 @@ impl Rank {
     #[inline]
     pub fn enter(&self) -> Claim<'_> {
         self.word
-            .claim_patiently(self.threads.manners(self.node.courtesy()));
+            .claim_yielding(self.threads.yielding(self.node.yield_policy()));
         Claim::of_taken(self, self.id, true)
     }
 
@@ -245,8 +245,8 @@ impl Rank {
 
     /// What the rank's policies need.
     #[inline]
-    pub fn means(&self) -> Means {
-        self.policies.means()
+    pub fn capabilities(&self) -> Capabilities {
+        self.policies.capabilities()
     }
 
     /// The policy that this rank has for all that has none of its own.
@@ -255,11 +255,11 @@ impl Rank {
         policy(self.progress())
     }
 
-    /// The policy by which this rank steals, if its means say so.
+    /// The policy by which this rank steals, if its capabilities say so.
     #[inline]
     pub fn stealing(&self) -> &'static Policy {
         match self.policy() {
-            own if own.means().steals() => own,
+            own if own.capabilities().steals() => own,
             _ => policy(Progress::Steal),
         }
     }
@@ -332,8 +332,8 @@ impl Rank {
 
     /// Wakes a worker for this rank, or interrupts it, if it computes and expects messages.
     fn find_help(&self, by: &Self, need: Need) {
-        let means = self.means();
-        if means.finds_help() {
+        let capabilities = self.capabilities();
+        if capabilities.finds_help() {
             // The rank raises its availability and then looks at its rings: one of us sees the other.
             fence(Ordering::SeqCst);
             hooks::help(self, by, need);

@@ -21,7 +21,7 @@ pub struct Edge {
 
 /// What hardware a caller of [`Comm::split_by_site`] wants to share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SiteWish {
+pub enum SplitLevel {
     /// It wants no communicator.
     Nothing,
     /// A part of the machine of this level.
@@ -143,14 +143,18 @@ impl Comm {
     ///
     /// # Errors
     /// Of the collectives inside.
-    pub fn split_by_site(&self, wish: SiteWish, key: i32) -> Outcome<Option<(Self, usize)>> {
+    pub fn split_by_site(
+        &self,
+        level_wanted: SplitLevel,
+        key: i32,
+    ) -> Outcome<Option<(Self, usize)>> {
         let mine = site(self.rank);
         let detail = self.rank.place().map_or(1, |_| mine.len());
         let words = mine.map(|part| part as i32);
-        let wished = match wish {
-            SiteWish::Nothing => 0,
-            SiteWish::Level(level) => level as i32,
-            SiteWish::Narrower => -1,
+        let wished = match level_wanted {
+            SplitLevel::Nothing => 0,
+            SplitLevel::Level(level) => level as i32,
+            SplitLevel::Narrower => -1,
         };
         let all = self.allgather([
             wished,
@@ -161,10 +165,10 @@ impl Comm {
             words[3],
         ])?;
         let sites: Vec<&[i32]> = all.iter().map(|words| &words[2..]).collect();
-        let level = match wish {
-            SiteWish::Nothing => None,
-            SiteWish::Level(level) => Some(level),
-            SiteWish::Narrower => (1..=mine.len()).find(|&level| {
+        let level = match level_wanted {
+            SplitLevel::Nothing => None,
+            SplitLevel::Level(level) => Some(level),
+            SplitLevel::Narrower => (1..=mine.len()).find(|&level| {
                 let differs = |site: &&[i32]| site[..level] != sites[0][..level];
                 all.iter().all(|words| words[1] >= level as i32) && sites.iter().any(differs)
             }),

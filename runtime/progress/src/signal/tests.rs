@@ -26,7 +26,7 @@ fn node() -> &'static Node {
 }
 
 fn is_armed(rank: &Rank) -> bool {
-    rank.parasite().active.load(Ordering::Relaxed) != 0
+    rank.interrupter().active.load(Ordering::Relaxed) != 0
 }
 
 #[test]

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_base::WorldRank;
-use cohort_base::boot::{Home, MAGIC, NodeBoot, RankBoot, VERSION};
+use cohort_base::boot::{MAGIC, NodeBoot, RankBoot, RankLocation, VERSION};
 use cohort_base::settings::Settings;
 use cohort_base::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 use cohort_fabric::Transport;
@@ -41,10 +41,10 @@ impl Node {
         network: &'static dyn Transport,
     ) -> &'static Self {
         let world_ranks: usize = nodes.iter().map(|ranks| ranks.len()).sum();
-        let mut homes = vec![Home::default(); world_ranks];
+        let mut homes = vec![RankLocation::default(); world_ranks];
         for (node, ranks) in (0..).zip(nodes) {
             for (local_rank, &world) in (0..).zip(*ranks) {
-                homes[world as usize] = Home { node, local_rank };
+                homes[world as usize] = RankLocation { node, local_rank };
             }
         }
         let records = (0..).zip(nodes[node]);

@@ -1,9 +1,9 @@
 //! How long a rank goes on taking turns before it sleeps, and when it gives its CPU away meanwhile.
 
-use crate::courtesy::Courtesy;
 use crate::ranks::Node;
 use crate::ranks::Rank;
 use crate::threads::Threads;
+use crate::yield_policy::YieldPolicy;
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::WaitMode;
 
@@ -39,7 +39,7 @@ const OWN_TURNS: u32 = 24;
 
 /// How long a rank goes on taking turns without movement.
 #[derive(Debug)]
-pub struct Patience<'rank> {
+pub struct Backoff<'rank> {
     limit: Option<u64>,
     /// Those who wait beside each other, if they may yield.
     threads: Option<&'rank Threads>,
@@ -50,7 +50,7 @@ pub struct Patience<'rank> {
     may_yield: bool,
 }
 
-impl<'rank> Patience<'rank> {
+impl<'rank> Backoff<'rank> {
     /// That of a rank's thread, which may be one of several.
     #[inline]
     pub(crate) fn of_thread(rank: &'rank Rank) -> Self {
@@ -97,7 +97,7 @@ impl<'rank> Patience<'rank> {
     }
 
     /// Instead of parking, gives the CPU away once more. `false`: it is time to park.
-    pub(crate) fn gives_way(&mut self, courtesy: &Courtesy) -> bool {
+    pub(crate) fn gives_way(&mut self, yield_policy: &YieldPolicy) -> bool {
         let yields = if self.is_shared() {
             YIELDS_OF_THREADS
         } else {
@@ -109,7 +109,7 @@ impl<'rank> Patience<'rank> {
         if ticks().wrapping_sub(self.since) > ticks_of_us(ALONE_US) {
             return false;
         }
-        let Some(took) = courtesy.give_way() else {
+        let Some(took) = yield_policy.give_way() else {
             return false;
         };
         if took > ticks_of_us(YIELD_US) {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_rank_with_a_cpu_gives_it_away_at_intervals() {
-        let mut patience = Patience {
+        let mut backoff = Backoff {
             limit: Some(u64::MAX),
             threads: None,
             since: ticks().wrapping_sub(2 * ticks_of_us(GENEROUS_US)),
@@ -173,17 +173,17 @@ mod tests {
             yields: 0,
             may_yield: false,
         };
-        assert!(patience.is_generous());
-        patience.yields = 1 << 20;
-        assert!(!patience.is_generous(), "its next turn is seconds away");
-        patience.limit = None;
-        patience.yields = 0;
-        assert!(!patience.is_generous(), "who spins keeps the CPU");
+        assert!(backoff.is_generous());
+        backoff.yields = 1 << 20;
+        assert!(!backoff.is_generous(), "its next turn is seconds away");
+        backoff.limit = None;
+        backoff.yields = 0;
+        assert!(!backoff.is_generous(), "who spins keeps the CPU");
     }
 
     #[test]
     fn a_rank_that_never_parks_steals_after_its_own_turns() {
-        let mut patience = Patience {
+        let mut backoff = Backoff {
             limit: None,
             threads: None,
             since: 0,
@@ -192,10 +192,10 @@ mod tests {
             may_yield: false,
         };
         for _ in 0..OWN_TURNS {
-            assert!(patience.is_fresh() && !patience.is_over());
+            assert!(backoff.is_fresh() && !backoff.is_over());
         }
-        assert!(!patience.is_fresh());
-        patience.renew();
-        assert!(patience.is_fresh());
+        assert!(!backoff.is_fresh());
+        backoff.renew();
+        assert!(backoff.is_fresh());
     }
 }

@@ -3,13 +3,13 @@
 //! A rank has a policy of its own, and communicators and windows may have others. What acts for a rank as a whole
 //! (threads, dedicated workers, stealing) has to be there as soon as one of them asks for it.
 
-use super::{Crew, RankThread};
+use super::{DedicatedWorkers, RankThread};
 
-/// A set of means.
+/// A set of capabilities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Means(u32);
+pub struct Capabilities(u32);
 
-impl Means {
+impl Capabilities {
     /// Nothing.
     pub(super) const NONE: Self = Self(0);
     /// A waiting rank progresses others.
@@ -51,7 +51,7 @@ impl Means {
         self.0
     }
 
-    /// From a number that [`Means::bits`] gave.
+    /// From a number that [`Capabilities::bits`] gave.
     #[must_use]
     pub fn of_bits(bits: u32) -> Self {
         Self(bits)
@@ -81,10 +81,10 @@ impl Means {
     #[inline]
     #[must_use]
     pub fn finds_help(self) -> bool {
-        const ANY: Means = Means::WAKES_WORKER
-            .and(Means::INTERRUPTS)
-            .and(Means::ADAPTS)
-            .and(Means::HELPERS);
+        const ANY: Capabilities = Capabilities::WAKES_WORKER
+            .and(Capabilities::INTERRUPTS)
+            .and(Capabilities::ADAPTS)
+            .and(Capabilities::HELPERS);
         self.has(ANY)
     }
 
@@ -127,11 +127,11 @@ impl Means {
     #[inline]
     #[must_use]
     pub fn watches_receives(self) -> bool {
-        const WATCHING: Means = Means::INTERRUPTS
-            .and(Means::ADAPTS)
-            .and(Means::HELPERS)
-            .and(Means::GHOSTS)
-            .and(Means::POLLS_FOR_RENDEZVOUS);
+        const WATCHING: Capabilities = Capabilities::INTERRUPTS
+            .and(Capabilities::ADAPTS)
+            .and(Capabilities::HELPERS)
+            .and(Capabilities::GHOSTS)
+            .and(Capabilities::POLLS_FOR_RENDEZVOUS);
         self.has(WATCHING)
     }
 
@@ -152,13 +152,13 @@ impl Means {
     /// The node's dedicated workers, of a single policy.
     #[inline]
     #[must_use]
-    pub fn crew(self) -> Crew {
+    pub fn dedicated_workers(self) -> DedicatedWorkers {
         if self.has_helper() {
-            Crew::Helpers
+            DedicatedWorkers::Helpers
         } else if self.has_ghost() {
-            Crew::Ghosts
+            DedicatedWorkers::Ghosts
         } else {
-            Crew::None
+            DedicatedWorkers::None
         }
     }
 
@@ -183,14 +183,14 @@ mod tests {
     use super::*;
     use cohort_base::settings::Progress;
 
-    fn of(progress: Progress) -> Means {
-        policy(progress).means()
+    fn of(progress: Progress) -> Capabilities {
+        policy(progress).capabilities()
     }
 
     #[test]
     fn a_set_is_a_number_and_back() {
         for &(_, progress) in Progress::NAMES {
-            assert_eq!(Means::of_bits(of(progress).bits()), of(progress));
+            assert_eq!(Capabilities::of_bits(of(progress).bits()), of(progress));
         }
     }
 

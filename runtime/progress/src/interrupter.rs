@@ -5,14 +5,14 @@ use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::SignalSource;
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cohort_core::rank::Rank;
-use cohort_steal::policy::{Grace, Pace};
+use cohort_steal::policy::{GracePeriod, TurnSchedule};
 
 /// Longest time that a sender gives a rank to come back by itself.
 const GRACE_US_MAX: u64 = 8;
 
 /// The parasite of one rank.
 #[derive(Debug)]
-pub(crate) struct Parasite {
+pub(crate) struct Interrupter {
     /// Our signal's number; 0: not taken yet, or there was no free one.
     pub(crate) signal: AtomicU32,
     /// Whether the rank's policy interrupts.
@@ -25,14 +25,14 @@ pub(crate) struct Parasite {
     pub(crate) asked: AtomicBool,
     /// The process of the rank.
     pub(crate) process: AtomicU32,
-    pub(crate) pace: Pace,
-    pub(crate) grace: Grace,
+    pub(crate) pace: TurnSchedule,
+    pub(crate) grace_period: GracePeriod,
     /// When the program last left, in ticks; 0 while it waits.
     left: AtomicU64,
     pub(crate) timers: Timers,
 }
 
-impl Parasite {
+impl Interrupter {
     pub(crate) fn new() -> Self {
         Self {
             signal: AtomicU32::new(0),
@@ -41,8 +41,8 @@ impl Parasite {
             armed: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             process: AtomicU32::new(0),
-            pace: Pace::new(),
-            grace: Grace::new(ticks_of_us(GRACE_US_MAX)),
+            pace: TurnSchedule::new(),
+            grace_period: GracePeriod::new(ticks_of_us(GRACE_US_MAX)),
             left: AtomicU64::new(0),
             timers: Timers::new(),
         }
@@ -88,7 +88,7 @@ impl Parasite {
     fn count_absence(&self, now: u64) {
         let left = self.left.swap(now, Ordering::Relaxed);
         if left != 0 {
-            self.grace.learn(ticks().wrapping_sub(left));
+            self.grace_period.learn(ticks().wrapping_sub(left));
         }
     }
 

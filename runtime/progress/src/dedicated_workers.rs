@@ -5,24 +5,24 @@
 //! place. Until then, and when the kernel has no thread for us, ranks progress in their own calls.
 //!
 //! Like a waiting rank, a worker takes turns while something moves, and parks after a while: at once where ranks
-//! and workers outnumber CPUs. Whoever has work for it wakes it ([`CrewWorker::wake`]), after
+//! and workers outnumber CPUs. Whoever has work for it wakes it ([`DedicatedWorker::wake`]), after
 //! publishing that work.
 
 use crate::helper;
 use crate::parts::OfRank as _;
 use crate::round::{self, Round};
-use crate::worker::CrewWorker;
-use cohort_base::boot::CpuPlace;
-use cohort_base::settings::CrewPlacement;
+use crate::worker::DedicatedWorker;
+use cohort_base::boot::CpuLocation;
+use cohort_base::settings::WorkerPlacement;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
-use cohort_core::Patience;
+use cohort_core::Backoff;
 use cohort_core::rank::Rank;
 use cohort_core::wait::UNSURE_SLEEP;
-use cohort_steal::policy::Crew;
+use cohort_steal::policy::DedicatedWorkers;
 use core::ffi::c_void;
 
-impl CrewWorker {
+impl DedicatedWorker {
     /// Starts the thread with this rank as host, if it has none.
     #[inline]
     pub(crate) fn ensure(&'static self, rank: &Rank) {
@@ -41,11 +41,15 @@ impl CrewWorker {
         let mut result = Round::Nothing;
         for id in 0..self.node.size() {
             let rank = self.node.rank(id);
-            let means = rank.means();
-            if means.has_helper() && rank.crew_number(Crew::Helpers) == self.number {
+            let capabilities = rank.capabilities();
+            if capabilities.has_helper()
+                && rank.dedicated_number(DedicatedWorkers::Helpers) == self.number
+            {
                 result = result.or(helper::serve(rank, host));
             }
-            if means.has_ghost() && rank.crew_number(Crew::Ghosts) == self.number {
+            if capabilities.has_ghost()
+                && rank.dedicated_number(DedicatedWorkers::Ghosts) == self.number
+            {
                 result = result.or(serve(rank, host));
             }
         }
@@ -88,18 +92,18 @@ fn serve(rank: &Rank, host: &Rank) -> Round {
 /// The thread.
 ///
 /// # Safety
-/// `worker` is a [`CrewWorker`].
+/// `worker` is a [`DedicatedWorker`].
 unsafe extern "C" fn run(worker: *const c_void) {
     // SAFETY: `start` passed a worker, which lives for ever.
-    let worker = unsafe { &*worker.cast::<CrewWorker>() };
+    let worker = unsafe { &*worker.cast::<DedicatedWorker>() };
     pin(worker);
-    let mut patience = Patience::of(worker.node);
+    let mut backoff = Backoff::of(worker.node);
     while !worker.thread.must_stop() {
         if worker.round() == Round::Moved {
-            patience.renew();
-        } else if patience.is_over() {
+            backoff.renew();
+        } else if backoff.is_over() {
             worker.park();
-            patience.renew();
+            backoff.renew();
         } else {
             pause();
         }
@@ -108,17 +112,21 @@ unsafe extern "C" fn run(worker: *const c_void) {
 
 /// Binds the worker's thread to a CPU that no rank is bound to, on the NUMA node of its ranks unless the
 /// placement is `machine`. Where there is none the thread runs where the kernel puts it.
-fn pin(worker: &CrewWorker) {
+fn pin(worker: &DedicatedWorker) {
     let node = worker.node;
-    let anywhere = node.settings().crew_placement == CrewPlacement::Machine;
+    let anywhere = node.settings().worker_placement == WorkerPlacement::Machine;
     let numa = (0..node.size())
         .find(|&id| {
             let rank = node.rank(id);
-            let serves = |crew| rank.is_served_by(crew) && rank.crew_number(crew) == worker.number;
-            serves(Crew::Ghosts) || serves(Crew::Helpers)
+            let serves = |dedicated_workers| {
+                rank.is_served_by(dedicated_workers)
+                    && rank.dedicated_number(dedicated_workers) == worker.number
+            };
+            serves(DedicatedWorkers::Ghosts) || serves(DedicatedWorkers::Helpers)
         })
         .map_or(0, |id| node.numa_of(id));
-    let is_free = |place: &&CpuPlace| (anywhere || place.numa == numa) && !node.has_rank_on(place);
+    let is_free =
+        |place: &&CpuLocation| (anywhere || place.numa == numa) && !node.has_rank_on(place);
     let is_bound = (0..node.size()).any(|id| node.rank(id).boot().cpu >= 0);
     let mut free = node.places().iter().filter(is_free);
     if is_bound

@@ -26,7 +26,7 @@ const REST_MAX: u64 = 64;
 
 /// When the ranks of a node give their CPUs away.
 #[derive(Debug)]
-pub struct Courtesy(CacheLine<Words>);
+pub struct YieldPolicy(CacheLine<Words>);
 
 /// Hints, so all accesses are Relaxed: of two notes at a time one may be lost.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct Words {
     rest: AtomicU64,
 }
 
-impl Default for Courtesy {
+impl Default for YieldPolicy {
     /// Nobody rests.
     fn default() -> Self {
         Self(CacheLine(Words {
@@ -47,7 +47,7 @@ impl Default for Courtesy {
     }
 }
 
-impl Courtesy {
+impl YieldPolicy {
     /// Gives the CPU away and says for how many ticks; `None`, at once, while nobody yields.
     pub fn give_way(&self) -> Option<u64> {
         let before = ticks();
@@ -104,50 +104,53 @@ mod tests {
 
     #[test]
     fn a_slow_yield_is_not_repeated_soon() {
-        let courtesy = Courtesy::default();
-        assert!(!courtesy.is_resting(1));
-        courtesy.note(1, slow() / 4);
-        assert!(!courtesy.is_resting(1), "that was a quick one");
-        courtesy.note(1, slow());
-        assert!(courtesy.is_resting(1) && courtesy.is_resting(slow() * REST));
-        assert!(!courtesy.is_resting(slow() * (REST + 1) + 1));
+        let yield_policy = YieldPolicy::default();
+        assert!(!yield_policy.is_resting(1));
+        yield_policy.note(1, slow() / 4);
+        assert!(!yield_policy.is_resting(1), "that was a quick one");
+        yield_policy.note(1, slow());
+        assert!(yield_policy.is_resting(1) && yield_policy.is_resting(slow() * REST));
+        assert!(!yield_policy.is_resting(slow() * (REST + 1) + 1));
     }
 
     #[test]
     fn a_rest_that_did_not_help_is_followed_by_a_longer_one() {
-        let courtesy = Courtesy::default();
-        courtesy.note(1, slow());
-        courtesy.note(2, slow());
+        let yield_policy = YieldPolicy::default();
+        yield_policy.note(1, slow());
+        yield_policy.note(2, slow());
         let again = slow() * (REST + 1) + 2;
-        assert!(!courtesy.is_resting(again), "yields at one time count once");
-        courtesy.note(again, slow());
-        assert!(courtesy.is_resting(again + slow() * 2 * REST));
+        assert!(
+            !yield_policy.is_resting(again),
+            "yields at one time count once"
+        );
+        yield_policy.note(again, slow());
+        assert!(yield_policy.is_resting(again + slow() * 2 * REST));
         let much_later = again + slow() * 10 * REST;
-        courtesy.note(much_later, slow());
-        assert!(!courtesy.is_resting(much_later + slow() * (REST + 1)));
+        yield_policy.note(much_later, slow());
+        assert!(!yield_policy.is_resting(much_later + slow() * (REST + 1)));
     }
 
     #[test]
     fn rests_have_limits() {
-        let courtesy = Courtesy::default();
+        let yield_policy = YieldPolicy::default();
         let longest = ticks_of_us(COUNTED_US) * REST_MAX;
         let mut now = 1;
         for _ in 0..10 {
-            courtesy.note(now, slow() * 1000);
+            yield_policy.note(now, slow() * 1000);
             now += slow() * 1000;
-            assert!(!courtesy.is_resting(now + longest));
-            while courtesy.is_resting(now) {
+            assert!(!yield_policy.is_resting(now + longest));
+            while yield_policy.is_resting(now) {
                 now += slow();
             }
         }
-        assert_eq!(courtesy.0.rest.load(Ordering::Relaxed), REST_MAX);
+        assert_eq!(yield_policy.0.rest.load(Ordering::Relaxed), REST_MAX);
     }
 
     #[test]
     fn nobody_yields_while_it_rests() {
-        let courtesy = Courtesy::default();
+        let yield_policy = YieldPolicy::default();
         let long_ago = ticks().wrapping_sub(slow());
-        courtesy.note(long_ago, slow() - 1);
-        assert_eq!(courtesy.give_way(), None);
+        yield_policy.note(long_ago, slow() - 1);
+        assert_eq!(yield_policy.give_way(), None);
     }
 }
