@@ -14,7 +14,7 @@
 //! | [`message`], [`error`] | what calls take and give |
 //! | [`lifecycle`] | aborts and ends |
 //! | [`policies`] | which policies a rank has, and what they need together |
-//! | [`list`], [`kept`], [`shares`], [`guarded`] | what subsystems build with |
+//! | [`list`], [`rank_box`], [`shares`], [`guarded`] | what subsystems build with |
 //!
 //! Under `--cfg loom` only the lock-free parts exist, for their models.
 #![no_std]
@@ -31,13 +31,11 @@ mod abort;
 pub mod arch;
 #[cfg(not(loom))]
 mod backoff;
-pub mod bell;
 #[cfg(not(loom))]
 pub mod error;
+pub mod event_count;
 #[cfg(not(loom))]
 pub mod guarded;
-#[cfg(not(loom))]
-pub mod kept;
 #[cfg(not(loom))]
 pub mod lifecycle;
 #[cfg(not(loom))]
@@ -49,6 +47,8 @@ pub mod message;
 mod peers;
 #[cfg(not(loom))]
 pub mod policies;
+#[cfg(not(loom))]
+pub mod rank_box;
 #[cfg(not(loom))]
 pub mod ranks;
 #[cfg(not(loom))]

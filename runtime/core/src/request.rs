@@ -190,7 +190,7 @@ impl Request {
             let owner = &*(*this).owner;
             Self::complete_quietly(this, status);
             if !owner.wake() {
-                owner.ring();
+                owner.announce();
             }
         }
     }

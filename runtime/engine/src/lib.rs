@@ -23,8 +23,8 @@ pub use {
     cohort_core::claim::Claim,
     cohort_core::{
         Envelope, LocalRank, Look, Node, Owner, Peer, Piece, Rank, RequestRef, SendMode, Source,
-        Status, Tag, Turn, Work, abort, claim, error, error::EngineError, kept, list, memory,
-        message, node, owner, rank, request, subsystem, wait,
+        Status, Tag, Turn, Work, abort, claim, error, error::EngineError, list, memory, message,
+        node, owner, rank, rank_box, request, subsystem, wait,
     },
     cohort_datatype as datatype,
     cohort_datatype::op,

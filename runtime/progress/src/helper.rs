@@ -1,11 +1,11 @@
-//! Helpers (`COHORT_PROGRESS=helper`): who matches messages with the wishes of computing ranks, and wakes
+//! Helpers (`COHORT_PROGRESS=helper`): who matches messages with the requests of computing ranks, and wakes
 //! their progress threads (SmartInterrupts, section 4.1).
 //!
 //! # Who does what
 //! * Each rank has a progress thread, which sleeps (`poller.rs`).
 //! * A program leaves a long receive behind whose message has not come: the rank writes a *request for an interrupt*
-//!   (IRD) on its [`Board`], and takes it off when the receive is matched.
-//! * A sender that offers a long message to a rank with such requests leaves a *notice* (ICD) on its board.
+//!   (IRD) on its [`HelperMailbox`], and takes it off when the receive is matched.
+//! * A sender that offers a long message to a rank with such requests leaves a *notice* (ICD) on its mailbox.
 //! * A helper compares both, and wakes the thread for a pair. It moves no message itself.
 //! * Collectives among nodes leave no notices: for a rank with some the helper takes turns itself, like a thief.
 //!
@@ -17,10 +17,10 @@
 //!
 //! # Why no match is missed
 //! The rank publishes its request, fences, and looks at the rings once more. The sender publishes its
-//! message, fences, and looks whether there are requests. One of them sees the other. A notice that finds the board
+//! message, fences, and looks whether there are requests. One of them sees the other. A notice that finds the mailbox
 //! full is dropped: then the message waits for the rank's next call, as without a helper.
 
-use crate::board::{Board, KEPT, Kept, Notice};
+use crate::mailbox::{HelperMailbox, Notice, POSTPONED, Postponed};
 use crate::parts::OfRank as _;
 use crate::poller;
 use crate::round::{self, Round};
@@ -36,12 +36,12 @@ use cohort_steal::policy::{DedicatedWorkers, Outcome, Victims};
 
 /// Tells the helper of `receiver` that `sender` has published an offer, its `number`-th to this rank.
 pub(crate) fn announce(receiver: &Rank, sender: &Rank, envelope: Envelope, number: u32) {
-    let Some(board) = receiver.board() else {
+    let Some(mailbox) = receiver.mailbox() else {
         return;
     };
     // Pairs with the fence in `watch`: one of us sees the other.
     fence(Ordering::SeqCst);
-    if board.count.load(Ordering::Relaxed) == 0 {
+    if mailbox.count.load(Ordering::Relaxed) == 0 {
         return;
     }
     let notice = Notice {
@@ -50,7 +50,7 @@ pub(crate) fn announce(receiver: &Rank, sender: &Rank, envelope: Envelope, numbe
         number,
         answered: false,
     };
-    if board.notices.push(notice)
+    if mailbox.notices.push(notice)
         && let Some(helper) = receiver.worker_of(DedicatedWorkers::Helpers)
     {
         helper.wake();
@@ -59,27 +59,28 @@ pub(crate) fn announce(receiver: &Rank, sender: &Rank, envelope: Envelope, numbe
 
 /// A helper's look at one rank.
 pub(crate) fn serve(rank: &Rank, host: &Rank) -> Round {
-    let Some(board) = rank.board() else {
+    let Some(mailbox) = rank.mailbox() else {
         return Round::Nothing;
     };
-    let is_left_behind = board.count.load(Ordering::Relaxed) > 0 || rank.bell().is_hung();
-    if !is_left_behind && board.notices.is_empty() {
+    let is_left_behind =
+        mailbox.count.load(Ordering::Relaxed) > 0 || rank.pending_events().has_users();
+    if !is_left_behind && mailbox.notices.is_empty() {
         return Round::Nothing;
     }
     // SAFETY: we are the rank's only helper.
-    let kept = unsafe { &mut *board.kept.get() };
-    while kept.count < KEPT {
+    let postponed = unsafe { &mut *mailbox.postponed.get() };
+    while postponed.count < POSTPONED {
         // SAFETY: as above.
-        let Some(notice) = (unsafe { board.notices.front() }) else {
+        let Some(notice) = (unsafe { mailbox.notices.front() }) else {
             break;
         };
-        kept.notices[kept.count] = Some(notice);
-        kept.count += 1;
+        postponed.notices[postponed.count] = Some(notice);
+        postponed.count += 1;
         // SAFETY: as above.
-        unsafe { board.notices.pop() };
+        unsafe { mailbox.notices.pop() };
     }
     if rank.is_claimed() || rank.node().rests() {
-        return if kept.count > 0 {
+        return if postponed.count > 0 {
             Round::Unsure
         } else {
             Round::Nothing
@@ -87,26 +88,26 @@ pub(crate) fn serve(rank: &Rank, host: &Rank) -> Round {
     }
     // What the holders of the claim did until now is visible from here on.
     fence(Ordering::Acquire);
-    let network = match rank.bell().is_hung() {
+    let network = match rank.pending_events().has_users() {
         true => round::progress(rank, host),
         false => serve_network(rank, host),
     };
-    if compare(rank, board, kept) && !rank.is_claimed() && poller::wake_sleeper(rank) {
-        kept.mark_answered(board);
+    if compare(rank, mailbox, postponed) && !rank.is_claimed() && poller::wake_sleeper(rank) {
+        postponed.mark_answered(mailbox);
     }
     match network {
-        Round::Nothing if kept.count > 0 => Round::Unsure,
+        Round::Nothing if postponed.count > 0 => Round::Unsure,
         found => found,
     }
 }
 
-/// Compares the kept notices with the board: drops those that are dealt with; `true` when one of the others
-/// is wished for and was not answered.
-fn compare(rank: &Rank, board: &Board, kept: &mut Kept) -> bool {
+/// Compares the kept notices with the mailbox: drops those that are dealt with; `true` when one of the others
+/// is asked for and was not answered.
+fn compare(rank: &Rank, mailbox: &HelperMailbox, postponed: &mut Postponed) -> bool {
     let mut left = 0;
     let mut matched = false;
-    for place in 0..kept.count {
-        let Some(notice) = kept.notices[place].take() else {
+    for place in 0..postponed.count {
+        let Some(notice) = postponed.notices[place].take() else {
             continue;
         };
         let accepted = rank.shared::<P2p>().accepted_from(notice.sender);
@@ -114,11 +115,11 @@ fn compare(rank: &Rank, board: &Board, kept: &mut Kept) -> bool {
         if accepted.wrapping_sub(notice.number) as i32 >= 0 {
             continue;
         }
-        matched |= !notice.answered && board.is_wished_for(&notice.envelope);
-        kept.notices[left] = Some(notice);
+        matched |= !notice.answered && mailbox.is_requested(&notice.envelope);
+        postponed.notices[left] = Some(notice);
         left += 1;
     }
-    kept.count = left;
+    postponed.count = left;
     matched
 }
 
@@ -137,7 +138,7 @@ fn serve_network(rank: &Rank, host: &Rank) -> Round {
 
 /// The claimed rank leaves a receive behind: asks for an interrupt. Returns the request's place.
 pub(crate) fn watch(claim: &mut Claim<'_>, want: &Want) -> Option<u8> {
-    let place = claim.rank().board()?.level_wanted(want)?;
+    let place = claim.rank().mailbox()?.level_wanted(want)?;
     // Pairs with the fence in `announce`. The caller looks at the rings once more.
     fence(Ordering::SeqCst);
     Some(place)

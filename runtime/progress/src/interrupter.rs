@@ -1,4 +1,4 @@
-//! A rank's parasite: its timers, and the running sequence of turns. What the signal does is in `signal.rs`.
+//! A rank's interrupter: its timers, and the running sequence of turns. What the signal does is in `signal.rs`.
 
 use crate::timer::Timers;
 use cohort_base::clock::{ticks, ticks_of_us};
@@ -10,7 +10,7 @@ use cohort_steal::policy::{GracePeriod, TurnSchedule};
 /// Longest time that a sender gives a rank to come back by itself.
 const GRACE_US_MAX: u64 = 8;
 
-/// The parasite of one rank.
+/// The interrupter of one rank.
 #[derive(Debug)]
 pub(crate) struct Interrupter {
     /// Our signal's number; 0: not taken yet, or there was no free one.

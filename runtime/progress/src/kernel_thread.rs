@@ -25,7 +25,7 @@ pub(crate) struct KernelThread {
     alive: AtomicU32,
     /// Numbers given so far.
     numbers: AtomicU32,
-    /// Kept for the next thread.
+    /// Postponed for the next thread.
     stack: AtomicPtr<c_void>,
 }
 

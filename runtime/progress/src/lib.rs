@@ -13,7 +13,7 @@
 //! | `poller`, `kernel_thread` | a rank's own progress thread |
 //! | `signal`, `timer` | interrupting a program |
 //! | `fallback` | what an adapting policy does |
-//! | `parts` | what is kept for each rank and node: `worker`, `posts`, `board`, `interrupter`, `observer` |
+//! | `parts` | what is kept for each rank and node: `worker`, `posts`, `mailbox`, `interrupter`, `observer` |
 //!
 //! Nothing of it exists under `--cfg loom`, which has no rank.
 #![cfg(not(loom))]
@@ -24,7 +24,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod board;
 mod dedicated_workers;
 mod fallback;
 mod help;
@@ -32,6 +31,7 @@ mod helper;
 mod interrupter;
 mod kernel_thread;
 pub mod lifecycle;
+mod mailbox;
 mod observer;
 pub mod offload;
 mod parts;

@@ -16,7 +16,7 @@ const WAITS: u8 = 2;
 pub(crate) enum Fallback {
     /// Nothing but thieves.
     None,
-    /// The rank's parasite.
+    /// The rank's interrupter.
     Signal,
     /// A helper.
     Helper,

@@ -1,8 +1,8 @@
 //! What the policies keep for a rank and for a node.
 
-use crate::board::Board;
 use crate::interrupter::Interrupter;
 use crate::kernel_thread::KernelThread;
+use crate::mailbox::HelperMailbox;
 use crate::observer::Observer;
 use crate::posts::Offload;
 use crate::worker::{self, DedicatedWorker};
@@ -32,8 +32,8 @@ pub struct Parts {
     ghost_number: u32,
     helper_number: u32,
     /// What this rank and its senders tell the helper; null until a policy with helpers.
-    board: AtomicPtr<Board>,
-    board_room: *mut Board,
+    mailbox: AtomicPtr<HelperMailbox>,
+    mailbox_room: *mut HelperMailbox,
     /// Null until a policy that leaves posts to dedicated workers.
     offload: AtomicPtr<Offload>,
     offload_room: *mut Offload,
@@ -49,7 +49,7 @@ unsafe impl Sync for Parts {}
 pub struct Tables {
     pub(crate) dedicated_workers: Table<DedicatedWorker>,
     pub(crate) workers: usize,
-    pub(crate) boards: Table<Board>,
+    pub(crate) mailboxes: Table<HelperMailbox>,
     pub(crate) offloads: Table<Offload>,
 }
 
@@ -62,8 +62,8 @@ impl Parts {
             watched: AtomicU32::new(0),
             ghost_number: worker::number_of(node, id, DedicatedWorkers::Ghosts),
             helper_number: worker::number_of(node, id, DedicatedWorkers::Helpers),
-            board: AtomicPtr::new(null_mut()),
-            board_room: tables.boards.take(1),
+            mailbox: AtomicPtr::new(null_mut()),
+            mailbox_room: tables.mailboxes.take(1),
             offload: AtomicPtr::new(null_mut()),
             offload_room: tables.offloads.take(1),
             interrupter: Interrupter::new(),
@@ -120,8 +120,8 @@ pub(crate) trait OfRank {
     /// Whether there are posts that the rank left to a dedicated worker. Exact for the owner.
     fn has_posts(&self) -> bool;
 
-    /// The rank's board, once a policy with helpers has made it.
-    fn board(&self) -> Option<&'static Board>;
+    /// The rank's mailbox, once a policy with helpers has made it.
+    fn mailbox(&self) -> Option<&'static HelperMailbox>;
 
     fn observer(&self) -> &Observer;
 
@@ -178,11 +178,11 @@ impl OfRank for Rank {
 
     fn furnish(&self, capabilities: Capabilities) {
         let parts = self.parts();
-        if capabilities.has_helper() && self.board().is_none() {
+        if capabilities.has_helper() && self.mailbox().is_none() {
             // SAFETY: the room is this rank's, lives as long as the node, and is filled once: tasks of one
             // rank do not do this at the same time.
-            unsafe { parts.board_room.write(Board::new()) };
-            parts.board.store(parts.board_room, Ordering::Release);
+            unsafe { parts.mailbox_room.write(HelperMailbox::new()) };
+            parts.mailbox.store(parts.mailbox_room, Ordering::Release);
         }
         if capabilities.has_ghost() && self.offload().is_none() {
             // SAFETY: as above.
@@ -194,7 +194,7 @@ impl OfRank for Rank {
 
     #[inline]
     fn offload(&self) -> Option<&'static Offload> {
-        // SAFETY: as for boards. Acquire pairs with the Release in `furnish`.
+        // SAFETY: as for mailboxes. Acquire pairs with the Release in `furnish`.
         unsafe { self.parts().offload.load(Ordering::Acquire).as_ref() }
     }
 
@@ -204,9 +204,9 @@ impl OfRank for Rank {
     }
 
     #[inline]
-    fn board(&self) -> Option<&'static Board> {
-        // SAFETY: boards live as long as the node. Acquire pairs with the Release in `furnish`.
-        unsafe { self.parts().board.load(Ordering::Acquire).as_ref() }
+    fn mailbox(&self) -> Option<&'static HelperMailbox> {
+        // SAFETY: mailboxes live as long as the node. Acquire pairs with the Release in `furnish`.
+        unsafe { self.parts().mailbox.load(Ordering::Acquire).as_ref() }
     }
 
     fn observer(&self) -> &Observer {

@@ -1,4 +1,4 @@
-//! The parasite of a computing thread (`COHORT_PROGRESS=signal`, PEF).
+//! Interrupting a computing thread (`COHORT_PROGRESS=signal`, PEF).
 //!
 //! When a program leaves a long receive behind whose message has not come, a signal interrupts the calling
 //! thread later on, and takes one turn of the rank's progress under a claim that it only tries for. No signal comes in
@@ -153,13 +153,13 @@ impl Interrupter {
             rank.observer().count_turn(since);
         }
         let next = match found {
-            Found::Busy => self.pace.next(pace),
-            Found::Nothing if needs_timer(rank) => self.pace.next(pace),
-            Found::Something if needs_timer(rank) => Some(self.pace.soon(pace)),
-            Found::More => Some(self.pace.soon(pace)),
+            StepOutcome::Busy => self.pace.next(pace),
+            StepOutcome::Nothing if needs_timer(rank) => self.pace.next(pace),
+            StepOutcome::Something if needs_timer(rank) => Some(self.pace.soon(pace)),
+            StepOutcome::More => Some(self.pace.soon(pace)),
             // Senders interrupt for what is left.
-            Found::Nothing | Found::Something => return None,
-            Found::End => None,
+            StepOutcome::Nothing | StepOutcome::Something => return None,
+            StepOutcome::End => None,
         };
         if next.is_none() {
             self.active.store(0, Ordering::Relaxed);
@@ -169,7 +169,7 @@ impl Interrupter {
 }
 
 /// What one turn found.
-enum Found {
+enum StepOutcome {
     /// Another task progresses the rank.
     Busy,
     Nothing,
@@ -181,14 +181,14 @@ enum Found {
 }
 
 /// One bounded step of the rank's progress.
-fn step(rank: &Rank) -> Found {
+fn step(rank: &Rank) -> StepOutcome {
     if rank.node().rests() {
         // A rank that waits has begun to steal, and does this turn's work. To come again later takes a timer, which costs
         // more than most messages.
-        return Found::Nothing;
+        return StepOutcome::Nothing;
     }
     let Some(mut claim) = rank.try_steal(rank.id()) else {
-        return Found::Busy;
+        return StepOutcome::Busy;
     };
     let turn = turn::own_turn(&mut claim);
     let watched = rank.watched().load(Ordering::Relaxed);
@@ -202,10 +202,10 @@ fn step(rank: &Rank) -> Found {
     rank.counters().count_own_turn(moved);
     match (moved, watched == 0) {
         // Also if a sender copies that may leave before it is through.
-        _ if turn.work.is_some_and(|work| work.is_left()) => Found::More,
-        (_, true) => Found::End,
-        (true, false) => Found::Something,
-        (false, false) => Found::Nothing,
+        _ if turn.work.is_some_and(|work| work.is_left()) => StepOutcome::More,
+        (_, true) => StepOutcome::End,
+        (true, false) => StepOutcome::Something,
+        (false, false) => StepOutcome::Nothing,
     }
 }
 

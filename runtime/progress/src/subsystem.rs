@@ -21,7 +21,7 @@ unsafe impl Subsystem for Machinery {
         Tables {
             dedicated_workers: cursor.table(plan.workers),
             workers: plan.workers,
-            boards: cursor.table(plan.ranks),
+            mailboxes: cursor.table(plan.ranks),
             offloads: cursor.table(plan.ranks),
         }
     }

@@ -20,8 +20,8 @@ use cohort_steal::policy::{Capabilities, DedicatedWorkers, RankThread, policy};
 /// It is counted.
 const COUNTED: Mark = Mark(1);
 
-/// It is counted, and has a place on the rank's board: this one more.
-const ON_BOARD: u8 = 2;
+/// It is counted, and has a place on the rank's mailbox: this one more.
+const IN_MAILBOX: u8 = 2;
 
 /// The program goes on and leaves this receive behind: if it is long and its message has not
 /// come, the policy of its communicator watches for it. Other requests are passed over. Called with the claim under which it
@@ -68,7 +68,7 @@ fn watch(
         if dedicated_workers == DedicatedWorkers::Helpers
             && let Some(place) = helper::watch(claim, &(*receive).want)
         {
-            (*receive).mark = Mark(ON_BOARD + place);
+            (*receive).mark = Mark(IN_MAILBOX + place);
             poll::pull_for(claim, None, receive);
             if !(*receive).is_posted {
                 return;
@@ -124,7 +124,7 @@ pub(crate) fn met(claim: &Claim<'_>, mark: Mark) {
     if rank.capabilities().adapts() {
         rank.observer().matched(rank);
     }
-    if let (Some(place), Some(board)) = (mark.0.checked_sub(ON_BOARD), rank.board()) {
-        board.withdraw(place);
+    if let (Some(place), Some(mailbox)) = (mark.0.checked_sub(IN_MAILBOX), rank.mailbox()) {
+        mailbox.withdraw(place);
     }
 }

@@ -76,7 +76,7 @@ impl Reorder {
 pub(super) struct Target {
     /// Its rank in the window's group.
     pub(super) member: u32,
-    /// Which opening of its door the epoch waits for.
+    /// Which opening of its counter the epoch waits for.
     pub(super) id: u64,
     /// Of a lock on this node.
     pub(super) ticket: u32,

@@ -1,15 +1,15 @@
-//! Targets that are late: what an epoch's owner says of them, and the check of what [`crate::door`] guarantees.
+//! Targets that are late: what an epoch's owner says of them, and the check of what [`crate::grants`] guarantees.
 
-use crate::door::Door;
 use crate::epoch::{Epoch, Kind, Target};
+use crate::grants::GrantCounter;
 use crate::shared::RankLocation;
 use crate::sweep::Sweep;
 use cohort_base::sync::atomic::{Ordering, fence};
 use core::ptr::NonNull;
 
 impl Kind {
-    /// The door at which an epoch of this kind waits for a member. Fences have one for all members.
-    pub(super) fn door(self, home: &RankLocation, member: u32) -> &Door {
+    /// The counter at which an epoch of this kind waits for a member. Fences have one for all members.
+    pub(super) fn counter(self, home: &RankLocation, member: u32) -> &GrantCounter {
         match self {
             Self::Access => &home.from(member).granted,
             Self::Exposure => &home.from(member).ended,
@@ -38,7 +38,7 @@ impl Epoch {
 }
 
 impl Sweep<'_, '_> {
-    /// Has the openers of doors know which targets of an active epoch are late, and looks once more.
+    /// Has the openers of counters know which targets of an active epoch are late, and looks once more.
     pub(super) fn await_late(&mut self, epoch: &mut Epoch) {
         let window = self.window;
         let Some(home) = window.shared().home(window.me()) else {
@@ -51,7 +51,7 @@ impl Sweep<'_, '_> {
         } else if epoch.ungranted > 0 || kind == Kind::Exposure && is_closed {
             for target in &epoch.targets {
                 if is_late(kind, is_closed, target) {
-                    late += kind.door(home, target.member).want(target.id);
+                    late += kind.counter(home, target.member).want(target.id);
                 }
             }
         }
@@ -62,7 +62,7 @@ impl Sweep<'_, '_> {
         }
     }
 
-    /// Checks the guarantees of [`crate::door`], in debug builds.
+    /// Checks the guarantees of [`crate::grants`], in debug builds.
     pub(super) fn check_late(&self) {
         let window = self.window;
         let home = window.shared().home(window.me());
@@ -81,7 +81,7 @@ impl Sweep<'_, '_> {
             };
             for target in epoch.targets.iter().filter(|_| epoch.is_active) {
                 let waits = epoch.kind == Kind::Exposure || !target.is_granted;
-                let is_wanted = epoch.kind.door(home, target.member).is_wanted(target.id);
+                let is_wanted = epoch.kind.counter(home, target.member).is_wanted(target.id);
                 let is_late = is_late(epoch.kind, epoch.is_closed(), target);
                 // Who is late at opening only is not among those that call (G2).
                 assert!(!waits || is_wanted == is_late, "of {target:?}");

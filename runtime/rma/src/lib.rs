@@ -2,7 +2,7 @@
 //!
 //! The design is that of *Nonblocking Epochs in MPI One-Sided Communication*: an epoch is an object with a life of its own, every
 //! synchronisation is nonblocking inside, and the calls that block wait for its request. The page of `epoch.rs` tells the life of an epoch,
-//! `sweep.rs` what is done for it and when, `door.rs` how epochs of different members match, `lock.rs` the lock.
+//! `sweep.rs` what is done for it and when, `grants.rs` how epochs of different members match, `lock.rs` the lock.
 //!
 //! All ranks of a node share an address space, so operations on a member of this node need nobody's help: they are copies and
 //! atomics in its memory, done in the call that asks for them if the epoch has access by then, else by whoever
@@ -20,13 +20,13 @@ extern crate std;
 mod access;
 #[cfg(not(loom))]
 mod arrival;
-mod door;
 #[cfg(not(loom))]
 mod element;
 #[cfg(not(loom))]
 mod epoch;
 #[cfg(not(loom))]
 mod error;
+mod grants;
 #[cfg(not(loom))]
 mod late;
 mod lock;

@@ -1,12 +1,12 @@
 //! What the members of a window on one node share.
 //!
 //! Each member of this node has a *home* here: its lock, the memory that it has attached, and for every
-//! member of the window the doors that this one opens for it ([`crate::door`]). What only the owner counts is in its
+//! member of the window the counters that this one opens for it ([`crate::grants`]). What only the owner counts is in its
 //! own part (`window.rs`). Arrivals at fences are counted for all members together.
 
-use crate::door::{Arrivals, Door, Pair};
 use crate::element::Turns;
 use crate::error::RmaError;
+use crate::grants::{Arrivals, GrantCounter, Pair};
 use crate::lock::FairLock;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -43,7 +43,7 @@ pub(super) struct RankLocation {
     pub(super) turns: Turns,
     pairs: Box<[Pair]>,
     /// Fences that all members have arrived at.
-    pub(super) fences: Door,
+    pub(super) fences: GrantCounter,
     /// Times that others wanted somebody called for the owner.
     pub(super) calls: AtomicU64,
     /// Used under a claim of the rank that looks, which no signal handler of it can have too.
@@ -83,7 +83,7 @@ impl RankLocation {
             lock: FairLock::new(members as u32),
             turns: Turns::default(),
             pairs: (0..members).map(|_| Pair::default()).collect(),
-            fences: Door::default(),
+            fences: GrantCounter::default(),
             calls: AtomicU64::new(0),
             regions: Guarded::new(Vec::new()),
         }

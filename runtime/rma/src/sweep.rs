@@ -220,8 +220,8 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
             target.is_granted = match lock.filter(|_| epoch.kind.is_lock()) {
                 Some(lock) => lock.is_granted(target.ticket),
                 None => own.is_some_and(|home| {
-                    let door = epoch.kind.door(home, target.member);
-                    door.is_open(target.id)
+                    let counter = epoch.kind.counter(home, target.member);
+                    counter.is_open(target.id)
                 }),
             };
             if target.is_granted {

@@ -26,7 +26,7 @@ use cohort_abi::{Abi, Handle};
 use cohort_engine::RequestRef;
 use cohort_engine::coll::inter::Root;
 use cohort_engine::coll::{self, Scan};
-use cohort_engine::kept::Kept;
+use cohort_engine::rank_box::RankBox;
 use cohort_object::topology::Neighbours;
 use core::ffi::c_int;
 
@@ -194,7 +194,7 @@ impl<A: Abi> Arguments<A> {
         handle: A::Comm,
         target: Place<'_, A::Request>,
     ) -> Outcome<()> {
-        let arguments = Kept::<dyn Describe>::new(&mut call.rank().enter(), self, |it| it);
+        let arguments = RankBox::<dyn Describe>::new(&mut call.rank().enter(), self, |it| it);
         let arguments = arguments.map_err(failure)?;
         // SAFETY: the arguments live in the request's state until the operation is complete.
         let started = unsafe {

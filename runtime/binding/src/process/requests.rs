@@ -6,7 +6,7 @@
 use super::Process;
 use alloc::boxed::Box;
 use cohort_abi::{INDEX_MAX, Kind, Status, dynamic, neutral};
-use cohort_engine::kept::Kept;
+use cohort_engine::rank_box::RankBox;
 use cohort_engine::{Claim, Rank, RequestRef, coll};
 use cohort_object::Outcome;
 use core::any::Any;
@@ -58,7 +58,7 @@ pub enum State {
         comm: u32,
     },
     /// A collective operation, and its arguments, which live until it is complete.
-    Collective(Operation, Kept<dyn Describe>),
+    Collective(Operation, RankBox<dyn Describe>),
     /// Anything else.
     Other(Box<dyn RequestKind>),
 }

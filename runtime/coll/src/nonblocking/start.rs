@@ -170,7 +170,7 @@ unsafe fn start_at_node(
             let prepared = write_for_node(meeting, map, root, endpoint);
             meeting.open(Plan::new(prepared), 1);
             if script.is_none() {
-                leader.ring();
+                leader.announce();
             }
         }
     }

@@ -8,19 +8,19 @@
 //! ```text
 //! each member                                  the leader besides
 //! J1 joins the next meeting, under its claim   L1 under the same claim: puts a script without steps among its own, and
-//!                                                 hangs the bell; it has taken that script
+//!                                                 becomes a user of events; it has taken that script
 //! J2 posts its arguments
 //! J3 the last one writes the steps, and opens  L2 looks: if the meeting is open it goes on with the steps,
 //!    the meeting                                  else it puts the script down, under its claim
-//! J4 and rings the leader's bell
+//! J4 and counts an event of the leader's
 //! ```
 //! The steps are written in a call of a member, which may allocate. Whoever goes on with the script, a thief or the
 //! handler of a signal too, only takes them over ([`NodeMeetingRef::take`]). A member needs no claim but its own for
 //! all of that.
 //!
 //! # Nobody forgets it
-//! Opening the meeting is a publication in the sense of [`cohort_core::bell`] that makes work ready: J3 is P1, J4 the
-//! rest. The bell hangs then, since L1 comes before the leader's J2, which by the meeting's Acquire and Release comes
+//! Opening the meeting is a publication in the sense of [`cohort_core::event_count`] that makes work ready: J3 is P1, J4 the
+//! rest. There is a user then, since L1 comes before the leader's J2, which by the meeting's Acquire and Release comes
 //! before J3 of the last one. If the leader is the last itself, it goes on in the same call.
 //!
 //! # Which ones

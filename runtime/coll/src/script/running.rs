@@ -16,7 +16,7 @@
 //! # Nobody forgets one
 //! A script that can go on and is not taken is found under the claim. So whoever gives the claim back looks for one
 //! ([`leave`]). Whoever completes a message or gives a script back without the claim rings the rank's
-//! [bell](cohort_core::bell), which has the proof. As long as the script lasts, the rank also expects progress, so
+//! [event count](cohort_core::event_count), which has the proof. As long as the script lasts, the rank also expects progress, so
 //! thieves visit it.
 //!
 //! # Messages
@@ -198,11 +198,12 @@ fn ready(claim: &mut Claim<'_>, private: bool) -> *mut Running {
 fn leave(mut releasing: Releasing<'_, '_>) {
     let claim = releasing.claim();
     let rank = claim.rank();
-    let heard = rank.bell().listen();
-    let is_hung = rank.bell().is_hung();
+    let heard = rank.pending_events().listen();
+    let is_hung = rank.pending_events().has_users();
     let is_ready = is_hung && !ready(claim, false).is_null();
     releasing.release();
-    if is_hung && (rank.bell().rang_since(heard) || is_ready) && !rank.is_claimed() {
+    if is_hung && (rank.pending_events().has_changed_since(heard) || is_ready) && !rank.is_claimed()
+    {
         rank.call(rank);
     }
 }
@@ -219,7 +220,7 @@ impl ScriptRef {
             scripts(claim).under_way.push(running);
             claim.set_at_release(Some(leave));
             if !(*running).is_private {
-                rank.bell().hang();
+                rank.pending_events().add_user();
                 claim.expect_more(TaskKind::Shm);
                 (*running).mark = hooks::left_behind(claim);
             }
@@ -284,7 +285,7 @@ impl ScriptRef {
                 claim.set_at_release(None);
             }
             if !(*running).is_private {
-                self.rank.bell().take_down();
+                self.rank.pending_events().remove_user();
                 claim.expect_less(TaskKind::Shm);
                 hooks::over(claim, (*running).mark);
             }
@@ -311,7 +312,7 @@ impl Drop for ScriptRef {
     fn drop(&mut self) {
         if !self.running.get().is_null() {
             self.put_down();
-            self.rank.ring();
+            self.rank.announce();
         }
     }
 }

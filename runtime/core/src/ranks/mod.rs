@@ -8,7 +8,7 @@ pub mod node;
 pub mod owner;
 pub mod rank;
 
-use crate::bell::Bell;
+use crate::event_count::EventCount;
 use crate::memory::{Room, SLOTS};
 use crate::peers::Peers;
 use crate::policies::Policies;
@@ -78,7 +78,7 @@ pub struct Rank {
     is_done: AtomicBool,
     node: &'static Node,
     /// Rung when a collective that others may go on with may have become ready for it.
-    bell: Bell,
+    pending_events: EventCount,
     boot: &'static RankBoot,
     /// The object layer's slot.
     local: AtomicPtr<c_void>,

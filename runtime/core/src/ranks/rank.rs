@@ -2,7 +2,7 @@
 
 pub use super::Rank;
 use super::{Claim, Node, State, Thieving, hooks};
-use crate::bell::Bell;
+use crate::event_count::EventCount;
 use crate::memory::{Cursor, Room, SLOTS, Table};
 use crate::policies::Policies;
 use crate::threads::Threads;
@@ -61,7 +61,7 @@ impl Rank {
             is_called_when_claimed: AtomicBool::new(false),
             is_done: AtomicBool::new(false),
             node,
-            bell: Bell::default(),
+            pending_events: EventCount::default(),
             boot,
             local: AtomicPtr::new(null_mut()),
             thieving: Thieving {
@@ -299,8 +299,8 @@ impl Rank {
     pub fn notify(&self, by: &Self, need: Option<Need>) {
         if self.wake() {
             by.counters.count_wake();
-        } else if self.bell.is_hung() {
-            self.ring();
+        } else if self.pending_events.has_users() {
+            self.announce();
         } else if let Some(need) = need {
             self.find_help(by, need);
         }
@@ -318,14 +318,15 @@ impl Rank {
     /// Whether a collective of the rank waits for somebody, and how it is told.
     #[inline]
     #[must_use]
-    pub fn bell(&self) -> &Bell {
-        &self.bell
+    pub fn pending_events(&self) -> &EventCount {
+        &self.pending_events
     }
 
-    /// After something was published that a collective of the rank may wait for: finds somebody who goes on with it ([`crate::bell`]).
+    /// After something was published that a collective of the rank may wait for: finds somebody who goes on with it ([`crate::event_count`]).
     #[inline]
-    pub fn ring(&self) {
-        if self.bell.is_hung() && self.bell.ring(|| self.is_claimed()) {
+    pub fn announce(&self) {
+        if self.pending_events.has_users() && self.pending_events.count_event(|| self.is_claimed())
+        {
             self.call(self);
         }
     }

@@ -16,10 +16,10 @@ use cohort_base::Peer;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
-use cohort_core::kept::Kept;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
 use cohort_core::rank::Rank;
+use cohort_core::rank_box::RankBox;
 use cohort_core::request::Request;
 use cohort_core::request::RequestRef;
 use cohort_datatype::{self as datatype, Buffer};
@@ -106,7 +106,7 @@ pub struct AwaySend {
     to: Peer,
     envelope: Envelope,
     first_lane: u32,
-    messages: Kept<[Message]>,
+    messages: RankBox<[Message]>,
 }
 
 impl AwaySend {
@@ -123,7 +123,7 @@ impl AwaySend {
         to: Peer,
         envelope: Envelope,
     ) -> Result<Self, EngineError> {
-        let messages = Kept::slice(claim, data.partitions as usize, |_, _| Ok(Message::none()))?;
+        let messages = RankBox::slice(claim, data.partitions as usize, |_, _| Ok(Message::none()))?;
         let first_lane = claim.of::<Partitioned>().take_lanes(data.partitions);
         let envelope = Envelope {
             context: envelope.context | PARTITIONED,
@@ -221,7 +221,7 @@ struct Part {
     from: u64,
     length: u64,
     /// Room for a partition that is to be unpacked.
-    room: Option<Kept<[UnsafeCell<u8>]>>,
+    room: Option<RankBox<[UnsafeCell<u8>]>>,
     state: AtomicU32,
 }
 
@@ -239,7 +239,7 @@ impl Part {
         let fits = length == 0 || (from.is_multiple_of(element) && length.is_multiple_of(element));
         let room = match fits {
             true => None,
-            false => Some(Kept::slice(claim, length as usize, |_, _| {
+            false => Some(RankBox::slice(claim, length as usize, |_, _| {
                 Ok(UnsafeCell::new(0))
             })?),
         };
@@ -321,7 +321,7 @@ pub(crate) struct AwayReceiver {
     introduction: Option<RequestRef>,
     introduced: UnsafeCell<Introduction>,
     /// The sender's partitions, made under the claim; published by `is_known`.
-    parts: UnsafeCell<Option<Kept<[Part]>>>,
+    parts: UnsafeCell<Option<RankBox<[Part]>>>,
     is_known: AtomicBool,
     /// Receives of this round that were posted, and whether it waits for more. Under the claim.
     posted: Cell<u32>,
@@ -359,7 +359,7 @@ impl AwayReceiver {
         // SAFETY: the introduction is there, and written no more.
         let introduction = unsafe { *self.introduced.get() };
         if !self.is_known.load(Ordering::Relaxed) {
-            let parts = Kept::slice(claim, introduction.partitions as usize, |claim, index| {
+            let parts = RankBox::slice(claim, introduction.partitions as usize, |claim, index| {
                 Part::new(claim, &introduction, index as u32, &self.data)
             });
             // Without memory a later turn goes on.

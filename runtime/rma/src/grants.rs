@@ -1,16 +1,16 @@
-//! How epochs of two members match, and who hears of it: doors whose openings are counted.
+//! How epochs of two members match, and who hears of it: counters whose openings are counted.
 //!
 //! Epochs match by counting (the paper on nonblocking epochs, section VII-B): the *n*-th access epoch of A towards B belongs to
 //! the *n*-th exposure epoch of B towards A, however many of either are pending. So an epoch knows, when it is activated,
-//! which opening of which [`Door`] it waits for: the triple `<a, e, g>` is A's count of accesses, B's count of exposures, and what
-//! the door counts. A door belongs to one member, who waits at it, and is opened by one other; it remembers openings, so one
+//! which opening of which [`GrantCounter`] it waits for: the triple `<a, e, g>` is A's count of accesses, B's count of exposures, and what
+//! the counter counts. A counter belongs to one member, who waits at it, and is opened by one other; it remembers openings, so one
 //! that comes long before it is asked for is not lost.
 //!
 //! # Late targets
-//! A waiting member may compute. Whoever opens a door then calls a worker or the member's helper, but only if somebody can do
+//! A waiting member may compute. Whoever opens a counter then calls a worker or the member's helper, but only if somebody can do
 //! something (*SmartInterrupts*, section 4.2). A target is *late at opening* if it was asked for access and has not granted it, and
 //! *late for transfer* if by then the epoch has something to ship to it: an operation, or word of its end. The number of the last
-//! opening that a member is late for is its door's `wanted`. With `n` target epochs asked for, `m` of them late for
+//! opening that a member is late for is its counter's `wanted`. With `n` target epochs asked for, `m` of them late for
 //! transfer and `k` late at opening only:
 //!
 //! * **G0** at most `n` calls: each opening has a number of its own, and calls once at most;
@@ -36,20 +36,20 @@ use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// See the module page.
 #[derive(Default)]
-pub(super) struct Door {
+pub(super) struct GrantCounter {
     opened: AtomicU64,
     wanted: AtomicU64,
 }
 
-impl Door {
-    /// Opens the door once more. Says whether its owner is late for this opening, and may need to be called.
+impl GrantCounter {
+    /// Opens the counter once more. Says whether its owner is late for this opening, and may need to be called.
     #[must_use]
     pub(super) fn open(&self) -> bool {
         let number = self.opened.fetch_add(1, Ordering::Release) + 1;
         self.is_awaited(number)
     }
 
-    /// Opens the door as often as it takes to this number. Of several that do so at once, one at most hears that the owner
+    /// Opens the counter as often as it takes to this number. Of several that do so at once, one at most hears that the owner
     /// is late for it.
     #[must_use]
     pub(super) fn open_to(&self, number: u64) -> bool {
@@ -61,13 +61,13 @@ impl Door {
         self.is_wanted(number)
     }
 
-    /// Whether the door was opened this many times.
+    /// Whether the counter was opened this many times.
     pub(super) fn is_open(&self, number: u64) -> bool {
         self.opened.load(Ordering::Acquire) >= number
     }
 
     /// The owner is late for this opening, and all before it; says how many numbers that adds. It passes a sequentially
-    /// consistent fence, and looks at [`Door::is_open`] again. Under the owner's claim.
+    /// consistent fence, and looks at [`GrantCounter::is_open`] again. Under the owner's claim.
     pub(super) fn want(&self, number: u64) -> u64 {
         // Relaxed: the owner alone writes it.
         let before = self.wanted.load(Ordering::Relaxed);
@@ -88,11 +88,11 @@ impl Door {
 #[derive(Default)]
 pub(super) struct Pair {
     /// Exposure epochs that the other one has opened for the owner.
-    pub(super) granted: Door,
+    pub(super) granted: GrantCounter,
     /// Locks of the other one's that the owner was granted.
-    pub(super) locked: Door,
+    pub(super) locked: GrantCounter,
     /// Access epochs towards the owner that the other one has ended.
-    pub(super) ended: Door,
+    pub(super) ended: GrantCounter,
 }
 
 /// Arrivals at fences, of some parties that all arrive at each.

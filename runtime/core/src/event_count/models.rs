@@ -7,7 +7,7 @@ use loom::thread;
 
 /// A rank with work that one publication makes ready.
 struct Rank {
-    bell: Bell,
+    events: EventCount,
     is_held: AtomicBool,
     is_ready: AtomicBool,
     /// Who was called.
@@ -17,14 +17,14 @@ struct Rank {
 impl Rank {
     fn new(is_held: bool) -> Arc<Self> {
         let rank = Self::unhung(is_held);
-        rank.bell.hang();
+        rank.events.add_user();
         rank
     }
 
-    /// One whose bell is still to be hung.
+    /// One that has no user yet.
     fn unhung(is_held: bool) -> Arc<Self> {
         Arc::new(Self {
-            bell: Bell::default(),
+            events: EventCount::default(),
             is_held: AtomicBool::new(is_held),
             is_ready: AtomicBool::new(false),
             calls: AtomicU32::new(0),
@@ -41,17 +41,17 @@ impl Rank {
 
     fn publish(&self) {
         self.is_ready.store(true, Ordering::Relaxed);
-        if self.bell.ring(|| self.is_claimed()) {
+        if self.events.count_event(|| self.is_claimed()) {
             self.call();
         }
     }
 
     /// The end of a holder that has looked at the work before, in vain.
     fn leave(&self) {
-        let heard = self.bell.listen();
+        let heard = self.events.listen();
         let is_ready = self.is_ready.load(Ordering::Relaxed);
         self.is_held.store(false, Ordering::Release);
-        if (self.bell.rang_since(heard) || is_ready) && !self.is_claimed() {
+        if (self.events.has_changed_since(heard) || is_ready) && !self.is_claimed() {
             self.call();
         }
     }
@@ -107,7 +107,7 @@ fn a_second_holder_does_not_hide_the_work() {
     });
 }
 
-/// The members of a node meet ([`crate::coll`], `script/node_meeting.rs`): the leader hangs the bell, and both post; the last one makes the work ready.
+/// The members of a node meet ([`crate::coll`], `script/node_meeting.rs`): the leader becomes a user, and both post; the last one makes the work ready.
 #[test]
 fn the_last_member_to_post_calls_somebody_or_is_the_leader() {
     loom::model(|| {
@@ -116,7 +116,7 @@ fn the_last_member_to_post_calls_somebody_or_is_the_leader() {
         let leader = {
             let (rank, posted) = (rank.clone(), posted.clone());
             thread::spawn(move || {
-                rank.bell.hang();
+                rank.events.add_user();
                 let is_last = posted.fetch_add(1, Ordering::AcqRel) == 1;
                 if !is_last {
                     rank.leave();
@@ -125,7 +125,7 @@ fn the_last_member_to_post_calls_somebody_or_is_the_leader() {
             })
         };
         if posted.fetch_add(1, Ordering::AcqRel) == 1 {
-            assert!(rank.bell.is_hung());
+            assert!(rank.events.has_users());
             rank.publish();
         }
         let leader_goes_on = leader.join().unwrap();

@@ -15,7 +15,7 @@ const REQUESTS: usize = 64;
 const NOTICES: usize = 128;
 
 /// Notices of one rank that a helper keeps, because the rank was claimed.
-pub(crate) const KEPT: usize = 128;
+pub(crate) const POSTPONED: usize = 128;
 
 /// The message that a sender offers.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Notice {
 
 /// A receive that wants an interrupt. Written under the rank's claim, read by its helper.
 #[derive(Debug, Default)]
-struct Wish {
+struct InterruptRequest {
     /// Even: none; odd: one. Changes twice per use.
     turn: AtomicU32,
     context: AtomicU32,
@@ -38,7 +38,7 @@ struct Wish {
     wildcards: AtomicU32,
 }
 
-impl Wish {
+impl InterruptRequest {
     fn read(&self) -> Option<Want> {
         let turn = self.turn.load(Ordering::Acquire);
         let context = self.context.load(Ordering::Relaxed);
@@ -68,69 +68,70 @@ impl Wish {
 
 /// What one rank and its senders tell the helper. All-zero memory is an empty one.
 #[derive(Debug)]
-pub(crate) struct Board {
-    wishes: [Wish; REQUESTS],
-    /// Wishes on the board.
+pub(crate) struct HelperMailbox {
+    requests: [InterruptRequest; REQUESTS],
+    /// Wishes on the mailbox.
     pub(crate) count: AtomicU32,
     pub(crate) notices: MpscQueue<Notice, NOTICES>,
     /// The helper's own.
-    pub(crate) kept: UnsafeCell<Kept>,
+    pub(crate) postponed: UnsafeCell<Postponed>,
 }
 
 /// Notices that the helper has taken, because the rank was claimed.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    pub(crate) notices: [Option<Notice>; KEPT],
+pub(crate) struct Postponed {
+    pub(crate) notices: [Option<Notice>; POSTPONED],
     pub(crate) count: usize,
 }
 
 // SAFETY: `kept` is used by the rank's helper only; successive helpers are ordered by the end of
 // the one before.
-unsafe impl Sync for Board {}
+unsafe impl Sync for HelperMailbox {}
 
-impl Board {
+impl HelperMailbox {
     pub(crate) fn new() -> Self {
         Self {
-            wishes: core::array::from_fn(|_| Wish::default()),
+            requests: core::array::from_fn(|_| InterruptRequest::default()),
             count: AtomicU32::new(0),
             notices: MpscQueue::new(),
-            kept: UnsafeCell::new(Kept {
-                notices: [None; KEPT],
+            postponed: UnsafeCell::new(Postponed {
+                notices: [None; POSTPONED],
                 count: 0,
             }),
         }
     }
 
-    /// Writes a request for an interrupt; returns its place, or `None` when the board is full. Under the claim.
+    /// Writes a request for an interrupt; returns its place, or `None` when the mailbox is full. Under the claim.
     pub(crate) fn level_wanted(&self, want: &Want) -> Option<u8> {
-        let is_free =
-            |level_wanted: &Wish| level_wanted.turn.load(Ordering::Relaxed).is_multiple_of(2);
-        let place = self.wishes.iter().position(is_free)?;
-        self.wishes[place].write(want);
+        let is_free = |level_wanted: &InterruptRequest| {
+            level_wanted.turn.load(Ordering::Relaxed).is_multiple_of(2)
+        };
+        let place = self.requests.iter().position(is_free)?;
+        self.requests[place].write(want);
         self.count.fetch_add(1, Ordering::Relaxed);
         Some(place as u8)
     }
 
     /// Takes a request off. Under the claim.
     pub(crate) fn withdraw(&self, place: u8) {
-        self.wishes[usize::from(place)].clear();
+        self.requests[usize::from(place)].clear();
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether a receive waits that a message with this envelope fits.
-    pub(crate) fn is_wished_for(&self, envelope: &Envelope) -> bool {
-        self.wishes
+    pub(crate) fn is_requested(&self, envelope: &Envelope) -> bool {
+        self.requests
             .iter()
-            .filter_map(Wish::read)
+            .filter_map(InterruptRequest::read)
             .any(|want| want.takes(envelope))
     }
 }
 
-impl Kept {
-    /// The thread was woken for all notices that are wished for: each wakes it once.
-    pub(crate) fn mark_answered(&mut self, board: &Board) {
+impl Postponed {
+    /// The thread was woken for all notices that are asked for: each wakes it once.
+    pub(crate) fn mark_answered(&mut self, mailbox: &HelperMailbox) {
         for notice in self.notices[..self.count].iter_mut().flatten() {
-            notice.answered |= board.is_wished_for(&notice.envelope);
+            notice.answered |= mailbox.is_requested(&notice.envelope);
         }
     }
 }

@@ -9,15 +9,15 @@ use core::ptr::NonNull;
 
 /// An owned value in a rank's heap. Like a `Box`, whose memory would be the node's: all ranks share that behind
 /// a lock. Any task may drop it.
-pub struct Kept<T: ?Sized> {
+pub struct RankBox<T: ?Sized> {
     value: NonNull<T>,
     _owns: PhantomData<T>,
 }
 
 // SAFETY: it owns the value.
-unsafe impl<T: ?Sized + Send> Send for Kept<T> {}
+unsafe impl<T: ?Sized + Send> Send for RankBox<T> {}
 
-impl<T: ?Sized> Kept<T> {
+impl<T: ?Sized> RankBox<T> {
     /// Keeps `value` in the claimed rank's heap. `view` is how it is seen from then on: `|it| it`, which may make
     /// a trait object of it.
     ///
@@ -41,7 +41,7 @@ impl<T: ?Sized> Kept<T> {
     }
 }
 
-impl<T> Kept<[T]> {
+impl<T> RankBox<[T]> {
     /// `length` values, made one after the other.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl<T> Kept<[T]> {
     }
 }
 
-impl<T: ?Sized> core::ops::Deref for Kept<T> {
+impl<T: ?Sized> core::ops::Deref for RankBox<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -79,7 +79,7 @@ impl<T: ?Sized> core::ops::Deref for Kept<T> {
     }
 }
 
-impl<T: ?Sized> Drop for Kept<T> {
+impl<T: ?Sized> Drop for RankBox<T> {
     fn drop(&mut self) {
         // SAFETY: nobody else owns it; the block came from a rank's heap.
         unsafe {
@@ -89,7 +89,7 @@ impl<T: ?Sized> Drop for Kept<T> {
     }
 }
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for Kept<T> {
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RankBox<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
@@ -97,7 +97,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Kept<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Kept;
+    use super::RankBox;
     use crate::ranks::Node;
     use core::ops::Deref;
     use core::ptr::NonNull;
@@ -108,15 +108,15 @@ mod tests {
         let rank = Node::for_test(1).rank(0);
         let seen = Arc::new(7);
         let mut claim = rank.enter();
-        let full = Kept::slice(&mut claim, 3, |_, _| Ok(seen.clone())).expect("memory");
+        let full = RankBox::slice(&mut claim, 3, |_, _| Ok(seen.clone())).expect("memory");
         assert_eq!((full.len(), Arc::strong_count(&seen)), (3, 4));
         drop(full);
-        let cut = Kept::slice(&mut claim, 3, |_, index| match index {
+        let cut = RankBox::slice(&mut claim, 3, |_, index| match index {
             2 => Err(crate::EngineError::OutOfMemory),
             _ => Ok(seen.clone()),
         });
         assert!(cut.is_err() && Arc::strong_count(&seen) == 1);
-        let none = Kept::slice(&mut claim, 0, |_, _| Ok(seen.clone()));
+        let none = RankBox::slice(&mut claim, 0, |_, _| Ok(seen.clone()));
         assert!(none.expect("memory").is_empty());
     }
 
@@ -125,7 +125,7 @@ mod tests {
         let rank = Node::for_test(1).rank(0);
         let seen = Arc::new(7);
         let as_object = |it: NonNull<Arc<i32>>| it as NonNull<dyn Deref<Target = i32>>;
-        let kept = Kept::new(&mut rank.enter(), seen.clone(), as_object);
+        let kept = RankBox::new(&mut rank.enter(), seen.clone(), as_object);
         let kept = kept.expect("there is memory");
         assert_eq!(**kept, 7);
         drop(kept);

@@ -1,30 +1,30 @@
-//! Doors and arrivals against their rules: a script, and loom models.
+//! Grant counters and arrivals against their rules: a script, and loom models.
 
 #[cfg(not(loom))]
 mod script {
-    use super::super::{Arrivals, Door};
+    use super::super::{Arrivals, GrantCounter};
 
     /// Calls are made for late openings only, once for each, and never for those that came early (G0 to G3).
     #[test]
     fn only_late_openings_call() {
-        let door = Door::default();
-        assert!(!door.open(), "nobody has asked yet");
-        assert!(door.is_open(1) && !door.is_open(2));
-        assert_eq!(door.want(3), 3);
-        let calls = [door.open(), door.open(), door.open()];
+        let counter = GrantCounter::default();
+        assert!(!counter.open(), "nobody has asked yet");
+        assert!(counter.is_open(1) && !counter.is_open(2));
+        assert_eq!(counter.want(3), 3);
+        let calls = [counter.open(), counter.open(), counter.open()];
         assert_eq!(calls, [true, true, false], "the last one is not wanted");
-        assert!(door.is_open(4) && !door.is_wanted(4));
-        assert_eq!(door.want(2), 0, "what is wanted only grows");
-        assert!(door.is_wanted(3));
+        assert!(counter.is_open(4) && !counter.is_wanted(4));
+        assert_eq!(counter.want(2), 0, "what is wanted only grows");
+        assert!(counter.is_wanted(3));
     }
 
     #[test]
     fn fences_call_once() {
-        let door = Door::default();
-        assert_eq!(door.want(2), 2);
-        assert!(door.open_to(1) && !door.open_to(1));
-        assert!(door.open_to(2) && !door.open_to(1));
-        assert!(!door.open_to(3));
+        let counter = GrantCounter::default();
+        assert_eq!(counter.want(2), 2);
+        assert!(counter.open_to(1) && !counter.open_to(1));
+        assert!(counter.open_to(2) && !counter.open_to(1));
+        assert!(!counter.open_to(3));
     }
 
     #[test]
@@ -41,7 +41,7 @@ mod script {
 
 #[cfg(loom)]
 mod models {
-    use super::super::{Arrivals, Door, Pair};
+    use super::super::{Arrivals, GrantCounter, Pair};
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
     use loom::sync::atomic::{Ordering, fence};
@@ -98,12 +98,12 @@ mod models {
     #[test]
     fn a_late_opening_is_noticed() {
         loom::model(|| {
-            let door = Arc::new(Door::default());
-            let opened = door.clone();
+            let counter = Arc::new(GrantCounter::default());
+            let opened = counter.clone();
             let opener = thread::spawn(move || opened.open());
-            door.want(1);
+            counter.want(1);
             fence(Ordering::SeqCst);
-            let is_open = door.is_open(1);
+            let is_open = counter.is_open(1);
             let is_called = opener.join().expect("the opener ends");
             assert!(is_open || is_called);
         });
@@ -113,12 +113,12 @@ mod models {
     #[test]
     fn a_passed_fence_calls_once() {
         loom::model(|| {
-            let door = Arc::new(Door::default());
-            let opener = |door: Arc<Door>| thread::spawn(move || door.open_to(1));
-            let openers = [opener(door.clone()), opener(door.clone())];
-            door.want(1);
+            let counter = Arc::new(GrantCounter::default());
+            let opener = |counter: Arc<GrantCounter>| thread::spawn(move || counter.open_to(1));
+            let openers = [opener(counter.clone()), opener(counter.clone())];
+            counter.want(1);
             fence(Ordering::SeqCst);
-            let is_open = door.is_open(1);
+            let is_open = counter.is_open(1);
             let calls = openers.map(|opener| u32::from(opener.join().expect("the opener ends")));
             let calls = calls[0] + calls[1];
             assert!(calls <= 1 && (is_open || calls == 1));

@@ -13,8 +13,8 @@
 //! P4 nobody holds the claim: call          H4 fence
 //!                                          H5 work found, or count changed: call, if nobody holds the claim
 //! ```
-//! *Call* wakes the rank if it waits, else whoever its policy has for it. There is a bell only while the rank has work that others may
-//! do (it is *hung* then); elsewhere this costs a load for each completion.
+//! *Call* wakes the rank if it waits, else whoever its policy has for it. Events are counted only while the rank has work that others may
+//! do (a *user*); elsewhere this costs a load for each completion.
 //!
 //! # Why somebody is called, or looks
 //! Let the publication make work ready. By the fences P3 and H4 one of two holds for each holder that gives the claim back around that time: P4 sees
@@ -25,16 +25,16 @@
 
 use cohort_base::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// The bell of one rank. See the module page.
+/// The event count of one rank. See the module page.
 #[derive(Debug)]
-pub struct Bell {
+pub struct EventCount {
     count: AtomicU32,
     /// Pieces of work that others may do.
     users: AtomicU32,
 }
 
-impl Default for Bell {
-    /// One that is not hung.
+impl Default for EventCount {
+    /// One without users.
     fn default() -> Self {
         Self {
             count: AtomicU32::new(0),
@@ -43,26 +43,26 @@ impl Default for Bell {
     }
 }
 
-impl Bell {
+impl EventCount {
     /// The rank has work that others may do. Under its claim, before anybody can publish something about it.
-    pub fn hang(&self) {
+    pub fn add_user(&self) {
         // Relaxed: whoever publishes heard of the work from us.
         self.users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Undoes one [`Bell::hang`]. Under the claim.
-    pub fn take_down(&self) {
+    /// Undoes one [`EventCount::add_user`]. Under the claim.
+    pub fn remove_user(&self) {
         self.users.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether the rank has work that others may do.
     #[inline]
-    pub fn is_hung(&self) -> bool {
+    pub fn has_users(&self) -> bool {
         self.users.load(Ordering::Relaxed) != 0
     }
 
     /// After a publication (P2 to P4). Says whether the caller is to call for help.
-    pub fn ring(&self, is_claimed: impl FnOnce() -> bool) -> bool {
+    pub fn count_event(&self, is_claimed: impl FnOnce() -> bool) -> bool {
         // Release: whoever listens afterwards sees the publication.
         self.count.fetch_add(1, Ordering::Release);
         fence(Ordering::SeqCst);
@@ -76,7 +76,7 @@ impl Bell {
     }
 
     /// After the claim was given back (H4, H5): whether it rang since the caller listened.
-    pub fn rang_since(&self, heard: u32) -> bool {
+    pub fn has_changed_since(&self, heard: u32) -> bool {
         fence(Ordering::SeqCst);
         self.count.load(Ordering::Relaxed) != heard
     }
