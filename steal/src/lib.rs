@@ -15,6 +15,7 @@
 //! | [`policy`] | who progresses whom: one file per answer |
 //! | [`queue`] | what ranks tell dedicated workers |
 //! | [`channel`] | what one rank gives its dedicated worker to post |
+//! | `outcome` | what policies go by and counters count |
 //! | [`stats`] | the counters behind `COHORT_STATS` |
 //!
 //! **Stealable**: `no_std`, no thread-local data, no libc call, no allocation.
@@ -25,6 +26,7 @@ mod cell;
 pub mod channel;
 pub mod claim;
 pub mod idle;
+mod outcome;
 pub mod park;
 pub mod policy;
 pub mod queue;

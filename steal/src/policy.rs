@@ -16,7 +16,8 @@ mod signal;
 mod steal;
 mod thread;
 
-pub use auto::{Decision, FallbackController, MatchTiming};
+pub use crate::outcome::{Decision, MatchTiming, Outcome};
+pub use auto::FallbackController;
 pub use capabilities::Capabilities;
 pub use signal::{GracePeriod, TurnSchedule};
 pub use steal::Worker;
@@ -24,20 +25,6 @@ pub use steal::Worker;
 use crate::TaskKind;
 use cohort_base::settings::Progress;
 use cohort_base::{LocalRank, progress_policies};
-
-/// What became of one try to progress somebody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The claim was taken: the owner, or another worker, is at it.
-    Busy,
-    /// Nothing was there.
-    Idle,
-    /// Something moved.
-    Progressed {
-        /// Bytes of messages that were copied.
-        bytes: u64,
-    },
-}
 
 /// The ranks of a node, as far as a worker may see them. The engine implements this.
 pub trait Victims {

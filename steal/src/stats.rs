@@ -5,7 +5,7 @@
 //! recent value of each counter, not one consistent cut.
 
 use crate::TaskKind;
-use crate::policy::{Decision, MatchTiming, Outcome};
+use crate::outcome::{Decision, MatchTiming, Outcome};
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
 

@@ -15,6 +15,7 @@
 //! Casper's dynamic adaptation asks the user to say where phases begin; here a phase is whatever a window looks like.
 
 use super::{Capabilities, Policy, steal};
+use crate::outcome::{Decision, MatchTiming};
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Receives of one window.
@@ -32,28 +33,6 @@ const PAUSE_MAX: u32 = 64;
 
 /// `COHORT_PROGRESS=auto`.
 pub(super) const POLICY: Policy = steal::POLICY.with_fallback(Policy::of(Capabilities::ADAPTS));
-
-/// How a receive that was left behind met its message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MatchTiming {
-    /// Somebody met it while the rank computed.
-    Helped,
-    /// The rank found it there when it came to wait.
-    Late,
-    /// It came while the rank waited.
-    InTime,
-}
-
-/// What to do with the fallback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Nothing.
-    Keep,
-    /// Use it from now on.
-    TurnOn,
-    /// Do without it from now on.
-    TurnOff,
-}
 
 /// What one rank has seen, and whether it uses the fallback.
 ///
