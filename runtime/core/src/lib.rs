@@ -32,6 +32,8 @@ pub mod arch;
 #[cfg(not(loom))]
 mod backoff;
 #[cfg(not(loom))]
+mod engine;
+#[cfg(not(loom))]
 pub mod error;
 pub mod event_count;
 #[cfg(not(loom))]
