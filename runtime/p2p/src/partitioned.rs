@@ -36,9 +36,12 @@ mod away;
 mod subsystem;
 
 pub use away::{AwayReceive, AwaySend, NotReady};
-pub use subsystem::Partitioned;
 
 pub use crate::rounds::AlreadyReady;
+
+/// Partitioned communication, a subsystem of the engine.
+#[derive(Debug)]
+pub struct Partitioned;
 
 /// Set in the context of the messages that introduce a sender to its receiver.
 const PARTITIONED: u32 = 1 << 31;

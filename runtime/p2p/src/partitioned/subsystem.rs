@@ -1,16 +1,12 @@
 //! Partitioned communication as a part of the engine.
 
 use super::away::{self, AwayReceiver, IN_AWAY};
-use super::{IN_AWAITING, Receiver, next_opened};
+use super::{IN_AWAITING, Partitioned, Receiver, next_opened};
 use cohort_base::LocalRank;
 use cohort_core::list::List;
 use cohort_core::memory::{Cursor, Plan};
 use cohort_core::subsystem::Subsystem;
 use cohort_core::{Claim, Look, Node, Turn, Work};
-
-/// The subsystem.
-#[derive(Debug)]
-pub struct Partitioned;
 
 /// What it keeps for a rank, under its claim.
 #[derive(Debug)]
