@@ -6,8 +6,8 @@
 
 use super::bounds::{Bounds, narrow};
 use super::construct::check_count;
+use super::description::Description;
 use super::program::Placed;
-use super::reference::Description;
 use super::{Combiner, Contents, CountForm, TypeError, TypeRef};
 use alloc::vec::Vec;
 

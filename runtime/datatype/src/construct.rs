@@ -5,8 +5,8 @@
 //! surplus entries are ignored).
 
 use super::bounds::{Bounds, Collector, narrow};
+use super::description::Description;
 use super::program::Placed;
-use super::reference::Description;
 use super::{Combiner, Contents, CountForm, Signature, Type, TypeError, TypeRef};
 use alloc::vec::Vec;
 

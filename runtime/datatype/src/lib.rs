@@ -26,6 +26,7 @@ mod bounds;
 mod buffer;
 mod construct;
 mod contents;
+mod description;
 mod kernels;
 pub mod op;
 mod predefined;

@@ -1,12 +1,10 @@
 //! Who keeps a type alive.
 //!
 //! Every [`Type`] is either a static (the predefined ones) or lies in an [`Arc`] that
-//! [`TypeRef::new`] made: nothing else in this crate makes one. Each knows which, so a plain `&Type`
+//! [`TypeRef::new_cyclic`] made: nothing else in this crate makes one. Each knows which, so a plain `&Type`
 //! suffices to get a reference that outlives it.
 
-use super::bounds::Bounds;
-use super::program::Placed;
-use super::{Contents, Signature, Type};
+use super::Type;
 use alloc::sync::{Arc, Weak};
 use core::ops::Deref;
 
@@ -29,42 +27,16 @@ pub(super) enum Own {
     Counted(Weak<Type>),
 }
 
-/// What a constructor says about the type it makes.
-pub(super) struct Description {
-    pub(super) size: i64,
-    pub(super) bounds: Bounds,
-    pub(super) alignment: i64,
-    pub(super) placed: Placed,
-    pub(super) signature: Signature,
-    pub(super) contents: Contents,
-}
-
 impl TypeRef {
     #[inline]
     pub(super) const fn of_static(datatype: &'static Type) -> Self {
         Self(Reference::Static(datatype))
     }
 
-    /// A new type without a handle and a name.
-    pub(super) fn new(description: Description) -> Self {
-        let Description {
-            size,
-            bounds,
-            alignment,
-            placed,
-            signature,
-            contents,
-        } = description;
-        Self(Reference::Counted(Arc::new_cyclic(|own| Type {
-            size,
-            bounds,
-            alignment,
-            placed,
-            signature,
-            contents,
-            handle: 0,
-            name: "",
-            own: Own::Counted(own.clone()),
+    /// A reference to a new type, which learns how it is kept alive.
+    pub(super) fn new_cyclic(make: impl FnOnce(Own) -> Type) -> Self {
+        Self(Reference::Counted(Arc::new_cyclic(|own| {
+            make(Own::Counted(own.clone()))
         })))
     }
 
