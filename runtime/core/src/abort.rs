@@ -21,10 +21,10 @@ pub fn abort(rank: &Rank, code: i32, text: &str) -> ! {
 /// Ends the calling rank and `members` of its node with this exit code, and nobody else (`MPI_ERRORS_ABORT`,
 /// MPI-4.1 9.3); `text` goes to the report descriptor.
 ///
-/// Another rank is never ended in the middle of what it does, because it may hold the claim of a rank that
-/// goes on: it is told, and ends itself when it waits in MPI or calls `MPI_Test` and its like in vain.
-/// Another thread of the calling rank that helps a rank which goes on is cut off in the middle, as in `MPI_Abort`. Between nodes, and
-/// when nobody would be left, the whole job ends.
+/// Another rank is never ended in the middle of what it does, because it may hold the claim of a
+/// rank that goes on: it is told, and ends itself when it waits in MPI or calls `MPI_Test` and its
+/// like in vain. Another thread of the calling rank that helps a rank which goes on is cut off in
+/// the middle, as in `MPI_Abort`. Between nodes, and when nobody would be left, the whole job ends.
 pub fn abort_members(rank: &Rank, members: &[Peer], code: i32, text: &str) -> ! {
     let node = rank.node();
     if node.boot().nodes > 1 || members.len() >= node.size() as usize {

@@ -254,8 +254,8 @@ pub fn timer_delete(timer: i32) {
     unsafe { system_call(SYS_TIMER_DELETE, [timer as u64, 0, 0, 0]) };
 }
 
-/// Sends a signal with a record of the kernel's `siginfo` to one thread of a process of this memory. `false`: it does not
-/// exist.
+/// Sends a signal with a record of the kernel's `siginfo` to one thread of a process of this
+/// memory. `false`: it does not exist.
 pub fn signal_thread(process: u32, thread: u32, signal: u32, information: *const c_void) -> bool {
     let arguments = [
         u64::from(process),

@@ -27,8 +27,8 @@ const YIELD_US: u64 = 2;
 /// Sleeping would cost whoever brings work for it more than that work is often worth.
 const ALONE_US: u64 = 200;
 
-/// Time after which a rank that has a CPU of its own gives it away, again and again: the kernel may have put those it waits for on the
-/// same CPU, or somebody else on theirs.
+/// Time after which a rank that has a CPU of its own gives it away, again and again: the kernel may
+/// have put those it waits for on the same CPU, or somebody else on theirs.
 const GENEROUS_US: u64 = 10;
 
 /// Turns between two looks at the clock.
@@ -89,8 +89,9 @@ impl<'rank> Backoff<'rank> {
         self.yields = 0;
     }
 
-    /// Whether the rank has waited so briefly that it looks for its own messages only. Looking at what others have to do takes
-    /// cache lines away from them, above all from those who are about to answer.
+    /// Whether the rank has waited so briefly that it looks for its own messages only. Looking at
+    /// what others have to do takes cache lines away from them, above all from those who are about
+    /// to answer.
     #[inline]
     pub(crate) fn is_fresh(&self) -> bool {
         !self.may_yield && self.turns < OWN_TURNS
@@ -146,7 +147,8 @@ impl<'rank> Backoff<'rank> {
         if self.turns == 0 {
             self.since = ticks();
         }
-        // Counted also by those who never park: it tells when to steal. Who begins anew after all numbers loses a moment.
+        // Counted also by those who never park: it tells when to steal. Who begins anew after all
+        // numbers loses a moment.
         self.turns = self.turns.wrapping_add(1);
         let limit = match self.limit {
             None => return false,

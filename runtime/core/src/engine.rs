@@ -1,7 +1,7 @@
 //! The macro that joins subsystems to an engine: it defines what the core calls (`ranks/hooks.rs`).
 
-/// Joins subsystems to an engine: `engine!(Net, P2p, Coll)` in the one crate of a program that does so. They are visited in this
-/// order.
+/// Joins subsystems to an engine: `engine!(Net, P2p, Coll)` in the one crate of a program that does
+/// so. They are visited in this order.
 #[macro_export]
 macro_rules! engine {
     ($($subsystem:ty),* $(,)?) => {

@@ -1,8 +1,9 @@
 //! How work that becomes ready without its rank's claim finds somebody to do it.
 //!
-//! A collective among nodes goes on when the messages of its stage are complete ([`crate::coll`], `script/running.rs`). Whoever completes
-//! the last of them may be anybody: another rank that has copied a message, a thief that gives the collective back. Or a message comes
-//! that nobody has taken yet. The rank itself computes, and thieves may sleep.
+//! A collective among nodes goes on when the messages of its stage are complete ([`crate::coll`],
+//! `script/running.rs`). Whoever completes the last of them may be anybody: another rank that has
+//! copied a message, a thief that gives the collective back. Or a message comes that nobody has
+//! taken yet. The rank itself computes, and thieves may sleep.
 //!
 //! # Protocol
 //! ```text
@@ -13,15 +14,19 @@
 //! P4 nobody holds the claim: call          H4 fence
 //!                                          H5 work found, or count changed: call, if nobody holds the claim
 //! ```
-//! *Call* wakes the rank if it waits, else whoever its policy has for it. Events are counted only while the rank has work that others may
-//! do (a *user*); elsewhere this costs a load for each completion.
+//! *Call* wakes the rank if it waits, else whoever its policy has for it. Events are counted only
+//! while the rank has work that others may do (a *user*); elsewhere this costs a load for each
+//! completion.
 //!
 //! # Why somebody is called, or looks
-//! Let the publication make work ready. By the fences P3 and H4 one of two holds for each holder that gives the claim back around that time: P4 sees
-//! the claim free, and calls; or H5 sees the count. In the second case either H1 had seen it too, and then (Acquire, pairs with P2) H2
-//! finds the work, or the count has changed and H5 calls. A holder that comes later, because of whom somebody does not call, sees the publication:
-//! by P2 and H1, if it reads the count late enough, else again by H4 and H5. The last holder in a row so calls, unless the work was
-//! taken. Whoever is called and sleeps is woken; a rank or a worker that is about to sleep has announced it and looks once more.
+//! Let the publication make work ready. By the fences P3 and H4 one of two holds for each holder
+//! that gives the claim back around that time: P4 sees the claim free, and calls; or H5 sees the
+//! count. In the second case either H1 had seen it too, and then (Acquire, pairs with P2) H2 finds
+//! the work, or the count has changed and H5 calls. A holder that comes later, because of whom
+//! somebody does not call, sees the publication: by P2 and H1, if it reads the count late enough,
+//! else again by H4 and H5. The last holder in a row so calls, unless the work was taken. Whoever
+//! is called and sleeps is woken; a rank or a worker that is about to sleep has announced it and
+//! looks once more.
 
 use cohort_base::sync::atomic::{AtomicU32, Ordering, fence};
 

@@ -4,8 +4,9 @@ pub use crate::abort::{abort, abort_members};
 use crate::ranks::{Owner, hooks};
 use crate::wait::{self, WaitKind};
 
-/// Begins: has every subsystem start what it has for the rank. By the rank's own task, at initialisation. Without memory or
-/// threads for it the rank simply progresses inside its own calls.
+/// Begins: has every subsystem start what it has for the rank. By the rank's own task, at
+/// initialisation. Without memory or threads for it the rank simply progresses inside its own
+/// calls.
 pub fn begin(owner: Owner<'static>) {
     hooks::begin(owner);
 }

@@ -1,7 +1,7 @@
 //! The one mapping that holds a node, its ranks and the tables of its subsystems.
 //!
-//! The kernel's pages are zero, and those that nobody touches cost nothing, so tables with an entry for each pair of ranks
-//! are only address space.
+//! The kernel's pages are zero, and those that nobody touches cost nothing, so tables with an entry
+//! for each pair of ranks are only address space.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;

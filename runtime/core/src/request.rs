@@ -1,8 +1,9 @@
 //! Requests: operations that are under way.
 //!
 //! A request lives in the heap of the rank that made it, its *owner*, and is made and released
-//! under the owner's claim. A subsystem that keeps more than this about its operations embeds a [`Request`] as the first field of its
-//! own record, and says by a [`RequestKind`] what happens to it. The state moves once to an end state:
+//! under the owner's claim. A subsystem that keeps more than this about its operations embeds a
+//! [`Request`] as the first field of its own record, and says by a [`RequestKind`] what happens to
+//! it. The state moves once to an end state:
 //!
 //! | state | of | meaning | next |
 //! |---|---|---|---|
@@ -57,7 +58,8 @@ pub trait RequestKind: Sync + fmt::Debug {
     /// As for [`RequestKind::leave`].
     unsafe fn cancel(&self, _request: NonNull<Request>, _claim: &mut Claim<'_>) {}
 
-    /// Lets go of what the request holds, before its memory is freed. `false`: somebody else still uses it, and frees it.
+    /// Lets go of what the request holds, before its memory is freed. `false`: somebody else still
+    /// uses it, and frees it.
     ///
     /// # Safety
     /// The request is of this kind, the claimed rank's, complete, in no list, and nobody has its handle.
@@ -166,7 +168,8 @@ impl Request {
         swapped == Err(RELEASED)
     }
 
-    /// Owner: the handle of a send goes. `true`: its offer is still on its way, and whoever drops that frees the request.
+    /// Owner: the handle of a send goes. `true`: its offer is still on its way, and whoever drops
+    /// that frees the request.
     #[must_use]
     pub fn leave_to_receiver(&self) -> bool {
         // Acquire: if the offer was dropped, its receiver is done with the request.
@@ -224,8 +227,9 @@ impl Request {
     }
 }
 
-/// A request that is owned: there is one `RequestRef` for it, and [`RequestRef::release`] consumes it. Others look at it
-/// through a reference. Dropping it without a release leaks the request, which goes on.
+/// A request that is owned: there is one `RequestRef` for it, and [`RequestRef::release`] consumes
+/// it. Others look at it through a reference. Dropping it without a release leaks the request,
+/// which goes on.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 #[repr(transparent)]

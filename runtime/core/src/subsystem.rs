@@ -1,14 +1,17 @@
 //! Subsystems: what the core runs without knowing it.
 //!
-//! Point-to-point, collectives, one-sided communication, the network and the machinery of the progress policies stand above the
-//! core. Each has a type that implements [`Subsystem`]: it says what the subsystem keeps for a node and for each rank, and what
-//! it does at certain moments of the progress loop. One crate above them all, the engine, lists them with [`engine!`](crate::engine),
-//! in the order in which a turn visits them. The macro writes the functions that the core declares in `hooks` below; so calls
-//! upwards are plain calls that the linker resolves, and link-time optimisation inlines them.
+//! Point-to-point, collectives, one-sided communication, the network and the machinery of the
+//! progress policies stand above the core. Each has a type that implements [`Subsystem`]: it says
+//! what the subsystem keeps for a node and for each rank, and what it does at certain moments of
+//! the progress loop. One crate above them all, the engine, lists them with
+//! [`engine!`](crate::engine), in the order in which a turn visits them. The macro writes the
+//! functions that the core declares in `hooks` below; so calls upwards are plain calls that the
+//! linker resolves, and link-time optimisation inlines them.
 //!
 //! # State
-//! Every rank and every node has a *room* for each subsystem, at a fixed place: reaching what is in it costs one load. What is
-//! in the room of a rank is split by who may touch it: `Shared` by every task, `State` by the holder of the claim.
+//! Every rank and every node has a *room* for each subsystem, at a fixed place: reaching what is in
+//! it costs one load. What is in the room of a rank is split by who may touch it: `Shared` by every
+//! task, `State` by the holder of the claim.
 
 pub use crate::memory::SLOTS;
 use crate::memory::{Cursor, Plan, Table};
@@ -60,13 +63,13 @@ pub unsafe trait Subsystem: Sized + 'static {
     /// The rank ends (`MPI_Finalize`). By its own task.
     fn end(_owner: Owner<'static>) {}
 
-    /// Its part of a turn: moves what can be moved now, and names one piece of longer work, unless there is one already. Bounded.
-    /// By anybody with the claim.
+    /// Its part of a turn: moves what can be moved now, and names one piece of longer work, unless
+    /// there is one already. Bounded. By anybody with the claim.
     #[inline]
     fn turn(_claim: &mut Claim<'_>, _look: Look, _turn: &mut Turn) {}
 
-    /// Work that only the rank itself, or its polling thread, looks for: that of its own sends and, on the owner's task, what
-    /// only that may do.
+    /// Work that only the rank itself, or its polling thread, looks for: that of its own sends and,
+    /// on the owner's task, what only that may do.
     #[inline]
     fn own_work(_claim: &mut Claim<'_>, _owner: Option<Owner<'_>>) -> Option<Work> {
         None
@@ -97,8 +100,8 @@ pub unsafe trait Subsystem: Sized + 'static {
     /// A rank that slept was woken, on a node with a network.
     fn woken(_rank: &Rank) {}
 
-    /// A rank that has announced its sleep sleeps elsewhere than in its own slot, if the subsystem has such a place now; else it
-    /// gives the ticket back.
+    /// A rank that has announced its sleep sleeps elsewhere than in its own slot, if the subsystem
+    /// has such a place now; else it gives the ticket back.
     ///
     /// # Errors
     /// The ticket.
@@ -109,7 +112,8 @@ pub unsafe trait Subsystem: Sized + 'static {
     /// A wait in which a sleep was announced is over, on a node with a network.
     fn hand_over(_node: &'static Node) {}
 
-    /// Finds somebody for a rank that computes; says whether the policy has somebody for it. `by` is the rank that asks.
+    /// Finds somebody for a rank that computes; says whether the policy has somebody for it. `by`
+    /// is the rank that asks.
     fn help(_rank: &Rank, _by: &Rank, _need: Need) -> bool {
         false
     }

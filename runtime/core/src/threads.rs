@@ -12,7 +12,8 @@ use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Times that a thread gives its CPU away before it queues up for the claim.
 const YIELDS: u32 = 16;
 
-/// The threads of one rank. All accesses are Relaxed: the level is set before there are threads, and the count is a hint.
+/// The threads of one rank. All accesses are Relaxed: the level is set before there are threads,
+/// and the count is a hint.
 #[derive(Debug)]
 pub struct Threads {
     are_multiple: AtomicBool,

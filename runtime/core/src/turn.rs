@@ -29,7 +29,8 @@ pub(crate) fn turn_of_waiter(claim: &mut Claim<'_>) -> Turn {
     turn(claim, Look::Own { waits })
 }
 
-/// Work that only the claimed rank itself, or its polling thread, looks for; with an `owner` also what only that may do.
+/// Work that only the claimed rank itself, or its polling thread, looks for; with an `owner` also
+/// what only that may do.
 #[inline]
 #[must_use]
 pub fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work> {

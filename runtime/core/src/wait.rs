@@ -172,8 +172,8 @@ fn take_turns<'rank>(
     }
 }
 
-/// Sleeps after the announcement that the ticket stands for, where the network is watched if nobody else does that. Whoever
-/// leaves a wait in which it has slept so calls [`hand_over`].
+/// Sleeps after the announcement that the ticket stands for, where the network is watched if nobody
+/// else does that. Whoever leaves a wait in which it has slept so calls [`hand_over`].
 pub fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Awake {
     let ticket = match rank.node().has_network() {
         true => match hooks::sleep(rank, ticket, limit) {

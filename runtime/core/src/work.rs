@@ -3,8 +3,8 @@
 use core::fmt;
 use core::mem::{ManuallyDrop, MaybeUninit};
 
-/// A reference to such work, as a subsystem has it: long messages, collectives, operations on windows. Dropping it gives
-/// the reference back.
+/// A reference to such work, as a subsystem has it: long messages, collectives, operations on
+/// windows. Dropping it gives the reference back.
 pub trait Piece {
     /// Does up to `pieces` pieces. Returns the bytes moved. For any task, outside of any claim.
     fn run(&self, pieces: u32) -> u64;
@@ -23,8 +23,8 @@ pub trait Piece {
 /// Words that a reference may take.
 const WORDS: usize = 4;
 
-/// Room for any [`Piece`] of up to [`WORDS`] words. It is made by a holder of a claim and runs on the same task, so it is
-/// not `Send`.
+/// Room for any [`Piece`] of up to [`WORDS`] words. It is made by a holder of a claim and runs on
+/// the same task, so it is not `Send`.
 pub struct Work {
     room: [MaybeUninit<usize>; WORDS],
     table: &'static Table,
@@ -123,7 +123,8 @@ pub enum Need {
     Late,
 }
 
-/// What a policy remembers of something that a program left behind while it computes; [`Mark::NONE`] if the policy does not care.
+/// What a policy remembers of something that a program left behind while it computes;
+/// [`Mark::NONE`] if the policy does not care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(pub u8);
 

@@ -1,9 +1,10 @@
 //! Giving the CPU away, and when not to.
 //!
-//! Where ranks outnumber CPUs, a waiting rank gives its CPU by `sched_yield` to those it waits for, which costs less than a
-//! sleep and a wake. But the kernel lets run whoever is next, and charges a whole slice of time to the one that gives way.
-//! Beside programs that compute a yield lasts milliseconds, and a rank that yields in every wait is left with a
-//! few percent of a CPU: an allreduce of five ranks on two CPUs beside other busy programs took 7 to 12 ms with yields, and
+//! Where ranks outnumber CPUs, a waiting rank gives its CPU by `sched_yield` to those it waits for,
+//! which costs less than a sleep and a wake. But the kernel lets run whoever is next, and charges a
+//! whole slice of time to the one that gives way. Beside programs that compute a yield lasts
+//! milliseconds, and a rank that yields in every wait is left with a few percent of a CPU: an
+//! allreduce of five ranks on two CPUs beside other busy programs took 7 to 12 ms with yields, and
 //! 0.1 to 0.25 ms without; one in a loop of `MPI_Test` 10 and 0.06 ms.
 //!
 //! So a yield that took long ([`SLOW_US`]) tells all ranks of the node, who share the CPUs, not to yield for several

@@ -1,7 +1,7 @@
 //! The engine: everything that moves bytes between the ranks of a node, and between nodes.
 //!
-//! This crate joins the subsystems, and is what the layers above see. Each subsystem is a crate of its own; the compiler forbids
-//! that one uses another that stands above it.
+//! This crate joins the subsystems, and is what the layers above see. Each subsystem is a crate of
+//! its own; the compiler forbids that one uses another that stands above it.
 //!
 //! | crate | what it holds |
 //! |---|---|

@@ -215,8 +215,9 @@ pub fn kick(claim: &mut Claim<'_>) {
     }
 }
 
-/// Has the claimed rank's connection to a remote peer made, if there is none: by a packet that says nothing. Calls by thieves are to
-/// find the connections that they use. Nothing is sent before the next [`kick`].
+/// Has the claimed rank's connection to a remote peer made, if there is none: by a packet that says
+/// nothing. Calls by thieves are to find the connections that they use. Nothing is sent before the
+/// next [`kick`].
 pub fn greet(claim: &mut Claim<'_>, peer: Peer) {
     let node = claim.rank().node();
     if !node.has_network() || node.local(peer).is_some() {

@@ -44,8 +44,9 @@ pub fn room_of_notes(node: &Node) -> usize {
     packet.saturating_sub(Header::BYTES)
 }
 
-/// Lines up a note with room for `length` bytes of data, which the caller fills at once. It leaves with the next turn of the
-/// network, or the next [`crate::kick`]. Without memory for it the job cannot go on.
+/// Lines up a note with room for `length` bytes of data, which the caller fills at once. It leaves
+/// with the next turn of the network, or the next [`crate::kick`]. Without memory for it the job
+/// cannot go on.
 pub fn post_note(claim: &mut Claim<'_>, to: Peer, note: Note, length: usize) -> *mut u8 {
     let envelope = Envelope {
         context: note.window,

@@ -1,7 +1,8 @@
 //! The subsystems whose packets travel here, and how packets reach them.
 //!
-//! As the core calls the subsystems ([`cohort_core::subsystem`]), the network calls those that take packets: by functions that it
-//! declares, and that [`receivers!`](crate::receivers) defines in the crate that joins the engine.
+//! As the core calls the subsystems ([`cohort_core::subsystem`]), the network calls those that take
+//! packets: by functions that it declares, and that [`receivers!`](crate::receivers) defines in the
+//! crate that joins the engine.
 
 use crate::Net;
 use crate::wire::Header;
@@ -12,15 +13,15 @@ use core::ptr::NonNull;
 
 /// A subsystem that sends packets and takes them. All of it happens under the claim, by anybody who holds it.
 pub trait Receiver {
-    /// Handles a packet. Returns the bytes that came into a user's buffer; `None` for a packet of another subsystem's, or one that makes
-    /// no sense. The transport must not be called.
+    /// Handles a packet. Returns the bytes that came into a user's buffer; `None` for a packet of
+    /// another subsystem's, or one that makes no sense. The transport must not be called.
     fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<u64>;
 
     /// A packet that belongs to this sender ([`crate::link::Outgoing::belongs_to`]) has left.
     fn packet_left(_claim: &mut Claim<'_>, _sender: NonNull<c_void>) {}
 
-    /// A read with this token ([`crate::READ`]) has ended, with this error of the network if it failed. Returns the bytes that it
-    /// brought. The transport must not be called.
+    /// A read with this token ([`crate::READ`]) has ended, with this error of the network if it
+    /// failed. Returns the bytes that it brought. The transport must not be called.
     fn read_ended(_claim: &mut Claim<'_>, _token: u64, _failure: Option<i32>) -> u64 {
         0
     }
@@ -88,8 +89,8 @@ pub mod hooks {
     }
 }
 
-/// Names the subsystems that take packets: `receivers!(P2p, Rma)` in the crate that joins the engine. At most one of them has
-/// packets with senders and reads.
+/// Names the subsystems that take packets: `receivers!(P2p, Rma)` in the crate that joins the
+/// engine. At most one of them has packets with senders and reads.
 #[macro_export]
 macro_rules! receivers {
     ($($receiver:ty),* $(,)?) => {

@@ -1,22 +1,24 @@
 //! Who watches the network while all ranks sleep.
 //!
-//! A rank that parks becomes the *watcher* if there is none: it sleeps in the transport's watch instead of on
-//! its futex. The others sleep as ever. The watcher wakes when an endpoint of the node has events, takes
-//! them off whoever they belong to (or wakes those, under policies that do not steal), and sleeps
-//! again. When its own wait is over it wakes one sleeper, which then parks again as the watcher, or, if its own wait is over
-//! too, wakes the next one.
+//! A rank that parks becomes the *watcher* if there is none: it sleeps in the transport's watch
+//! instead of on its futex. The others sleep as ever. The watcher wakes when an endpoint of the
+//! node has events, takes them off whoever they belong to (or wakes those, under policies that do
+//! not steal), and sleeps again. When its own wait is over it wakes one sleeper, which then parks
+//! again as the watcher, or, if its own wait is over too, wakes the next one.
 //!
-//! Under policies that do not steal, who the events belong to is told by what ranks expect of the network: so a rank must expect
-//! something ([`cohort_core::claim::Claim::expect_more`]) as long as its wait, or what it has sent, may need a turn of its own.
+//! Under policies that do not steal, who the events belong to is told by what ranks expect of the
+//! network: so a rank must expect something ([`cohort_core::claim::Claim::expect_more`]) as long as
+//! its wait, or what it has sent, may need a turn of its own.
 //!
 //! # Why no wake-up is lost
-//! The watcher enters its number (SeqCst), then looks whether its slot was woken. A waker marks the slot,
-//! fences, then looks who watches, and interrupts the watch if it is the woken rank. One of them
-//! sees the other; an interruption that comes before the watch ends that watch at once.
-//! A rank that finds a watcher announced its sleep before; so the watcher, which looks for sleepers
-//! after it has taken its number back, finds it, or another one. That one may be about to leave, and never sleep: its last look
-//! behind the announcement has found what it waited for. So not only who watched, but whoever leaves a wait after an
-//! announcement looks whether somebody watches, and else wakes a sleeper.
+//! The watcher enters its number (SeqCst), then looks whether its slot was woken. A waker marks the
+//! slot, fences, then looks who watches, and interrupts the watch if it is the woken rank. One of
+//! them sees the other; an interruption that comes before the watch ends that watch at once. A rank
+//! that finds a watcher announced its sleep before; so the watcher, which looks for sleepers after
+//! it has taken its number back, finds it, or another one. That one may be about to leave, and
+//! never sleep: its last look behind the announcement has found what it waited for. So not only who
+//! watched, but whoever leaves a wait after an announcement looks whether somebody watches, and
+//! else wakes a sleeper.
 
 use crate::{Net, turn};
 use cohort_base::LocalRank;
@@ -33,8 +35,8 @@ use core::time::Duration;
 /// Watches in a row that may end for nothing before the watcher rests.
 const FRUITLESS_MAX: u32 = 8;
 
-/// The sleep of a rank that has announced it and looked at everything once more, as the watcher. Whoever leaves a wait in which
-/// it has announced a sleep calls [`hand_over`].
+/// The sleep of a rank that has announced it and looked at everything once more, as the watcher.
+/// Whoever leaves a wait in which it has announced a sleep calls [`hand_over`].
 ///
 /// # Errors
 /// The ticket, if there is no network or somebody else watches it.
@@ -66,10 +68,10 @@ pub fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Result<Awa
     })
 }
 
-/// After a watch that ended for nothing that this rank found. It may be a part of a long message that the
-/// transport moves on: then the rank takes turns again. Or the events are of a rank that is about to take them itself, or that
-/// computes and must not be stolen from: then the next watches would end at once too, and after a few of them it
-/// rests.
+/// After a watch that ended for nothing that this rank found. It may be a part of a long message
+/// that the transport moves on: then the rank takes turns again. Or the events are of a rank that
+/// is about to take them itself, or that computes and must not be stolen from: then the next
+/// watches would end at once too, and after a few of them it rests.
 fn after_nothing(rank: &Rank, net: &Net) -> Awake {
     // Relaxed: only the watcher counts, and a wrong number costs a rest.
     if net.fruitless.fetch_add(1, Ordering::Relaxed) < FRUITLESS_MAX {

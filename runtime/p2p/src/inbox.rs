@@ -1,5 +1,5 @@
-//! The two ends of the ways between ranks: where a receiver finds the rings that its senders have made, and what a sender
-//! keeps for each receiver.
+//! The two ends of the ways between ranks: where a receiver finds the rings that its senders have
+//! made, and what a sender keeps for each receiver.
 //!
 //! A sender stores its ring in the table first and then its number in the list, so that the receiver,
 //! which polls the list, finds every ring. A wait that is about to sleep looks again

@@ -1,7 +1,8 @@
 //! Point-to-point communication (MPI-4.1, chapters 3 and 4).
 //!
-//! This crate is **stealable** (`no_std`, no thread-local data, no allocator): any task of the node may run it for any rank whose
-//! claim it holds. Only calls that wait are for the rank's own task: they ask for its [`Owner`](cohort_core::Owner).
+//! This crate is **stealable** (`no_std`, no thread-local data, no allocator): any task of the node
+//! may run it for any rank whose claim it holds. Only calls that wait are for the rank's own task:
+//! they ask for its [`Owner`](cohort_core::Owner).
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -90,8 +90,9 @@ pub fn improbe(
     Some((MessageRef(stored), status_of(stored)))
 }
 
-/// Waits until `look` finds a message of `from`. Meanwhile the rank expects something from the network if the message may come from
-/// there, though it has posted nothing: so thieves look, and whoever sleeps for the network wakes it.
+/// Waits until `look` finds a message of `from`. Meanwhile the rank expects something from the
+/// network if the message may come from there, though it has posted nothing: so thieves look, and
+/// whoever sleeps for the network wakes it.
 fn until_found(owner: Owner<'_>, from: Source, mut look: impl FnMut(&mut Claim<'_>) -> bool) {
     let may_be_remote = Want::new(owner.rank().node(), from, 0, Tag::Any).may_be_remote();
     let mut expects = false;

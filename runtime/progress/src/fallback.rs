@@ -1,8 +1,10 @@
 //! What a rank does about its late messages under `COHORT_PROGRESS=auto`.
 //!
-//! The rule is that of [`FallbackController`](cohort_steal::policy::FallbackController). The fallback is the rank's interrupter ([`crate::signal`]), installed
-//! from the start and idle until it is turned on. Where a signal cannot reach the program (no number is free, the program has
-//! taken ours or blocks it), it is a helper ([`crate::helper`]), whose threads are started then and sleep while it is off.
+//! The rule is that of [`FallbackController`](cohort_steal::policy::FallbackController). The
+//! fallback is the rank's interrupter ([`crate::signal`]), installed from the start and idle until
+//! it is turned on. Where a signal cannot reach the program (no number is free, the program has
+//! taken ours or blocks it), it is a helper ([`crate::helper`]), whose threads are started then and
+//! sleep while it is off.
 //!
 //! The judge may decide in a thief's claim; the program's own thread chooses between the two when it leaves the next
 //! receive behind.

@@ -9,11 +9,13 @@ use cohort_core::Rank;
 use cohort_core::subsystem::Need;
 use cohort_steal::TaskKind;
 
-/// Wakes a worker for the rank, or its own progress thread, or interrupts it. Says whether the policy has somebody. `by` counts the
-/// wake-up. The caller has fenced since it published what the rank is needed for.
+/// Wakes a worker for the rank, or its own progress thread, or interrupts it. Says whether the
+/// policy has somebody. `by` counts the wake-up. The caller has fenced since it published what the
+/// rank is needed for.
 pub(crate) fn find(rank: &Rank, by: &Rank, need: Need) -> bool {
     let capabilities = rank.capabilities();
-    // Nothing is left to be matched, so the thread that a helper would wake is woken at once, unless somebody has the claim.
+    // Nothing is left to be matched, so the thread that a helper would wake is woken at once,
+    // unless somebody has the claim.
     let has_thread = need == Need::Late && capabilities.has_helper();
     if has_thread && !rank.node().rests() && !rank.is_claimed() && poller::wake_sleeper(rank) {
         by.counters().count_wake();

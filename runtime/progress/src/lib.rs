@@ -1,8 +1,9 @@
 //! What the progress policies need besides stealing.
 //!
-//! A policy (`cohort_steal::policy`) says who makes progress for a rank that computes. This crate has whoever that is: dedicated
-//! workers (ghosts and helpers), a rank's own thread, and a signal that interrupts the program. It stands above point-to-point
-//! communication, and is told of what happens below by the hooks of the core.
+//! A policy (`cohort_steal::policy`) says who makes progress for a rank that computes. This crate
+//! has whoever that is: dedicated workers (ghosts and helpers), a rank's own thread, and a signal
+//! that interrupts the program. It stands above point-to-point communication, and is told of what
+//! happens below by the hooks of the core.
 //!
 //! | module | what it holds |
 //! |---|---|

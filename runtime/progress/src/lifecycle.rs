@@ -28,7 +28,8 @@ pub fn set_policy(rank: &'static Rank, progress: Progress) {
     apply(rank, &change);
 }
 
-/// A communicator or window of the rank exchanges its own policy for another, as [`set_policy`]; `None` is that of the rank.
+/// A communicator or window of the rank exchanges its own policy for another, as [`set_policy`];
+/// `None` is that of the rank.
 pub fn exchange_policy(rank: &'static Rank, old: Option<Progress>, new: Option<Progress>) {
     let change = rank.policies().lock();
     if let Some(progress) = new {

@@ -1,5 +1,5 @@
-//! What a rank and its senders tell the rank's helper: requests for interrupts, and notices of messages. What is done with
-//! them is in `helper.rs`.
+//! What a rank and its senders tell the rank's helper: requests for interrupts, and notices of
+//! messages. What is done with them is in `helper.rs`.
 
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

@@ -1,19 +1,23 @@
 //! Posts that a dedicated worker does for a rank (`COHORT_PROGRESS=ghost`, CasperII).
 //!
-//! A long `MPI_Isend` or `MPI_Irecv` becomes a [`Post`] in a channel of the rank, and returns. No claim is taken, so the
-//! call waits for nobody: neither for the ghost that progresses the rank, nor for the rings and queues, whose lines are in
-//! the ghost's cache. The ghost matches, publishes and completes it.
+//! A long `MPI_Isend` or `MPI_Irecv` becomes a [`Post`] in a channel of the rank, and returns. No
+//! claim is taken, so the call waits for nobody: neither for the ghost that progresses the rank,
+//! nor for the rings and queues, whose lines are in the ghost's cache. The ghost matches, publishes
+//! and completes it.
 //!
 //! # Order
-//! MPI's order of messages is that of the calls. *Whoever takes the rank's claim takes the rank's posts out of the channel
-//! first* ([`cohort_core::claim::Claim::of_taken`]), and everything that matches, probes, cancels, frees or posts directly needs the claim. So
-//! posts of both ways are done in the order of their calls, and no call sees a state in which an earlier post is missing. A thief
-//! takes a bounded number only, which keeps the order just as well: what it leaves is younger than what it took.
+//! MPI's order of messages is that of the calls. *Whoever takes the rank's claim takes the rank's
+//! posts out of the channel first* ([`cohort_core::claim::Claim::of_taken`]), and everything that
+//! matches, probes, cancels, frees or posts directly needs the claim. So posts of both ways are
+//! done in the order of their calls, and no call sees a state in which an earlier post is missing.
+//! A thief takes a bounded number only, which keeps the order just as well: what it leaves is
+//! younger than what it took.
 //!
 //! # One producer
-//! Only the holder of the rank's [`Poster`] sends into the channel. There is one at a time; a thread that finds it taken posts
-//! directly. Two threads that post at the same time have no order, and those that are ordered by the program see
-//! each other's posts. The consumer is the holder of the claim.
+//! Only the holder of the rank's [`Poster`] sends into the channel. There is one at a time; a
+//! thread that finds it taken posts directly. Two threads that post at the same time have no order,
+//! and those that are ordered by the program see each other's posts. The consumer is the holder of
+//! the claim.
 //!
 //! # When posts are not left to the ghost
 //! When it sleeps (to wake it costs more than to post), when there is none, when the channel is full, for short
@@ -61,8 +65,9 @@ impl Drop for Poster<'_> {
 }
 
 impl<'rank> Poster<'rank> {
-    /// The right to leave a message of so many bytes, of a communicator with this policy, to the rank's ghost: `None` if it
-    /// is to be posted directly. By threads of the rank, which do not hold its claim.
+    /// The right to leave a message of so many bytes, of a communicator with this policy, to the
+    /// rank's ghost: `None` if it is to be posted directly. By threads of the rank, which do not
+    /// hold its claim.
     #[inline]
     pub fn of(rank: &'rank Rank, bytes: u64, progress: impl FnOnce() -> Progress) -> Option<Self> {
         let offload = rank.offload()?;

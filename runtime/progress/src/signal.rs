@@ -4,13 +4,14 @@
 //! thread later on, and takes one turn of the rank's progress under a claim that it only tries for. No signal comes in
 //! blocking calls, nor for receives that found their message. Two can send it (`COHORT_SIGNAL_FROM`):
 //!
-//! * *The sender*, when it has offered its message ([`Interrupter::interrupt`]). The rank announces the receive, fences, and
-//!   looks at the rings once more; the sender publishes, fences, and looks whether receives are left behind. One of
-//!   them sees the other, so no timer is needed. A rank that was back soon lately, because it posts one receive after
-//!   the other, is given a moment to come back by itself ([`cohort_steal::policy::GracePeriod`]), so that signals are not futile.
-//! * *A timer* of the thread, as in the paper: armed with the receive, and again after each turn, later each
-//!   time ([`cohort_steal::policy::TurnSchedule`]). It is also what is used for messages of other nodes, and when a turn found
-//!   the rank claimed.
+//! * *The sender*, when it has offered its message ([`Interrupter::interrupt`]). The rank announces
+//!   the receive, fences, and looks at the rings once more; the sender publishes, fences, and looks
+//!   whether receives are left behind. One of them sees the other, so no timer is needed. A rank
+//!   that was back soon lately, because it posts one receive after the other, is given a moment to
+//!   come back by itself ([`cohort_steal::policy::GracePeriod`]), so that signals are not futile.
+//! * *A timer* of the thread, as in the paper: armed with the receive, and again after each turn,
+//!   later each time ([`cohort_steal::policy::TurnSchedule`]). It is also what is used for messages
+//!   of other nodes, and when a turn found the rank claimed.
 //!
 //! # One sequence per rank
 //! `active` names the timer of the running sequence; 0 is none. A wait ends the sequence, since a
@@ -46,7 +47,8 @@ use cohort_p2p::poll;
 /// Chunks of a long message that one turn copies when the sender computes too.
 const CHUNKS_PER_TURN: u32 = 16;
 
-/// How long a sender waits for the holder of a receiver's claim, which may be copying a message, before it calls for help.
+/// How long a sender waits for the holder of a receiver's claim, which may be copying a message,
+/// before it calls for help.
 pub(crate) const CALL_US_MAX: u64 = 20;
 
 /// A sender that posts is through within so many microseconds.
@@ -73,8 +75,9 @@ impl Interrupter {
         signal != 0 && timer::is_handled(signal, handle) && !arch::blocks_signal(signal)
     }
 
-    /// A sender has offered this rank a message: interrupts the thread that left a receive behind, if there is one and it
-    /// does not come back by itself. `offer` is the message's number, if `by` has sent one.
+    /// A sender has offered this rank a message: interrupts the thread that left a receive behind,
+    /// if there is one and it does not come back by itself. `offer` is the message's number, if
+    /// `by` has sent one.
     pub(crate) fn interrupt(&self, rank: &Rank, by: &Rank, offer: Option<u32>) {
         let is_wanted = rank.node().settings().signal.source == SignalSource::Sender
             && rank.watched().load(Ordering::Relaxed) != 0
@@ -183,8 +186,8 @@ enum StepOutcome {
 /// One bounded step of the rank's progress.
 fn step(rank: &Rank) -> StepOutcome {
     if rank.node().rests() {
-        // A rank that waits has begun to steal, and does this turn's work. To come again later takes a timer, which costs
-        // more than most messages.
+        // A rank that waits has begun to steal, and does this turn's work. To come again later
+        // takes a timer, which costs more than most messages.
         return StepOutcome::Nothing;
     }
     let Some(mut claim) = rank.try_steal(rank.id()) else {
@@ -209,7 +212,8 @@ fn step(rank: &Rank) -> StepOutcome {
     }
 }
 
-/// Whether the sender of a message waits for it, and so copies. One that is just posting leaves its call within moments.
+/// Whether the sender of a message waits for it, and so copies. One that is just posting leaves its
+/// call within moments.
 fn waits(work: &Work) -> bool {
     let since = ticks();
     while work.is_of_a_waiting_sender() {

@@ -23,9 +23,9 @@ const COUNTED: Mark = Mark(1);
 /// It is counted, and has a place on the rank's mailbox: this one more.
 const IN_MAILBOX: u8 = 2;
 
-/// The program goes on and leaves this receive behind: if it is long and its message has not
-/// come, the policy of its communicator watches for it. Other requests are passed over. Called with the claim under which it
-/// was started.
+/// The program goes on and leaves this receive behind: if it is long and its message has not come,
+/// the policy of its communicator watches for it. Other requests are passed over. Called with the
+/// claim under which it was started.
 #[inline]
 pub fn leave_behind(claim: &mut Claim<'_>, request: &RequestRef, progress: Progress) {
     let capabilities = policy(progress).capabilities();
@@ -90,8 +90,8 @@ fn watch(
     }
 }
 
-/// The program leaves a collective behind that others go on with. Whoever acts for the rank is told, as for a long receive. By a
-/// thread of the program, with its claim.
+/// The program leaves a collective behind that others go on with. Whoever acts for the rank is
+/// told, as for a long receive. By a thread of the program, with its claim.
 pub(crate) fn leave_collective_behind(claim: &mut Claim<'_>) -> Mark {
     let rank = claim.rank().forever();
     lifecycle::ensure_dedicated_workers(rank);

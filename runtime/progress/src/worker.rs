@@ -1,4 +1,5 @@
-//! The dedicated workers of a node, which ranks they serve, and how they are woken. What they do is in `dedicated_workers.rs`.
+//! The dedicated workers of a node, which ranks they serve, and how they are woken. What they do is
+//! in `dedicated_workers.rs`.
 
 use crate::kernel_thread::{Entry, KernelThread};
 use cohort_base::LocalRank;

@@ -12,8 +12,8 @@ use cohort_net::{Note, post_note};
 use core::mem::size_of;
 use core::ptr::{NonNull, null_mut};
 
-/// Handles a packet of a window; one for a window that is gone is of no interest to anybody. Returns the bytes that came
-/// into user memory.
+/// Handles a packet of a window; one for a window that is gone is of no interest to anybody.
+/// Returns the bytes that came into user memory.
 pub(crate) fn arrive(claim: &mut Claim<'_>, from: Peer, note: &Note, body: &[u8]) -> u64 {
     let windows = &claim.of::<Rma>().windows;
     // SAFETY: windows in the list are valid.

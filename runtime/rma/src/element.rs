@@ -1,8 +1,9 @@
 //! Accumulates: each is atomic, element by element, with respect to all others on the same elements.
 //!
-//! Accumulates at one member of a window take turns ([`Turns`]), unless an exclusive lock keeps others away, and are plain loops: one
-//! atomic instruction for a whole operation costs less than one for each element, and no operation or type is special. What
-//! accesses the same memory through another window at the same time has no defined result in MPI.
+//! Accumulates at one member of a window take turns ([`Turns`]), unless an exclusive lock keeps
+//! others away, and are plain loops: one atomic instruction for a whole operation costs less than
+//! one for each element, and no operation or type is special. What accesses the same memory through
+//! another window at the same time has no defined result in MPI.
 //!
 //! A task takes its turn only under the claim of the rank whose operation or memory this is: a
 //! signal handler that interrupts it finds that claim taken and cannot come here for the same rank.
@@ -44,13 +45,14 @@ impl Combiner {
         self.basic.size() as u64
     }
 
-    /// Applies the operation to the runs of memory that `each_run` tells, which begin and end with elements. `input` has
-    /// the operands in their packed form; what was there before goes to `fetched`, unless that is null. All of it
-    /// is one turn of `turns`; `None` if nobody else accumulates there.
+    /// Applies the operation to the runs of memory that `each_run` tells, which begin and end with
+    /// elements. `input` has the operands in their packed form; what was there before goes to
+    /// `fetched`, unless that is null. All of it is one turn of `turns`; `None` if nobody else
+    /// accumulates there.
     ///
     /// # Safety
-    /// The runs are writable; `input` is readable, and `fetched` writable or null, for their bytes. The caller holds the
-    /// claim of the rank whose operation or memory this is.
+    /// The runs are writable; `input` is readable, and `fetched` writable or null, for their bytes.
+    /// The caller holds the claim of the rank whose operation or memory this is.
     pub(super) unsafe fn apply(
         &self,
         turns: Option<&Turns>,
@@ -179,8 +181,9 @@ pub(super) unsafe fn compare_and_swap(
 
 /// Whose turn it is to accumulate at one member.
 ///
-/// The protocol is that of a spinning lock: who swaps a 1 for the 0 has the turn (Acquire), and stores the 0 when it is over
-/// (Release). Turns are short: the longest one is a plain loop over [`crate::window::SHORT`] bytes.
+/// The protocol is that of a spinning lock: who swaps a 1 for the 0 has the turn (Acquire), and
+/// stores the 0 when it is over (Release). Turns are short: the longest one is a plain loop over
+/// [`crate::window::SHORT`] bytes.
 #[derive(Default)]
 pub(super) struct Turns(CacheLine<AtomicU32>);
 

@@ -4,9 +4,10 @@
 //!              program:  open ───────── operations ───────── close ──► (its request)
 //!  engine:  Deferred ──activate──► Active ── grants come, operations run ──► complete, freed
 //! ```
-//! *Open* and *closed* are the program's, *deferred*, *active* and *complete* the engine's (the paper, section VI). An epoch
-//! that is opened while an earlier one is closed and not complete is deferred: its operations are recorded. When it is
-//! activated it asks its targets for access; what is recorded runs as they grant it, whoever has time for it.
+//! *Open* and *closed* are the program's, *deferred*, *active* and *complete* the engine's (the
+//! paper, section VI). An epoch that is opened while an earlier one is closed and not complete is
+//! deferred: its operations are recorded. When it is activated it asks its targets for access; what
+//! is recorded runs as they grant it, whoever has time for it.
 
 mod recorded;
 

@@ -1,22 +1,25 @@
 //! How epochs of two members match, and who hears of it: counters whose openings are counted.
 //!
-//! Epochs match by counting (the paper on nonblocking epochs, section VII-B): the *n*-th access epoch of A towards B belongs to
-//! the *n*-th exposure epoch of B towards A, however many of either are pending. So an epoch knows, when it is activated,
-//! which opening of which [`GrantCounter`] it waits for: the triple `<a, e, g>` is A's count of accesses, B's count of exposures, and what
-//! the counter counts. A counter belongs to one member, who waits at it, and is opened by one other; it remembers openings, so one
-//! that comes long before it is asked for is not lost.
+//! Epochs match by counting (the paper on nonblocking epochs, section VII-B): the *n*-th access
+//! epoch of A towards B belongs to the *n*-th exposure epoch of B towards A, however many of either
+//! are pending. So an epoch knows, when it is activated, which opening of which [`GrantCounter`] it
+//! waits for: the triple `<a, e, g>` is A's count of accesses, B's count of exposures, and what the
+//! counter counts. A counter belongs to one member, who waits at it, and is opened by one other; it
+//! remembers openings, so one that comes long before it is asked for is not lost.
 //!
 //! # Late targets
-//! A waiting member may compute. Whoever opens a counter then calls a worker or the member's helper, but only if somebody can do
-//! something (*SmartInterrupts*, section 4.2). A target is *late at opening* if it was asked for access and has not granted it, and
-//! *late for transfer* if by then the epoch has something to ship to it: an operation, or word of its end. The number of the last
-//! opening that a member is late for is its counter's `wanted`. With `n` target epochs asked for, `m` of them late for
-//! transfer and `k` late at opening only:
+//! A waiting member may compute. Whoever opens a counter then calls a worker or the member's
+//! helper, but only if somebody can do something (*SmartInterrupts*, section 4.2). A target is
+//! *late at opening* if it was asked for access and has not granted it, and *late for transfer* if
+//! by then the epoch has something to ship to it: an operation, or word of its end. The number of
+//! the last opening that a member is late for is its counter's `wanted`. With `n` target epochs
+//! asked for, `m` of them late for transfer and `k` late at opening only:
 //!
 //! * **G0** at most `n` calls: each opening has a number of its own, and calls once at most;
-//! * **G1** `m` targets that open before help comes need `m` calls less: an opening takes its number away from `wanted - opened`,
-//!   in constant time, whoever notices it;
-//! * **G2** at most `k` calls in vain: none, here, for the numbers of targets that are late at opening only lie behind `wanted`;
+//! * **G1** `m` targets that open before help comes need `m` calls less: an opening takes its
+//!   number away from `wanted - opened`, in constant time, whoever notices it;
+//! * **G2** at most `k` calls in vain: none, here, for the numbers of targets that are late at
+//!   opening only lie behind `wanted`;
 //! * **G3** no call in vain if no help is needed: then no number up to `wanted` is left.
 //!
 //! Debug builds check this after every sweep (`late.rs`).
@@ -49,8 +52,8 @@ impl GrantCounter {
         self.is_awaited(number)
     }
 
-    /// Opens the counter as often as it takes to this number. Of several that do so at once, one at most hears that the owner
-    /// is late for it.
+    /// Opens the counter as often as it takes to this number. Of several that do so at once, one at
+    /// most hears that the owner is late for it.
     #[must_use]
     pub(super) fn open_to(&self, number: u64) -> bool {
         self.opened.fetch_max(number, Ordering::Release) < number && self.is_awaited(number)
@@ -97,8 +100,8 @@ pub(super) struct Pair {
 
 /// Arrivals at fences, of some parties that all arrive at each.
 ///
-/// A party arrives at fence *n* when the operations before it are done and it has passed fence *n - 1*; so *n* times the
-/// parties have arrived in total exactly when all have arrived at fence *n*.
+/// A party arrives at fence *n* when the operations before it are done and it has passed fence *n -
+/// 1*; so *n* times the parties have arrived in total exactly when all have arrived at fence *n*.
 pub(super) struct Arrivals {
     count: CacheLine<AtomicU64>,
     parties: u64,

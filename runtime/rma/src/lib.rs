@@ -1,12 +1,14 @@
 //! One-sided communication (MPI-4.1, chapter 12): windows, their epochs and operations.
 //!
-//! The design is that of *Nonblocking Epochs in MPI One-Sided Communication*: an epoch is an object with a life of its own, every
-//! synchronisation is nonblocking inside, and the calls that block wait for its request. The page of `epoch.rs` tells the life of an epoch,
-//! `sweep.rs` what is done for it and when, `grants.rs` how epochs of different members match, `lock.rs` the lock.
+//! The design is that of *Nonblocking Epochs in MPI One-Sided Communication*: an epoch is an object
+//! with a life of its own, every synchronisation is nonblocking inside, and the calls that block
+//! wait for its request. The page of `epoch.rs` tells the life of an epoch, `sweep.rs` what is done
+//! for it and when, `grants.rs` how epochs of different members match, `lock.rs` the lock.
 //!
-//! All ranks of a node share an address space, so operations on a member of this node need nobody's help: they are copies and
-//! atomics in its memory, done in the call that asks for them if the epoch has access by then, else by whoever
-//! holds the claim of the origin when the access is granted. Members of other nodes are told by active messages (`notes.rs`, `remote.rs`,
+//! All ranks of a node share an address space, so operations on a member of this node need nobody's
+//! help: they are copies and atomics in its memory, done in the call that asks for them if the
+//! epoch has access by then, else by whoever holds the claim of the origin when the access is
+//! granted. Members of other nodes are told by active messages (`notes.rs`, `remote.rs`,
 //! `arrival.rs`).
 
 #![no_std]

@@ -16,13 +16,15 @@
 //!   other hold the lock together.
 //! * **Exclusive.** A3 grants a writer only if the state that it swaps has no holder, and a reader only
 //!   if it has no writer.
-//! * **Nothing is lost.** `advance` begins with a sequentially consistent fence, behind Q2 or L1. If it stops at A1 because of a
-//!   holder, it has not seen that holder's L1, so its fence comes before the holder's, and the holder's A2 sees the entry. If it stops
-//!   at A2 because the head's entry is not published, it likewise comes before that requester's `advance`, which
-//!   grants the head and then sees the entries behind it.
-//! * **Entries last long enough.** A requester has one ticket at a time that is not granted, so
-//!   at most as many as there are requesters lie between head and tail, which is what the queue has room for. An `advance`
-//!   that reads a later entry in its place sees another ticket, or its swap fails.
+//! * **Nothing is lost.** `advance` begins with a sequentially consistent fence, behind Q2 or L1.
+//!   If it stops at A1 because of a holder, it has not seen that holder's L1, so its fence comes
+//!   before the holder's, and the holder's A2 sees the entry. If it stops at A2 because the head's
+//!   entry is not published, it likewise comes before that requester's `advance`, which grants the
+//!   head and then sees the entries behind it.
+//! * **Entries last long enough.** A requester has one ticket at a time that is not granted, so at
+//!   most as many as there are requesters lie between head and tail, which is what the queue has
+//!   room for. An `advance` that reads a later entry in its place sees another ticket, or its swap
+//!   fails.
 //! * A ticket is granted as soon as the head has passed it ([`FairLock::is_granted`], Acquire): what earlier
 //!   holders wrote before L1 (Release) is then visible, as every change of the state is a read-modify-write.
 

@@ -8,7 +8,8 @@ use cohort_net::{Note, post_note};
 /// Runs that a piece names.
 pub(super) const RUNS_MAX: usize = 32;
 
-/// What a note of a window says; `member` is the rank of its sender in the window's group unless something else is said.
+/// What a note of a window says; `member` is the rank of its sender in the window's group unless
+/// something else is said.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
@@ -104,7 +105,8 @@ pub(super) fn say(
     post_note(claim, shared.members()[to as usize], note, 0);
 }
 
-/// Tells a member of this node that something it may wait for has changed. If it is late for that and computes, somebody is called.
+/// Tells a member of this node that something it may wait for has changed. If it is late for that
+/// and computes, somebody is called.
 pub(super) fn tell(claim: &Claim<'_>, shared: &WinShared, member: u32, is_late: bool) {
     let node = claim.rank().node();
     let (Some(home), Some(local)) = (

@@ -1,12 +1,14 @@
 //! Members on other nodes: what epochs and operations say to them.
 //!
-//! Everything is an active message: a packet that is acted upon when it arrives, under the claim of the rank it is for, by its owner or by a
-//! thief ([`crate::arrival`]). A window with members on several nodes is a reason for thieves to look at the network of its members
-//! as long as it exists.
+//! Everything is an active message: a packet that is acted upon when it arrives, under the claim of
+//! the rank it is for, by its owner or by a thief ([`crate::arrival`]). A window with members on
+//! several nodes is a reason for thieves to look at the network of its members as long as it
+//! exists.
 //!
-//! An operation is cut into pieces of a packet each. A piece names the target's memory by [`Run`]s, so the target needs not know the
-//! datatype. Each piece is answered; an operation is complete when it was sent as a whole and all
-//! pieces are answered. Packets of one pair of ranks keep their order, and so do accumulates.
+//! An operation is cut into pieces of a packet each. A piece names the target's memory by [`Run`]s,
+//! so the target needs not know the datatype. Each piece is answered; an operation is complete when
+//! it was sent as a whole and all pieces are answered. Packets of one pair of ranks keep their
+//! order, and so do accumulates.
 
 use crate::epoch::{Epoch, Kind, Recorded};
 use crate::notes::{Message, Piece, REFUSED, RUNS_MAX, Run, Verb, say};

@@ -1,8 +1,9 @@
 //! What the members of a window on one node share.
 //!
-//! Each member of this node has a *home* here: its lock, the memory that it has attached, and for every
-//! member of the window the counters that this one opens for it ([`crate::grants`]). What only the owner counts is in its
-//! own part (`window.rs`). Arrivals at fences are counted for all members together.
+//! Each member of this node has a *home* here: its lock, the memory that it has attached, and for
+//! every member of the window the counters that this one opens for it ([`crate::grants`]). What
+//! only the owner counts is in its own part (`window.rs`). Arrivals at fences are counted for all
+//! members together.
 
 use crate::element::Turns;
 use crate::error::RmaError;
@@ -233,7 +234,8 @@ impl WinShared {
         self.arrivals.have_passed(number) && self.nodes_arrived.have_passed(number)
     }
 
-    /// The last fence at which everybody has arrived, for one whose arrival was the last of this node or of another one.
+    /// The last fence at which everybody has arrived, for one whose arrival was the last of this
+    /// node or of another one.
     pub(super) fn last_passed(&self) -> u64 {
         // Of the last arrival here and the last one elsewhere, one sees the other.
         fence(Ordering::SeqCst);

@@ -8,10 +8,11 @@
 //! 5. tell each target as soon as the last operation on it is done;
 //! 6. complete the epoch.
 //!
-//! A window is in its rank's list, and is a reason for thieves to look, only while some epoch is closed or has operations that are
-//! not complete. Whoever changes what such an epoch waits for (a grant, the end of an access, a lock, an arrival at a fence) tells
-//! the waiting rank, or, if that computes, a sleeping worker. The owner enters the list first and
-//! sweeps once more after that: one of the two sees the other.
+//! A window is in its rank's list, and is a reason for thieves to look, only while some epoch is
+//! closed or has operations that are not complete. Whoever changes what such an epoch waits for (a
+//! grant, the end of an access, a lock, an arrival at a fence) tells the waiting rank, or, if that
+//! computes, a sleeping worker. The owner enters the list first and sweeps once more after that:
+//! one of the two sees the other.
 
 use crate::Rma;
 use crate::epoch::{CopyRef, Epoch, Kind, Recorded};
@@ -353,8 +354,8 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
 
     /// Frees what is over. By the owner.
     pub(super) fn free_spent(&mut self, _owner: Owner<'_>) {
-        // SAFETY: what is spent is in no other list, was made by the owner's `Box`, and nobody uses it; operations wait until
-        // no task copies any more.
+        // SAFETY: what is spent is in no other list, was made by the owner's `Box`, and nobody uses
+        // it; operations wait until no task copies any more.
         unsafe {
             self.free_epochs();
             free_all(&mut self.state.spent_flushes, |_| true);

@@ -127,11 +127,12 @@ impl Window {
         Ok(true)
     }
 
-    /// Opens an epoch with a lock at one member (`MPI_Win_lock`). Does not wait; says whether [`Window::hold_locks`] would not
-    /// either.
+    /// Opens an epoch with a lock at one member (`MPI_Win_lock`). Does not wait; says whether
+    /// [`Window::hold_locks`] would not either.
     ///
     /// # Errors
-    /// [`RmaError::MisplacedAt`] if the member is locked, [`RmaError::Misplaced`] if another kind of access epoch is open.
+    /// [`RmaError::MisplacedAt`] if the member is locked, [`RmaError::Misplaced`] if another kind
+    /// of access epoch is open.
     pub fn lock(&self, owner: Owner<'_>, member: u32, exclusive: bool) -> Result<bool, RmaError> {
         let mut claim = self.rank().enter();
         let mut sweep = self.sweep(&mut claim);
@@ -302,8 +303,8 @@ impl Window {
         }
     }
 
-    /// Ends a call that waits for nothing. A program may call in a loop until others have changed its memory, so every so
-    /// often the rank gets a turn of progress.
+    /// Ends a call that waits for nothing. A program may call in a loop until others have changed
+    /// its memory, so every so often the rank gets a turn of progress.
     fn leave_at_once(&self, owner: Owner<'_>) {
         // Relaxed, and not in one step: a lost count does no harm.
         let calls = self.calls.load(Ordering::Relaxed).wrapping_add(1);

@@ -77,8 +77,8 @@ pub(super) struct State {
     pub(super) fence: *mut Epoch,
     pub(super) locks: Box<[*mut Epoch]>,
     pub(super) locked: u32,
-    /// Access epochs towards each member, exposure epochs for each member, and locks of each member asked for, so far: the
-    /// first two are `a` and `e` of the matching triple.
+    /// Access epochs towards each member, exposure epochs for each member, and locks of each member
+    /// asked for, so far: the first two are `a` and `e` of the matching triple.
     pub(super) accesses: Box<[u64]>,
     pub(super) exposures: Box<[u64]>,
     pub(super) lockings: Box<[u64]>,

@@ -1,5 +1,5 @@
-//! Waiting for requests and testing them (MPI-4.1 sections 3.7.3 and 3.7.5). A test is a wait that gives up after one turn of
-//! progress at most.
+//! Waiting for requests and testing them (MPI-4.1 sections 3.7.3 and 3.7.5). A test is a wait that
+//! gives up after one turn of progress at most.
 
 use super::completion::{Finished, live};
 use super::several::{Requests, report_all, report_any, report_some};

@@ -20,7 +20,8 @@ impl Round<'_> {
         exposed
     }
 
-    /// [`Round::post_buffer`] of a member that need not wait for others: up to [`COPY_MAX`] bytes are copied, so that it can leave.
+    /// [`Round::post_buffer`] of a member that need not wait for others: up to [`COPY_MAX`] bytes
+    /// are copied, so that it can leave.
     ///
     /// # Safety
     /// As [`Round::post_buffer`].

@@ -19,9 +19,10 @@
 //! all of that.
 //!
 //! # Nobody forgets it
-//! Opening the meeting is a publication in the sense of [`cohort_core::event_count`] that makes work ready: J3 is P1, J4 the
-//! rest. There is a user then, since L1 comes before the leader's J2, which by the meeting's Acquire and Release comes
-//! before J3 of the last one. If the leader is the last itself, it goes on in the same call.
+//! Opening the meeting is a publication in the sense of [`cohort_core::event_count`] that makes
+//! work ready: J3 is P1, J4 the rest. There is a user then, since L1 comes before the leader's J2,
+//! which by the meeting's Acquire and Release comes before J3 of the last one. If the leader is the
+//! last itself, it goes on in the same call.
 //!
 //! # Which ones
 //! Kind, operation and places decide (`root_of` in `nonblocking/start.rs`), which all members of a communicator know

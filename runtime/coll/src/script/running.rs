@@ -14,10 +14,10 @@
 //! Acquire of whoever takes it next, so neither needs the claim for that.
 //!
 //! # Nobody forgets one
-//! A script that can go on and is not taken is found under the claim. So whoever gives the claim back looks for one
-//! ([`leave`]). Whoever completes a message or gives a script back without the claim rings the rank's
-//! [event count](cohort_core::event_count), which has the proof. As long as the script lasts, the rank also expects progress, so
-//! thieves visit it.
+//! A script that can go on and is not taken is found under the claim. So whoever gives the claim
+//! back looks for one ([`leave`]). Whoever completes a message or gives a script back without the
+//! claim rings the rank's [event count](cohort_core::event_count), which has the proof. As long as
+//! the script lasts, the rank also expects progress, so thieves visit it.
 //!
 //! # Messages
 //! They are started in the name of whoever holds the claim ([`Claim::caller`]): a thief calls the network as itself.

@@ -1,8 +1,9 @@
 //! The right to act for a rank, and the state that it opens.
 //!
-//! A [`Claim`] is the only way to a rank's state: what the subsystems keep for it (its queues, its requests, the consuming
-//! ends of its inbound rings and the producing ends of its outbound ones), and its heap. Owners get one
-//! by [`Rank::enter`], thieves by [`Rank::try_steal`]; nobody waits while holding a stolen one.
+//! A [`Claim`] is the only way to a rank's state: what the subsystems keep for it (its queues, its
+//! requests, the consuming ends of its inbound rings and the producing ends of its outbound ones),
+//! and its heap. Owners get one by [`Rank::enter`], thieves by [`Rank::try_steal`]; nobody waits
+//! while holding a stolen one.
 
 pub use super::{AtRelease, Claim, Releasing};
 use super::{Rank, State, hooks};
@@ -16,8 +17,9 @@ use core::ptr::NonNull;
 const ALIGN: usize = 16;
 
 impl<'rank> Claim<'rank> {
-    /// The value that stands for a claim that was just taken by the owner, or by a task of `caller` that only tried for it.
-    /// Subsystems that asked for it are told first: posts that the rank left to a dedicated worker are done.
+    /// The value that stands for a claim that was just taken by the owner, or by a task of `caller`
+    /// that only tried for it. Subsystems that asked for it are told first: posts that the rank
+    /// left to a dedicated worker are done.
     #[inline]
     pub(crate) fn of_taken(rank: &'rank Rank, caller: LocalRank, by_owner: bool) -> Self {
         let mut claim = Self {
@@ -45,7 +47,8 @@ impl<'rank> Claim<'rank> {
         self.caller
     }
 
-    /// Whether the claimed rank holds it in a call of its own: not as a thief, nor in a progress thread or a signal's handler.
+    /// Whether the claimed rank holds it in a call of its own: not as a thief, nor in a progress
+    /// thread or a signal's handler.
     #[inline]
     pub fn is_by_owner(&self) -> bool {
         self.by_owner

@@ -1,9 +1,10 @@
 //! The right to do what only a rank's own task may do.
 //!
-//! A thief, a progress thread and a handler of signals run with a [`Claim`](crate::Claim) at most. They must not allocate from
-//! the global allocator of the node image, take locks of the whole node, or call the program: the task that they
-//! interrupt or help may be in the middle of just that. Whatever does one of these asks for an [`Owner`], and nothing that a
-//! thief is handed leads to one.
+//! A thief, a progress thread and a handler of signals run with a [`Claim`](crate::Claim) at most.
+//! They must not allocate from the global allocator of the node image, take locks of the whole
+//! node, or call the program: the task that they interrupt or help may be in the middle of just
+//! that. Whatever does one of these asks for an [`Owner`], and nothing that a thief is handed leads
+//! to one.
 
 pub use super::Owner;
 use super::Rank;
@@ -13,8 +14,8 @@ impl<'rank> Owner<'rank> {
     /// The witness of a call of the program.
     ///
     /// # Safety
-    /// The caller runs on a task of `rank`, in a call of the program: not in a handler of signals of the runtime, not on a
-    /// thread of the runtime, and with no claim that it has stolen.
+    /// The caller runs on a task of `rank`, in a call of the program: not in a handler of signals
+    /// of the runtime, not on a thread of the runtime, and with no claim that it has stolen.
     #[inline]
     #[must_use]
     pub unsafe fn new(rank: &'rank Rank) -> Self {

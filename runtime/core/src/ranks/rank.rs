@@ -322,7 +322,8 @@ impl Rank {
         &self.pending_events
     }
 
-    /// After something was published that a collective of the rank may wait for: finds somebody who goes on with it ([`crate::event_count`]).
+    /// After something was published that a collective of the rank may wait for: finds somebody who
+    /// goes on with it ([`crate::event_count`]).
     #[inline]
     pub fn announce(&self) {
         if self.pending_events.has_users() && self.pending_events.count_event(|| self.is_claimed())

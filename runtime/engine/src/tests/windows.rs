@@ -1,4 +1,5 @@
-//! Random epochs and operations of all ranks at once, against what each of them must have done; within a node and between nodes.
+//! Random epochs and operations of all ranks at once, against what each of them must have done;
+//! within a node and between nodes.
 
 use super::remote::{Ranks, networks, owner, settings};
 use crate::datatype::op::PredefinedOp;
@@ -17,7 +18,8 @@ use std::vec::Vec;
 /// `MPI_UINT64_T`.
 const U64: u32 = 0x259;
 
-/// Cells that everybody adds to, the cell that is changed under exclusive locks only, and the cell that hands out tickets.
+/// Cells that everybody adds to, the cell that is changed under exclusive locks only, and the cell
+/// that hands out tickets.
 const SUMS: usize = 14;
 const GUARDED: usize = SUMS;
 const TICKETS: usize = SUMS + 1;

@@ -60,7 +60,8 @@ impl Linked<IN_JOBS> for Job {
 pub(crate) struct JobRef(NonNull<Job>);
 
 impl Job {
-    /// Makes a job that the caller puts into the rank's list, and then shows to the sender ([`Job::publish`]); `None` when memory is short.
+    /// Makes a job that the caller puts into the rank's list, and then shows to the sender
+    /// ([`Job::publish`]); `None` when memory is short.
     ///
     /// # Safety
     /// `offer` was taken for `receive`, a pending receive of the claimed rank in no queue.

@@ -1,10 +1,11 @@
 //! Partitioned communication between nodes.
 //!
 //! The sender introduces itself as within a node, by a message that says how its data is cut, and
-//! in which *lane* its first partition travels. Each partition that is marked ready is a message in a lane of its own:
-//! a tag that no program has, in the context of introductions. The receiver posts a receive for each
-//! of them when a round is started, or, if the introduction has not come by then, in a later turn of its owner. In a lane
-//! messages keep their order, so those of an early round never meet the receive of another.
+//! in which *lane* its first partition travels. Each partition that is marked ready is a message in
+//! a lane of its own: a tag that no program has, in the context of introductions. The receiver
+//! posts a receive for each of them when a round is started, or, if the introduction has not come
+//! by then, in a later turn of its owner. In a lane messages keep their order, so those of an early
+//! round never meet the receive of another.
 //!
 //! A partition of the sender need not end where an element of the receiver's type ends: then it is
 //! received packed, and unpacked by the first thread of the owner that asks for it.

@@ -6,9 +6,10 @@
 //! signals, and gives the call's result to the interrupted thread. A signal of the
 //! application ends the sleep, and then `EINTR` is the right answer.
 //!
-//! Our own signal may come in such a sleep of the handler's, for another message: the handler within the handler takes its
-//! turn and has the sleep go on with what is left of it ([`sleeps_on`]). Until the kernel has it back all signals are
-//! blocked, so one of the application's that comes meanwhile ends it as it should.
+//! Our own signal may come in such a sleep of the handler's, for another message: the handler
+//! within the handler takes its turn and has the sleep go on with what is left of it
+//! ([`sleeps_on`]). Until the kernel has it back all signals are blocked, so one of the
+//! application's that comes meanwhile ends it as it should.
 //!
 //! When the kernel does not say how much time was left (a sleep without a place for it, `poll`, `epoll_wait`) the
 //! sleep begins anew. Such calls may then take longer, by at most the interval between two turns.
@@ -84,8 +85,9 @@ pub(super) unsafe fn finish(
 
 /// If our signal has interrupted a sleep of [`finish`], has it begin again when the handler returns.
 ///
-/// The context shows it only if no handler of the application's ran in between: that one's frame would lie there. (The kernel
-/// delivers signals in the order of their numbers, so one above ours that comes in the same moment is not seen.)
+/// The context shows it only if no handler of the application's ran in between: that one's frame
+/// would lie there. (The kernel delivers signals in the order of their numbers, so one above ours
+/// that comes in the same moment is not seen.)
 ///
 /// # Safety
 /// In a handler, with its context.
@@ -102,7 +104,8 @@ pub(super) unsafe fn sleeps_on(context: *mut Context) -> bool {
 }
 
 impl Interrupted {
-    /// Goes on with the call for `limit` nanoseconds or what is left. The result is that of the call; 0 is the end of the time.
+    /// Goes on with the call for `limit` nanoseconds or what is left. The result is that of the
+    /// call; 0 is the end of the time.
     ///
     /// # Safety
     /// The call's arguments are as the application promised.

@@ -62,8 +62,8 @@ mod models {
         memory: UnsafeCell<u64>,
     }
 
-    /// Two exposure epochs in a row: the origin's n-th access touches the target's memory within the n-th exposure only, and
-    /// each side sees what the other wrote.
+    /// Two exposure epochs in a row: the origin's n-th access touches the target's memory within
+    /// the n-th exposure only, and each side sees what the other wrote.
     #[test]
     fn the_nth_access_is_in_the_nth_exposure() {
         loom::model(|| {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 /// Far longer than what is waited for takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Waits, without the runtime, until something is so. False if it takes too long: other threads would wait for one that panics.
+/// Waits, without the runtime, until something is so. False if it takes too long: other threads
+/// would wait for one that panics.
 fn eventually(is_so: impl Fn() -> bool) -> bool {
     let since = Instant::now();
     while !is_so() && since.elapsed() < LIMIT {
@@ -24,8 +25,8 @@ fn watches(rank: &Rank) -> bool {
     net.watcher() == Some(rank.id())
 }
 
-/// The first rank announces a sleep and finds, in its last look, that its wait is over. At that moment the second one stops
-/// watching, and takes the first for a sleeper that will watch.
+/// The first rank announces a sleep and finds, in its last look, that its wait is over. At that
+/// moment the second one stops watching, and takes the first for a sleeper that will watch.
 #[test]
 fn who_leaves_instead_of_watching_finds_another() {
     let settings = settings(Progress::None, WaitMode::Park);
