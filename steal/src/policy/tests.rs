@@ -212,97 +212,40 @@ fn counters_add_up() {
 /// steals, interrupts, and rests.
 #[test]
 fn each_setting_has_its_policy() {
+    use DedicatedWorkers::{Ghosts, Helpers, None as Nobody};
     use RankThread::{None as Nothing, Polls, PollsForRendezvous, Sleeps};
-    let expected = [
-        (
-            Progress::Steal,
-            Nothing,
-            DedicatedWorkers::None,
-            [true, false, false],
-        ),
-        (
-            Progress::None,
-            Nothing,
-            DedicatedWorkers::None,
-            [false, false, false],
-        ),
-        (
-            Progress::Thread,
-            Polls,
-            DedicatedWorkers::None,
-            [false, false, false],
-        ),
+    let rows = [
+        (Progress::Steal, Nothing, Nobody, [true, false, false]),
+        (Progress::None, Nothing, Nobody, [false; 3]),
+        (Progress::Thread, Polls, Nobody, [false; 3]),
         (
             Progress::ThreadRendezvous,
             PollsForRendezvous,
-            DedicatedWorkers::None,
-            [false, false, false],
+            Nobody,
+            [false; 3],
         ),
-        (
-            Progress::Signal,
-            Nothing,
-            DedicatedWorkers::None,
-            [false, true, false],
-        ),
-        (
-            Progress::Ghost,
-            Nothing,
-            DedicatedWorkers::Ghosts,
-            [false, false, false],
-        ),
-        (
-            Progress::Helper,
-            Sleeps,
-            DedicatedWorkers::Helpers,
-            [false, false, false],
-        ),
-        (
-            Progress::StealSignal,
-            Nothing,
-            DedicatedWorkers::None,
-            [true, true, true],
-        ),
-        (
-            Progress::StealHelper,
-            Sleeps,
-            DedicatedWorkers::Helpers,
-            [true, false, true],
-        ),
-        (
-            Progress::Auto,
-            Nothing,
-            DedicatedWorkers::None,
-            [true, true, true],
-        ),
+        (Progress::Signal, Nothing, Nobody, [false, true, false]),
+        (Progress::Ghost, Nothing, Ghosts, [false; 3]),
+        (Progress::Helper, Sleeps, Helpers, [false; 3]),
+        (Progress::StealSignal, Nothing, Nobody, [true; 3]),
+        (Progress::StealHelper, Sleeps, Helpers, [true, false, true]),
+        (Progress::Auto, Nothing, Nobody, [true; 3]),
     ];
-    for (progress, thread, dedicated_workers, answers) in expected {
-        let (capabilities, name) = (policy(progress).capabilities(), progress.name());
+    for (progress, thread, workers, answers) in rows {
+        let (found, name) = (policy(progress).capabilities(), progress.name());
         assert_eq!(
-            (capabilities.thread(), capabilities.dedicated_workers()),
-            (thread, dedicated_workers),
+            (found.thread(), found.dedicated_workers()),
+            (thread, workers),
             "{name}"
         );
-        let found = [
-            capabilities.steals(),
-            capabilities.may_interrupt(),
-            capabilities.rests(),
-        ];
-        assert_eq!(found, answers, "{name}");
-        assert_eq!(capabilities.adapts(), progress == Progress::Auto, "{name}");
-        assert_eq!(
-            capabilities.offloads_posts(),
-            progress == Progress::Ghost,
-            "{name}"
-        );
-        assert_eq!(
-            capabilities.wakes_worker(),
-            capabilities.steals() || progress == Progress::Ghost,
-            "{name}"
-        );
-        let acts = dedicated_workers != DedicatedWorkers::None
-            || thread == PollsForRendezvous
-            || capabilities.may_interrupt();
-        assert_eq!(capabilities.watches_receives(), acts, "{name}");
+        let does = [found.steals(), found.may_interrupt(), found.rests()];
+        assert_eq!(does, answers, "{name}");
+        assert_eq!(found.adapts(), progress == Progress::Auto, "{name}");
+        let is_ghost = progress == Progress::Ghost;
+        assert_eq!(found.offloads_posts(), is_ghost, "{name}");
+        assert_eq!(found.wakes_worker(), found.steals() || is_ghost, "{name}");
+        let acts = workers != Nobody || thread == PollsForRendezvous || found.may_interrupt();
+        assert_eq!(found.watches_receives(), acts, "{name}");
     }
 }
 

@@ -516,7 +516,7 @@ impl Constants for Mpich {
             70 => neutral::T_ERR_PVAR_NO_STARTSTOP,
             72 => neutral::T_ERR_PVAR_NO_ATOMIC,
             1073741823 => neutral::ERR_LASTCODE,
-            _ => crate::mpich::added_error_in(value),
+            _ => crate::added_errors::read(value),
         }
     }
     #[inline]
@@ -604,7 +604,7 @@ impl Constants for Mpich {
             neutral::T_ERR_PVAR_NO_STARTSTOP => 70,
             neutral::T_ERR_PVAR_NO_ATOMIC => 72,
             neutral::ERR_LASTCODE => 1073741823,
-            _ => crate::mpich::added_error_out(value),
+            _ => crate::added_errors::write(value, Self::error_out(neutral::ERR_UNKNOWN)),
         }
     }
     #[inline]

@@ -49,7 +49,7 @@ counters! {
     "cohort_auto_in_time" "auto: receives left behind whose messages came while this rank waited" in_time;
     "cohort_auto_turned_on" "auto: times the fallback was turned on" turned_on;
     "cohort_auto_turned_off" "auto: times the fallback was turned off" turned_off;
-    "cohort_auto_helper_chosen" "auto: times the fallback was a helper, because no signal could reach the program" helper_chosen;
+    "cohort_auto_helper_chosen" "auto: times the fallback was a helper, as no signal reaches the program" helper_chosen;
 }
 
 /// `MPI_T_pvar_get_num`.

@@ -216,8 +216,10 @@ fn choice(out: &mut String, input: bool, shape: &Shape, members: &[&Constant]) {
     }
     *out += match (shape, input) {
         (Shape::ChoiceOrDynamic, true) => "..0 => value,\n_ => neutral::INVALID,\n}\n",
-        (Shape::Error, true) => "_ => crate::mpich::added_error_in(value),\n}\n",
-        (Shape::Error, false) => "_ => crate::mpich::added_error_out(value),\n}\n",
+        (Shape::Error, true) => "_ => crate::added_errors::read(value),\n}\n",
+        (Shape::Error, false) => {
+            "_ => crate::added_errors::write(value, Self::error_out(neutral::ERR_UNKNOWN)),\n}\n"
+        }
         (_, true) => "_ => neutral::INVALID,\n}\n",
         (_, false) => "_ => value,\n}\n",
     };
