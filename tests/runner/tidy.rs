@@ -34,6 +34,7 @@ const CHECKS: [Check; 22] = [
     ),
     ("dependencies point down", layers::point_down),
     ("stealable crates are no_std", layers::stealable_no_std),
+    ("crates for any task use no allocator", layers::no_allocator),
     ("modules form no cycles", modules::without_cycles),
     (
         "modules of a sample that form a circle are seen",

@@ -186,3 +186,30 @@ pub fn stealable_no_std() -> Outcome {
     }
     Ok(())
 }
+
+/// Crates of which every function may run on any task, at any moment: a thief's, a progress
+/// thread's, a signal's handler.
+const WITHOUT_ALLOCATOR: [&str; 4] = ["cohort-core", "cohort-net", "cohort-p2p", "cohort-progress"];
+
+/// These crates use the global allocator in tests only, so nothing in them can allocate from it.
+pub fn no_allocator() -> Outcome {
+    for package in packages()?
+        .iter()
+        .filter(|package| WITHOUT_ALLOCATOR.contains(&package.name.as_str()))
+    {
+        let library = package.manifest_path.replace("Cargo.toml", "src/lib.rs");
+        let text =
+            std::fs::read_to_string(&library).map_err(|error| format!("{library}: {error}"))?;
+        let mut before = "";
+        for line in text.lines() {
+            let names_it = ["extern crate alloc", "extern crate std"]
+                .iter()
+                .any(|it| line.starts_with(it));
+            if names_it && !(before.starts_with("#[cfg(test)]") || before.contains("any(test")) {
+                return Err(format!("{library}: `{line}` outside of tests"));
+            }
+            before = line;
+        }
+    }
+    Ok(())
+}
