@@ -99,6 +99,11 @@ impl<T> FutexLock<T> {
         }
     }
 
+    /// Runs `work` with the value, and gives the lock back.
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        work(&mut self.lock())
+    }
+
     /// Takes the lock if nobody has it.
     #[inline]
     pub fn try_lock(&self) -> Option<FutexGuard<'_, T>> {

@@ -14,7 +14,7 @@
 //! | [`message`], [`error`] | what calls take and give |
 //! | [`lifecycle`] | aborts and ends |
 //! | [`policies`] | which policies a rank has, and what they need together |
-//! | [`list`], [`rank_box`], [`shares`], [`guarded`] | what subsystems build with |
+//! | [`list`], [`rank_box`], [`shares`] | what subsystems build with |
 //!
 //! Under `--cfg loom` only the lock-free parts exist, for their models.
 #![no_std]
@@ -36,8 +36,6 @@ mod engine;
 #[cfg(not(loom))]
 pub mod error;
 pub mod event_count;
-#[cfg(not(loom))]
-pub mod guarded;
 #[cfg(not(loom))]
 pub mod lifecycle;
 #[cfg(not(loom))]

@@ -13,8 +13,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_alloc::Heap;
 use cohort_base::Peer;
+use cohort_base::lock::FutexLock;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use cohort_core::guarded::Guarded;
 use cohort_core::node::Node;
 use cohort_core::owner::Owner;
 use core::ptr::NonNull;
@@ -48,7 +48,7 @@ pub(super) struct RankLocation {
     /// Times that others wanted somebody called for the owner.
     pub(super) calls: AtomicU64,
     /// Used under a claim of the rank that looks, which no signal handler of it can have too.
-    regions: Guarded<Vec<Region>>,
+    regions: FutexLock<Vec<Region>>,
 }
 
 /// A block of a rank's heap that goes with the window.
@@ -69,7 +69,7 @@ pub struct WinShared {
     /// Members of this node.
     here: u32,
     left: AtomicU32,
-    blocks: Guarded<Vec<Block>>,
+    blocks: FutexLock<Vec<Block>>,
     /// Arrivals of members of this node at fences.
     pub(super) arrivals: Arrivals,
     /// Arrivals of whole other nodes.
@@ -86,7 +86,7 @@ impl RankLocation {
             pairs: (0..members).map(|_| Pair::default()).collect(),
             fences: GrantCounter::default(),
             calls: AtomicU64::new(0),
-            regions: Guarded::new(Vec::new()),
+            regions: FutexLock::new(Vec::new()),
         }
     }
 
@@ -170,7 +170,7 @@ impl WinShared {
             homes,
             here,
             left: AtomicU32::new(0),
-            blocks: Guarded::new(Vec::new()),
+            blocks: FutexLock::new(Vec::new()),
             arrivals: Arrivals::of(u64::from(here)),
             nodes_arrived: Arrivals::of(nodes.len() as u64),
             delegates: delegates.into(),
@@ -287,7 +287,7 @@ pub(super) fn window_shared(owner: Owner<'static>, plan: &Plan<'_>) -> &'static 
 }
 
 /// The windows of all nodes. Owner-only: it allocates.
-static TABLE: Guarded<Vec<Entrant>> = Guarded::new(Vec::new());
+static TABLE: FutexLock<Vec<Entrant>> = FutexLock::new(Vec::new());
 
 /// A shared part that the table keeps.
 struct Entrant(NonNull<WinShared>);

@@ -5,8 +5,8 @@ use super::local::{LocalGroup, LocalShared};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_base::Peer;
+use cohort_base::lock::FutexLock;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
-use cohort_core::guarded::Guarded;
 use cohort_core::node::Node;
 use cohort_core::rank::Rank;
 use core::ptr::NonNull;
@@ -144,7 +144,7 @@ impl CommShared {
 }
 
 /// The shared parts in use, of all nodes. Owner-only: it allocates.
-static TABLE: Guarded<Vec<Entrant>> = Guarded::new(Vec::new());
+static TABLE: FutexLock<Vec<Entrant>> = FutexLock::new(Vec::new());
 
 /// A shared part that the table keeps.
 struct Entrant(NonNull<CommShared>);
