@@ -397,7 +397,6 @@ unsafe impl Sync for Sent {}
 impl Rank {
     /// The complete request that stands for all eager sends.
     #[inline]
-    #[must_use]
     pub fn sent(&self) -> RequestRef {
         RequestRef(NonNull::from(&SENT.0))
     }
