@@ -17,7 +17,7 @@ use libtest_mimic::Trial;
 type Check = (&'static str, fn() -> Outcome);
 
 /// All checks.
-const CHECKS: [Check; 22] = [
+const CHECKS: [Check; 23] = [
     (
         "node image has no thread-local storage",
         image::no_thread_local,
