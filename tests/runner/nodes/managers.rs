@@ -116,9 +116,7 @@ fn bound() -> Outcome {
     };
     match (cpus_of(0), cpus_of(1)) {
         (Some(first), Some(second)) if first != second || cores < 2 => Ok(()),
-        _ => Err(ended
-            .failure(&format!("both nodes begin with the same of {cores} cores"))
-            .into()),
+        _ => Err(ended.failure(&format!("both nodes begin with the same of {cores} cores"))),
     }
 }
 
