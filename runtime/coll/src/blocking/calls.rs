@@ -42,6 +42,7 @@ unsafe fn dispatch(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError
 ///
 /// # Errors
 /// No memory.
+#[inline]
 pub fn barrier(group: &Group<'_>) -> Result<(), EngineError> {
     // SAFETY: no buffers.
     unsafe { dispatch(group, &Call::Barrier) }
@@ -54,6 +55,7 @@ pub fn barrier(group: &Group<'_>) -> Result<(), EngineError> {
 ///
 /// # Errors
 /// [`EngineError::Truncated`] when the root sends more than `buffer` holds.
+#[inline]
 pub unsafe fn bcast(group: &Group<'_>, buffer: Buffer<'_>, root: u32) -> Result<(), EngineError> {
     // SAFETY: the caller's conditions.
     unsafe { dispatch(group, &Call::Bcast { buffer, root }) }

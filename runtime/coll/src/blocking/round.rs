@@ -68,7 +68,7 @@ impl Finish {
 
 /// A collective call in progress. See the module page.
 pub(crate) struct Round<'a> {
-    group: LocalGroup<'a>,
+    group: &'a LocalGroup<'a>,
     slots: &'a [Slot],
     round: u64,
 }
@@ -76,40 +76,48 @@ pub(crate) struct Round<'a> {
 impl<'a> Round<'a> {
     /// The next round of the group.
     #[inline]
-    pub(crate) fn begin(group: &LocalGroup<'a>) -> Self {
+    pub(crate) fn begin(group: &'a LocalGroup<'a>) -> Self {
         let slots = group.shared.slots();
         let begun = &slots[group.me as usize].own.begun;
         let round = begun.load(Ordering::Relaxed) + 1;
         begun.store(round, Ordering::Relaxed);
         Self {
-            group: *group,
+            group,
             slots,
             round,
         }
     }
 
     /// Number of members.
+    #[inline]
     pub(crate) fn members(&self) -> usize {
         self.slots.len()
     }
 
     /// The caller's place among them.
+    #[inline]
     pub(crate) fn me(&self) -> usize {
         self.group.me()
     }
 
     /// The other members, beginning with the caller's right neighbour, so that members that read do not all begin with
     /// the same one.
+    #[inline]
     pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<'a> {
         let (me, size) = (self.me(), self.slots.len());
-        (me + 1..size).chain(0..me)
+        (1..size).map(move |ahead| match me + ahead {
+            member if member < size => member,
+            beyond => beyond - size,
+        })
     }
 
+    #[inline]
     fn mine(&self) -> &'a Slot {
         &self.slots[self.group.me as usize]
     }
 
     /// This round's entry of a member, if anything has ever been posted there.
+    #[inline]
     fn entry(&self, member: usize) -> Option<&'a Entry> {
         self.slots[member].entry(self.round)
     }
@@ -124,6 +132,7 @@ impl<'a> Round<'a> {
     }
 
     /// Posts nothing but the fact that this member is here.
+    #[inline]
     pub(crate) fn post_presence(&self) {
         self.publish(self.inline(0, |_| {}));
     }
@@ -135,6 +144,7 @@ impl<'a> Round<'a> {
     }
 
     /// The caller's entry with data in it, at most [`INLINE`] bytes that `fill` writes, to be published.
+    #[inline]
     pub(crate) fn inline(&self, bytes: u64, fill: impl FnOnce(*mut u8)) -> &'a Entry {
         debug_assert!(bytes as usize <= INLINE);
         let entry = self.free_entry();
@@ -177,11 +187,13 @@ impl<'a> Round<'a> {
     }
 
     /// Posts what [`Round::inline`] or [`Round::address`] made.
+    #[inline]
     pub(crate) fn publish(&self, entry: &Entry) {
         entry.round.store(self.round, Ordering::Release);
         self.barriers().light();
     }
 
+    #[inline]
     fn barriers(&self) -> Barriers {
         self.group.rank.node().barriers()
     }
@@ -192,6 +204,7 @@ impl<'a> Round<'a> {
     }
 
     /// This round's entry of the caller, once nobody reads what it held before.
+    #[inline]
     fn free_entry(&self) -> &'a Entry {
         let entry = self.mine().made_entry(self.round);
         self.await_readers(entry.round.load(Ordering::Relaxed) & !SCHEDULED);
@@ -199,6 +212,7 @@ impl<'a> Round<'a> {
     }
 
     /// Waits until every member has completed `round`.
+    #[inline]
     fn await_readers(&self, round: u64) {
         if self.mine().own.floor.load(Ordering::Relaxed) < round {
             self.wait_completion(round, None);
@@ -252,16 +266,19 @@ impl<'a> Round<'a> {
         chosen & SCHEDULED != 0
     }
 
+    #[inline]
     fn has_posted(&self, member: usize) -> bool {
         self.entry(member)
             .is_some_and(|entry| entry.round.load(Ordering::SeqCst) == self.round)
     }
 
+    #[inline]
     fn all_posted(&self) -> bool {
         self.others().all(|member| self.has_posted(member))
     }
 
     /// After a post that everyone makes: waits until all have posted.
+    #[inline]
     pub(crate) fn exchange(&self) {
         if self.all_posted() {
             self.others().for_each(|member| self.wake(member));
@@ -339,6 +356,7 @@ impl<'a> Round<'a> {
     }
 
     /// Waits for other members briefly, on the spot. Returns whether that was enough.
+    #[inline]
     fn spin(&self, done: &mut impl FnMut() -> bool) -> bool {
         let polls = match self.group.rank.node().is_crowded() {
             true => CROWDED_POLLS,
@@ -350,9 +368,10 @@ impl<'a> Round<'a> {
             }
             pause();
         }
-        runs_others(&self.group, done)
+        runs_others(self.group, done)
     }
 
+    #[inline]
     fn await_posts(&self, mut done: impl FnMut() -> bool) {
         if self.spin(&mut done) {
             return;
@@ -375,6 +394,7 @@ impl<'a> Round<'a> {
     }
 
     /// What `member`, which has posted, posted.
+    #[inline]
     pub(crate) fn posted(&self, member: usize) -> Posted {
         debug_assert!(self.has_posted(member));
         let entry = self.slots[member].made_entry(self.round);
@@ -408,6 +428,7 @@ impl<'a> Round<'a> {
     }
 
     /// Ends the round: the caller reads no entry of it any more.
+    #[inline]
     pub(crate) fn finish(self, wait_for: Finish) {
         self.mine().completed.store(self.round, Ordering::Release);
         self.barriers().light();
@@ -467,6 +488,7 @@ impl<'a> Round<'a> {
         }
     }
 
+    #[inline]
     fn raise_floor(&self, round: u64) {
         let floor: &AtomicU64 = &self.mine().own.floor;
         if floor.load(Ordering::Relaxed) < round {
