@@ -40,7 +40,7 @@ impl Data {
     ///
     /// # Errors
     /// As for [`Data::elements`].
-    #[inline]
+    #[inline(always)]
     pub fn check<A: Abi, C: Count>(call: &Call<'_, A>, buffer: Buffer<A, C>) -> Outcome<Self> {
         let base = buffer.base;
         Ok(Self::of(base, Self::elements(call, &buffer)?))

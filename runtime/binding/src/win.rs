@@ -49,6 +49,7 @@ fn failed<A: Abi>(call: &Call<'_, A>, error: RmaError) -> Error {
 }
 
 /// The target of a call; `None` is `MPI_PROC_NULL`.
+#[inline]
 fn target<A: Abi>(call: &Call<'_, A>, win: &Win, rank: c_int) -> Outcome<Option<u32>> {
     match A::rank_in(rank) {
         neutral::PROC_NULL => Ok(None),

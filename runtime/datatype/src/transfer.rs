@@ -80,6 +80,7 @@ pub unsafe fn unpack(layout: Buffer<'_>, offset: u64, input: *const u8, length: 
 ///
 /// # Safety
 /// The source's data is readable, the destination's writable, and they do not overlap.
+#[inline]
 pub unsafe fn copy(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u64) -> u64 {
     let to = to.min(source.bytes()).min(destination.bytes());
     if to <= from {
@@ -88,13 +89,31 @@ pub unsafe fn copy(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u
     let length = to - from;
     // SAFETY: the caller's conditions; the range lies inside both streams.
     unsafe {
+        match (source.contiguous(), destination.contiguous()) {
+            (Some(data), Some(room)) => copy_nonoverlapping(
+                data.add(from as usize),
+                room.add(from as usize),
+                length as usize,
+            ),
+            _ => copy_layouts(destination, source, from, to),
+        }
+    }
+    length
+}
+
+/// [`copy`] where one of the buffers, or both, have gaps.
+///
+/// # Safety
+/// As [`copy`], with the range inside both streams.
+unsafe fn copy_layouts(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u64) {
+    let length = to - from;
+    // SAFETY: the caller's conditions.
+    unsafe {
         if let Some(data) = source.contiguous() {
-            return unpack(destination, from, data.add(from as usize), length);
-        }
-        if let Some(data) = destination.contiguous() {
-            return pack(source, from, data.add(from as usize), length);
-        }
-        if typical_run(&source.datatype.placed.node) >= DIRECT_RUN {
+            unpack(destination, from, data.add(from as usize), length);
+        } else if let Some(data) = destination.contiguous() {
+            pack(source, from, data.add(from as usize), length);
+        } else if typical_run(&source.datatype.placed.node) >= DIRECT_RUN {
             walk(
                 source,
                 from,
@@ -108,7 +127,6 @@ pub unsafe fn copy(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u
             copy_by_bounce(destination, source, from, to);
         }
     }
-    length
 }
 
 /// # Safety

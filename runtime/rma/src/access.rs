@@ -59,7 +59,6 @@ impl Window {
         epoch.is_used = true;
         sweep.state.age += 1;
         let age = sweep.state.age;
-        let resolved = operation.at(base);
         if !sweep.may_run_now(epoch, index, operation) {
             let request = match wants_request {
                 true => Some(sweep.request()?),
@@ -76,6 +75,7 @@ impl Window {
             let request = request.map(|request| unsafe { RequestRef::new(request) });
             return Ok(Closing(request));
         }
+        let resolved = operation.at(base);
         if resolved.bytes() <= SHORT {
             let turns = self.turns_at(operation.target, epoch);
             // SAFETY: the caller's promise; we hold the claim.

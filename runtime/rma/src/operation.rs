@@ -52,6 +52,7 @@ pub(super) struct Resolved<'a> {
 
 impl Action {
     /// Whether MPI orders it with other such operations of the same origin on the same element.
+    #[inline]
     pub(super) fn accumulates(self) -> bool {
         matches!(self, Self::Accumulate(_) | Self::CompareAndSwap)
     }
@@ -64,11 +65,13 @@ impl Action {
 
 impl<'a> Operation<'a> {
     /// The target's elements, at this address.
+    #[inline]
     pub(super) fn target_at(&self, base: *mut u8) -> Buffer<'a> {
         Buffer::new(base, self.count, self.datatype)
     }
 
     /// The operation on elements at `base`.
+    #[inline]
     pub(super) fn at(&self, base: *mut u8) -> Resolved<'a> {
         Resolved {
             action: self.action,
@@ -83,13 +86,10 @@ impl<'a> Operation<'a> {
     ///
     /// # Errors
     /// [`RmaError::Truncated`], [`RmaError::BadType`], [`RmaError::BadOp`].
+    #[inline]
     pub(super) fn check(&self) -> Result<(), RmaError> {
         let target = self.count * self.datatype.size() as u64;
         let origin = self.origin.bytes();
-        let fits = |bytes: u64, room: u64| match bytes <= room {
-            true => Ok(()),
-            false => Err(RmaError::Truncated { bytes, room }),
-        };
         match self.action {
             Action::Put => fits(origin, target),
             Action::Get => fits(target, origin),
@@ -124,9 +124,20 @@ impl<'a> Operation<'a> {
     }
 }
 
+/// Whether `bytes` fit in `room`.
+#[inline]
+fn fits(bytes: u64, room: u64) -> Result<(), RmaError> {
+    match bytes <= room {
+        true => Ok(()),
+        false => Err(RmaError::Truncated { bytes, room }),
+    }
+}
+
+// The short functions are inlined, and the others take a copy: so the buffers of a short operation stay in registers.
 impl Resolved<'_> {
     /// Bytes of the packed stream that the operation works on.
-    pub(super) fn bytes(&self) -> u64 {
+    #[inline]
+    pub(super) fn bytes(self) -> u64 {
         match self.action {
             Action::Put => self.origin.bytes(),
             Action::Get | Action::CompareAndSwap | Action::Accumulate(PredefinedOp::NoOp) => {
@@ -137,12 +148,12 @@ impl Resolved<'_> {
     }
 
     /// The class of the target's elements.
-    pub(super) fn class(&self) -> Basic {
+    pub(super) fn class(self) -> Basic {
         self.target.datatype.basic().unwrap_or(Basic::Byte)
     }
 
     /// A position in the packed stream at most `bytes` behind `from`, between two elements.
-    pub(super) fn cut(&self, from: u64, bytes: u64) -> u64 {
+    pub(super) fn cut(self, from: u64, bytes: u64) -> u64 {
         let end = self.bytes();
         if end - from <= bytes {
             return end;
@@ -160,7 +171,8 @@ impl Resolved<'_> {
     /// # Safety
     /// The buffers and the target's elements are the program's promise. For what [`Action::accumulates`] the
     /// claim of the origin's rank is held.
-    pub(super) unsafe fn run(&self, from: u64, to: u64, turns: Option<&Turns>) {
+    #[inline]
+    pub(super) unsafe fn run(self, from: u64, to: u64, turns: Option<&Turns>) {
         // SAFETY: the caller's promise.
         unsafe {
             match self.action {
@@ -184,7 +196,8 @@ impl Resolved<'_> {
 
     /// # Safety
     /// As [`Resolved::run`].
-    unsafe fn accumulate(&self, op: PredefinedOp, from: u64, to: u64, turns: Option<&Turns>) {
+    #[inline(never)]
+    unsafe fn accumulate(self, op: PredefinedOp, from: u64, to: u64, turns: Option<&Turns>) {
         let Some(combiner) = Combiner::new(op, self.class()) else {
             return;
         };

@@ -20,6 +20,7 @@ const CHUNK: u64 = 128 << 10;
 
 impl Sweep<'_, '_> {
     /// Whether an operation may run in the call that asks for it.
+    #[inline]
     pub(super) fn may_run_now(
         &mut self,
         epoch: &mut Epoch,

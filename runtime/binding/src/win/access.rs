@@ -23,6 +23,8 @@ struct Target {
 }
 
 impl Target {
+    /// Inlined by force, so that the parts stay in registers; see [`Data::elements`].
+    #[inline(always)]
     fn check<A: Abi, C: Count>(
         call: &Call<'_, A>,
         win: &Win,
@@ -62,7 +64,9 @@ impl Request<'_> {
         self.access(call, win, false).map(|_| ())
     }
 
-    /// Begins the operation, with a request for it if one is wanted and needed.
+    /// Begins the operation, with a request for it if one is wanted and needed. Inlined by force, so that the engine's
+    /// description is written once, from registers.
+    #[inline(always)]
     fn access<A: Abi>(
         &self,
         call: &Call<'_, A>,
