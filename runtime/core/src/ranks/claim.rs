@@ -22,16 +22,29 @@ impl<'rank> Claim<'rank> {
     /// left to a dedicated worker are done.
     #[inline]
     pub(crate) fn of_taken(rank: &'rank Rank, caller: LocalRank, by_owner: bool) -> Self {
-        let mut claim = Self {
+        match rank.is_called_when_claimed() {
+            true => Self::told(rank, caller, by_owner),
+            false => Self::new(rank, caller, by_owner),
+        }
+    }
+
+    /// A new claim, of which the subsystems were told. Out of line: a claim whose address is taken here would be written to
+    /// memory, and copied from there in pieces of other sizes.
+    #[inline(never)]
+    fn told(rank: &'rank Rank, caller: LocalRank, by_owner: bool) -> Self {
+        let mut claim = Self::new(rank, caller, by_owner);
+        hooks::claimed(&mut claim);
+        claim
+    }
+
+    #[inline]
+    fn new(rank: &'rank Rank, caller: LocalRank, by_owner: bool) -> Self {
+        Self {
             rank,
             caller,
             by_owner,
             not_send: PhantomData,
-        };
-        if rank.is_called_when_claimed() {
-            hooks::claimed(&mut claim);
         }
-        claim
     }
 
     /// The claimed rank.
