@@ -7,12 +7,11 @@
 //! context belong to the construction of communicators (`MPI_Comm_create_group`).
 
 use super::script::Message;
-use crate::memory::owner_of;
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_core::EngineError;
+use cohort_core::Owner;
 use cohort_core::message::{Envelope, SendMode, Source, Tag};
-use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::{WaitKind, until_claimed};
 use cohort_datatype::Buffer;
@@ -45,8 +44,8 @@ pub struct Incoming<'a> {
 /// A member's access to the messages of one communicator's collectives.
 #[derive(Clone, Copy)]
 pub struct Channel<'a> {
-    /// The calling rank.
-    pub rank: &'a Rank,
+    /// The witness of the call, and so the calling rank.
+    pub owner: Owner<'a>,
     /// The communicator's collective context.
     pub context: u32,
     /// The caller's rank in its group of the communicator.
@@ -70,7 +69,7 @@ impl Channel<'_> {
         let mut requests = Vec::new();
         // SAFETY: the caller's promise.
         let started = unsafe { self.start(outgoing, incoming, &mut requests) };
-        started.and(finish(self.rank, requests))
+        started.and(finish(self.owner, requests))
     }
 
     /// Starts all of these, receives first, and adds their requests to `requests`.
@@ -94,7 +93,7 @@ impl Channel<'_> {
             Ok(())
         };
         for message in incoming {
-            let claim = &mut self.rank.enter();
+            let claim = &mut self.owner.rank().enter();
             let from = Source::Rank {
                 peer: message.from,
                 comm_rank: message.member as i32,
@@ -104,7 +103,7 @@ impl Channel<'_> {
             keep(unsafe { irecv(claim, message.data, from, self.context, tag)? })?;
         }
         for message in outgoing {
-            let claim = &mut self.rank.enter();
+            let claim = &mut self.owner.rank().enter();
             let envelope = Envelope {
                 context: self.context,
                 source: self.me as i32,
@@ -119,9 +118,9 @@ impl Channel<'_> {
 }
 
 /// The end of every exchange.
-fn finish(rank: &Rank, requests: Vec<RequestRef>) -> Result<(), EngineError> {
+fn finish(owner: Owner<'_>, requests: Vec<RequestRef>) -> Result<(), EngineError> {
     let messages = requests.into_iter();
-    wait_for(rank, messages.map(|request| Message::new(request, 0)))
+    wait_for(owner, messages.map(|request| Message::new(request, 0)))
 }
 
 /// Waits for messages under way, and releases them.
@@ -129,13 +128,13 @@ fn finish(rank: &Rank, requests: Vec<RequestRef>) -> Result<(), EngineError> {
 /// # Errors
 /// As [`Message::end`].
 pub(crate) fn wait_for(
-    rank: &Rank,
+    owner: Owner<'_>,
     messages: impl IntoIterator<Item = Message>,
 ) -> Result<(), EngineError> {
     let mut outcome = Ok(());
-    let mut claim = rank.enter();
+    let mut claim = owner.rank().enter();
     for message in messages {
-        claim = until_claimed(owner_of(rank), claim, WaitKind::Collective, |_| {
+        claim = until_claimed(owner, claim, WaitKind::Collective, |_| {
             message.is_complete()
         });
         outcome = outcome.and(message.end(&mut claim));

@@ -63,7 +63,7 @@ impl Intergroup<'_> {
     /// the group whose first member does in `MPI_COMM_WORLD`.
     pub(crate) fn places(&self) -> (Range<usize>, Range<usize>) {
         let (ours, theirs) = (self.local.world.len(), self.remote.len());
-        let node = self.local.rank.node();
+        let node = self.local.rank().node();
         let we_come_first = node.world_rank(self.local.world[0]) < node.world_rank(self.remote[0]);
         match we_come_first {
             true => (0..ours, ours..ours + theirs),

@@ -10,14 +10,7 @@ use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_core::Owner;
 use cohort_core::claim::Claim;
-use cohort_core::rank::Rank;
 use cohort_datatype::{pack, types};
-
-/// The owner of a rank whose own task this is.
-pub(crate) fn owner_of(rank: &Rank) -> Owner<'_> {
-    // SAFETY: blocking collectives run in calls of the program only.
-    unsafe { Owner::new(rank) }
-}
 
 /// An empty vector with room for `count` items.
 ///

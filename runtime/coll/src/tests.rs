@@ -11,6 +11,7 @@ mod stolen;
 use super::*;
 use cohort_base::Peer;
 use cohort_base::settings::{Algorithm, Algorithms, Settings};
+use cohort_core::Owner;
 use cohort_core::node::Node;
 use cohort_fabric_fake::Options;
 use ranks::Ranks;
@@ -68,7 +69,7 @@ fn on_nodes_with<R: Send>(
         let world: Vec<_> = (0..node.world_size()).map(|it| node.peer(it)).collect();
         let shared = CommShared::of(node, CONTEXT, &world);
         let group = Group {
-            rank,
+            owner: Owner::for_test(rank),
             context: CONTEXT,
             me: rank.world_rank(),
             world: &world,
@@ -95,7 +96,7 @@ pub(super) fn on_node<R: Send>(
                 let shared = CommShared::of(node, CONTEXT, world);
                 let rank = node.rank(me);
                 let group = Group {
-                    rank,
+                    owner: Owner::for_test(rank),
                     context: CONTEXT,
                     me,
                     world,

@@ -216,7 +216,7 @@ impl Comm {
     #[must_use]
     pub fn collective(&self) -> coll::Group<'_> {
         coll::Group {
-            rank: self.rank,
+            owner: self.owner(),
             context: self.local_number() * 2 + 1,
             me: self.me,
             world: self.group.members(),
@@ -228,7 +228,7 @@ impl Comm {
     #[must_use]
     pub fn channel(&self) -> Channel<'_> {
         Channel {
-            rank: self.rank,
+            owner: self.owner(),
             context: self.number() * 2 + 1,
             me: self.me,
         }

@@ -243,8 +243,9 @@ struct Repeated {
 impl Plan for Repeated {
     const COLLECTIVE: bool = true;
 
-    fn begin(&self, _process: &Process, _comm: u32) -> Outcome<RequestRef> {
+    fn begin(&self, process: &Process, _comm: u32) -> Outcome<RequestRef> {
+        let owner = process.objects.owner();
         // SAFETY: checked arguments of a call, which live as long as the operation.
-        unsafe { self.operation.start(&self.arguments.call()) }.map_err(failure)
+        unsafe { self.operation.start(owner, &self.arguments.call()) }.map_err(failure)
     }
 }

@@ -12,12 +12,11 @@
 use super::round::{Round, runs_others};
 use crate::args::{Call, Reduction};
 use crate::members::{INLINE, LocalGroup};
-use crate::memory::owner_of;
 use crate::nonblocking::{AT_ONCE_MAX, post};
 use cohort_base::settings::{Algorithm, Algorithms};
 use cohort_core::EngineError;
+use cohort_core::Owner;
 use cohort_core::message::Status;
-use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::{self, WaitKind};
 
@@ -41,7 +40,7 @@ pub(crate) enum Movers {
 #[inline]
 pub(crate) fn movers(group: &LocalGroup<'_>, bytes: u64) -> Movers {
     let is_short = bytes <= ALONE_OF_EACH * group.size() as u64;
-    match is_short && group.rank.node().is_crowded() {
+    match is_short && group.rank().node().is_crowded() {
         true => Movers::Last,
         false => Movers::Everyone,
     }
@@ -50,7 +49,7 @@ pub(crate) fn movers(group: &LocalGroup<'_>, bytes: u64) -> Movers {
 /// Whether the caller wants a broadcast of `bytes` to be a schedule.
 #[inline]
 pub(crate) fn is_long_bcast(group: &LocalGroup<'_>, bytes: u64) -> bool {
-    match group.rank.node().settings().collectives.bcast {
+    match group.rank().node().settings().collectives.bcast {
         Algorithm::Auto => bytes >= BCAST_MIN,
         chosen => chosen == Algorithm::Schedule,
     }
@@ -84,7 +83,7 @@ fn by_itself(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers> {
         | Call::Allreduce { .. }
         | Call::ReduceScatter { .. }
         | Call::Scan { .. }
-            if group.rank.node().is_crowded() =>
+            if group.rank().node().is_crowded() =>
         {
             agree_to_meet_once(group, call)
         }
@@ -125,7 +124,7 @@ pub(crate) unsafe fn scheduled(
     if group.size() == 1 || matches!(call, Call::Bcast { .. }) {
         return None;
     }
-    let chosen = match setting(&group.rank.node().settings().collectives, call) {
+    let chosen = match setting(&group.rank().node().settings().collectives, call) {
         Algorithm::Rounds => None,
         Algorithm::Schedule => Some(Movers::Everyone),
         Algorithm::Auto => by_itself(group, call),
@@ -151,23 +150,21 @@ pub(crate) unsafe fn run_schedule(
         Movers::Everyone => AT_ONCE_MAX,
     };
     // SAFETY: the caller's buffers, which live to the end of this call.
-    let request = unsafe { post(group.rank.forever(), &group.place(), call, alone)? };
+    let request = unsafe { post(group.rank().forever(), &group.place(), call, alone)? };
     if movers == Movers::Last {
         runs_others(group, &mut || request.is_complete());
     }
-    finish(group.rank, request)
+    finish(group.owner, request)
 }
 
 /// Waits for the end of an operation that was started, and releases its request.
 ///
 /// # Errors
 /// [`EngineError::Truncated`], [`EngineError::OutOfMemory`].
-pub(crate) fn finish(rank: &Rank, request: RequestRef) -> Result<(), EngineError> {
-    wait::until(owner_of(rank), WaitKind::Collective, || {
-        request.is_complete()
-    });
+pub(crate) fn finish(owner: Owner<'_>, request: RequestRef) -> Result<(), EngineError> {
+    wait::until(owner, WaitKind::Collective, || request.is_complete());
     let error = request.status().error;
-    request.release(&mut rank.enter());
+    request.release(&mut owner.rank().enter());
     match error {
         Status::SUCCESS => Ok(()),
         Status::NO_MEMORY => Err(EngineError::OutOfMemory),

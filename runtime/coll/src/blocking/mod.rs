@@ -2,7 +2,7 @@
 //!
 //! # Rules for callers
 //! The functions block, run user operations, and allocate: they are called by the owner of
-//! `group.rank`, without a claim, never under a steal. All members call the same collectives
+//! `group.rank()`, without a claim, never under a steal. All members call the same collectives
 //! in the same order. In-place is `None` for the buffer that MPI says is `MPI_IN_PLACE`.
 //! Groups of one member only move data. A member that returns an error about its
 //! arguments has not taken part, which leaves the others waiting, as in any MPI;

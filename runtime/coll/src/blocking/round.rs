@@ -18,7 +18,6 @@
 use crate::members::{
     Awaits, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot,
 };
-use crate::memory::owner_of;
 use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
 use cohort_base::sync::{Barriers, pause};
 use cohort_core::wait::{self, WaitKind};
@@ -125,7 +124,7 @@ impl<'a> Round<'a> {
     fn wake(&self, member: usize) {
         wait::wake(
             self.group
-                .rank
+                .rank()
                 .node()
                 .rank(self.group.members[member].index()),
         );
@@ -195,7 +194,7 @@ impl<'a> Round<'a> {
 
     #[inline]
     fn barriers(&self) -> Barriers {
-        self.group.rank.node().barriers()
+        self.group.rank().node().barriers()
     }
 
     /// [`Round::publish`], unless another member has chosen a schedule. Says whether it has been posted.
@@ -312,7 +311,7 @@ impl<'a> Round<'a> {
         } else {
             let mut done = || barriers.load(Ordering::Acquire) >= this;
             if !self.spin(&mut done) {
-                wait::until(owner_of(self.group.rank), WaitKind::Collective, done);
+                wait::until(self.group.owner, WaitKind::Collective, done);
             }
         }
         // Whoever arrived has completed the round before.
@@ -358,7 +357,7 @@ impl<'a> Round<'a> {
     /// Waits for other members briefly, on the spot. Returns whether that was enough.
     #[inline]
     fn spin(&self, done: &mut impl FnMut() -> bool) -> bool {
-        let polls = match self.group.rank.node().is_crowded() {
+        let polls = match self.group.rank().node().is_crowded() {
             true => CROWDED_POLLS,
             false => POLLS,
         };
@@ -378,7 +377,7 @@ impl<'a> Round<'a> {
         }
         let awaits = &self.mine().awaits.posts;
         awaits.store(self.round, Ordering::SeqCst);
-        wait::until(owner_of(self.group.rank), WaitKind::Collective, done);
+        wait::until(self.group.owner, WaitKind::Collective, done);
         awaits.store(0, Ordering::Relaxed);
     }
 
@@ -388,7 +387,7 @@ impl<'a> Round<'a> {
         let watchers = &self.group.shared.watchers;
         awaits.store(round, Ordering::SeqCst);
         watchers.fetch_add(1, Ordering::SeqCst);
-        wait::until(owner_of(self.group.rank), WaitKind::Collective, done);
+        wait::until(self.group.owner, WaitKind::Collective, done);
         watchers.fetch_sub(1, Ordering::Relaxed);
         awaits.store(0, Ordering::Relaxed);
     }
@@ -499,7 +498,7 @@ impl<'a> Round<'a> {
 
 /// When ranks outnumber CPUs: gives the CPU away a few times. Returns whether that was enough.
 pub(crate) fn runs_others(group: &LocalGroup<'_>, done: &mut impl FnMut() -> bool) -> bool {
-    let node = group.rank.node();
+    let node = group.rank().node();
     for _ in 0..if node.is_crowded() { YIELDS } else { 0 } {
         if node.yield_policy().give_way().is_none() {
             return false;

@@ -10,6 +10,7 @@ use crate::write::{ScriptBuilder, write};
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
+use cohort_core::Owner;
 
 /// Tag of the messages of blocking collectives, which have one lane. Members call these in the same order and messages
 /// between two processes do not overtake each other, so one will do.
@@ -18,7 +19,7 @@ const TAG: i32 = -2;
 /// A script to be written and then [`run`], of the group's member.
 pub(crate) fn builder<'a>(group: &Group<'a>, folder: Option<Folder<'a>>) -> ScriptBuilder<'a> {
     let endpoint = Endpoint {
-        rank: group.rank,
+        rank: group.rank(),
         context: group.context,
         me: group.me,
         tag: TAG,
@@ -35,9 +36,9 @@ pub(crate) fn builder<'a>(group: &Group<'a>, folder: Option<Folder<'a>>) -> Scri
 /// # Errors
 /// [`EngineError::Truncated`] when a message was longer than its room, after everything else was done;
 /// [`EngineError::OutOfMemory`], when some messages may be missing.
-pub(crate) unsafe fn run(script: ScriptBuilder<'_>) -> Result<(), EngineError> {
+pub(crate) unsafe fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<(), EngineError> {
     let script = script.done();
-    let rank = script.endpoint.rank;
+    let rank = owner.rank();
     let mut outcome = Ok(());
     let mut messages = Vec::new();
     for step in &script.steps {
@@ -49,7 +50,7 @@ pub(crate) unsafe fn run(script: ScriptBuilder<'_>) -> Result<(), EngineError> {
                     .map_err(|_| EngineError::OutOfMemory)
                     .and_then(|()| script.begin(&mut rank.enter(), step))
                     .map(|message| messages.push(message)),
-                Step::Wait => wait_for(rank, messages.drain(..)),
+                Step::Wait => wait_for(owner, messages.drain(..)),
                 Step::Copy { from, to, .. } => copy_whole(*to, *from),
                 Step::Fold { left, right, count } => {
                     script.combine(*left, *right, *count, Runner::Owner);
@@ -58,12 +59,12 @@ pub(crate) unsafe fn run(script: ScriptBuilder<'_>) -> Result<(), EngineError> {
             }
         };
         if done == Err(EngineError::OutOfMemory) {
-            let _ = wait_for(rank, messages.drain(..));
+            let _ = wait_for(owner, messages.drain(..));
             return done;
         }
         outcome = outcome.and(done);
     }
-    outcome.and(wait_for(rank, messages.drain(..)))
+    outcome.and(wait_for(owner, messages.drain(..)))
 }
 
 /// Writes and runs an operation in which each member sends and receives for itself.
@@ -79,6 +80,6 @@ pub(crate) unsafe fn run_alone(group: &Group<'_>, call: &Call<'_>) -> Result<(),
     // SAFETY: the caller's promise.
     unsafe {
         write(&mut script, call, folder.as_ref())?;
-        run(script)
+        run(group.owner, script)
     }
 }

@@ -8,8 +8,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use cohort_core::Owner;
 use cohort_core::node::Node;
-use cohort_core::rank::Rank;
 use core::ops::Deref;
 use core::ptr::null_mut;
 
@@ -77,9 +77,9 @@ impl Hierarchy {
     }
 
     /// The group of this node's members, as member `me`, whose rank is `rank`, sees it.
-    pub(crate) fn local<'a>(&'a self, rank: &'a Rank, me: u32) -> LocalGroup<'a> {
+    pub(crate) fn local<'a>(&'a self, owner: Owner<'a>, me: u32) -> LocalGroup<'a> {
         LocalGroup {
-            rank,
+            owner,
             me: self.local_rank(me as usize),
             members: &self.members,
             shared: &self.shared,

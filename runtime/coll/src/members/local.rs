@@ -30,6 +30,7 @@ use alloc::alloc::{alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use cohort_base::Peer;
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use cohort_core::Owner;
 use cohort_core::rank::Rank;
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
@@ -194,8 +195,8 @@ impl SideBuffer {
 /// One member's view of the members on its node.
 #[derive(Clone, Copy)]
 pub(crate) struct LocalGroup<'a> {
-    /// The calling rank.
-    pub(crate) rank: &'a Rank,
+    /// The witness of the call, and so the calling rank.
+    pub(crate) owner: Owner<'a>,
     /// The caller's place among them.
     pub(crate) me: u32,
     /// Who they are.
@@ -205,6 +206,12 @@ pub(crate) struct LocalGroup<'a> {
 }
 
 impl<'a> LocalGroup<'a> {
+    /// The calling rank.
+    #[inline]
+    pub(crate) fn rank(&self) -> &'a Rank {
+        self.owner.rank()
+    }
+
     /// How many they are.
     #[inline]
     pub(crate) fn size(&self) -> usize {

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_base::lock::FutexLock;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_core::Owner;
 use cohort_core::node::Node;
 use cohort_core::rank::Rank;
 use core::ptr::NonNull;
@@ -28,8 +29,8 @@ enum Members {
 /// One member's view of the communicator it calls a collective on.
 #[derive(Clone, Copy)]
 pub struct Group<'a> {
-    /// The calling rank.
-    pub rank: &'a Rank,
+    /// The witness of the call, and so the calling rank.
+    pub owner: Owner<'a>,
     /// The communicator's collective context.
     pub context: u32,
     /// The caller's rank in the communicator.
@@ -49,6 +50,13 @@ pub(crate) enum Extent<'a> {
 }
 
 impl<'a> Group<'a> {
+    /// The calling rank.
+    #[inline]
+    #[must_use]
+    pub fn rank(&self) -> &'a Rank {
+        self.owner.rank()
+    }
+
     /// Number of members.
     #[inline]
     pub(crate) fn size(&self) -> usize {
@@ -66,7 +74,7 @@ impl<'a> Group<'a> {
     pub(crate) fn extent(&self) -> Extent<'a> {
         match &self.shared.members {
             Members::OneNode(shared) => Extent::OneNode(LocalGroup {
-                rank: self.rank,
+                owner: self.owner,
                 me: self.me,
                 members: self.world,
                 shared,
@@ -77,7 +85,7 @@ impl<'a> Group<'a> {
 
     /// The group of the caller's node's members.
     pub(crate) fn local(&self, hierarchy: &'a Hierarchy) -> LocalGroup<'a> {
-        hierarchy.local(self.rank, self.me)
+        hierarchy.local(self.owner, self.me)
     }
 }
 

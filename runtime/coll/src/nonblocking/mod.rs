@@ -11,6 +11,7 @@ use super::inter::Intergroup;
 use super::members::{Extent, Group};
 use super::schedule::Chain;
 use cohort_core::EngineError;
+use cohort_core::Owner;
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use operation::Operation;
@@ -29,7 +30,9 @@ pub unsafe fn start(group: &Group<'_>, call: &Call<'_>) -> Result<RequestRef, En
     // SAFETY: the caller's conditions.
     unsafe {
         match group.extent() {
-            Extent::OneNode(group) => post(group.rank.forever(), &group.place(), call, AT_ONCE_MAX),
+            Extent::OneNode(group) => {
+                post(group.rank().forever(), &group.place(), call, AT_ONCE_MAX)
+            }
             Extent::Nodes(hierarchy) => start_once(group, hierarchy, call),
         }
     }
@@ -47,7 +50,7 @@ pub unsafe fn start_between(
     call: &Call<'_>,
 ) -> Result<RequestRef, EngineError> {
     // SAFETY: the caller's conditions.
-    unsafe { Operation::between(inter).start(call) }
+    unsafe { Operation::between(inter).start(inter.local.owner, call) }
 }
 
 /// A persistent collective: all its starts meet in a chain of their own, so that members may
@@ -71,8 +74,11 @@ impl Repeated {
     pub fn open(group: &Group<'_>) -> Result<Self, EngineError> {
         Ok(Self(match group.extent() {
             Extent::OneNode(group) => {
-                let chain = Chain::open(&group.place(), &mut group.rank.enter());
-                Form::WithinNode(group.rank.forever(), chain.ok_or(EngineError::OutOfMemory)?)
+                let chain = Chain::open(&group.place(), &mut group.rank().enter());
+                Form::WithinNode(
+                    group.rank().forever(),
+                    chain.ok_or(EngineError::OutOfMemory)?,
+                )
             }
             Extent::Nodes(hierarchy) => Form::Scripts(Operation::repeated(group, hierarchy)?),
         }))
@@ -91,12 +97,16 @@ impl Repeated {
     ///
     /// # Errors
     /// As [`start`].
-    pub unsafe fn start(&self, call: &Call<'_>) -> Result<RequestRef, EngineError> {
+    pub unsafe fn start(
+        &self,
+        owner: Owner<'_>,
+        call: &Call<'_>,
+    ) -> Result<RequestRef, EngineError> {
         // SAFETY: the caller's conditions.
         unsafe {
             match &self.0 {
                 Form::WithinNode(rank, chain) => post(rank, &chain.place(), call, AT_ONCE_MAX),
-                Form::Scripts(operation) => operation.start(call),
+                Form::Scripts(operation) => operation.start(owner, call),
             }
         }
     }

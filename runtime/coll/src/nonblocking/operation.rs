@@ -36,7 +36,7 @@ impl Operation {
     /// The place of the caller's next operation.
     pub(crate) fn next(group: &Group<'_>, hierarchy: &Hierarchy) -> Self {
         Self {
-            rank: group.rank.forever(),
+            rank: group.rank().forever(),
             context: group.context,
             me: group.me,
             members: group.world.to_vec(),
@@ -54,7 +54,7 @@ impl Operation {
         let mut operation = Self::next(group, hierarchy);
         if hierarchy.shares_nodes() {
             let place = hierarchy.place(group.me);
-            let chain = Chain::open(&place, &mut group.rank.enter());
+            let chain = Chain::open(&place, &mut group.rank().enter());
             let chain = chain.ok_or(EngineError::OutOfMemory)?;
             operation.meetings = Some((hierarchy.map(), chain));
         }
@@ -71,7 +71,7 @@ impl Operation {
             members.extend_from_slice(groups[group]);
         }
         Self {
-            rank: inter.channel.rank.forever(),
+            rank: inter.channel.owner.rank().forever(),
             context: inter.channel.context,
             me: ours.start as u32 + inter.local.me,
             members,

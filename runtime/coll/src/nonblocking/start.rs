@@ -3,13 +3,14 @@
 use super::operation::Operation;
 use crate::args::Call;
 use crate::members::{Group, Hierarchy, NodeMap};
-use crate::memory::{begin_script, free_ended_scripts, owner_of, reserve};
+use crate::memory::{begin_script, free_ended_scripts, reserve};
 use crate::script::node_meeting::{NodeMeetingRef, Part, Place, Plan, Posted};
 use crate::script::{Running, Script};
 use crate::write::{ScriptBuilder, folds_by_node, write, write_between, write_for_node};
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_core::EngineError;
+use cohort_core::Owner;
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
@@ -35,9 +36,9 @@ pub(crate) unsafe fn start_once(
         match root_of(operation.rank, call, hierarchy) {
             Some(root) => {
                 let (place, call) = (hierarchy.place(group.me), call.outliving());
-                start_at_node(&operation, &place, hierarchy, call, root)
+                start_at_node(group.owner, &operation, &place, hierarchy, call, root)
             }
-            None => operation.start(call),
+            None => operation.start(group.owner, call),
         }
     }
 }
@@ -65,14 +66,18 @@ impl Operation {
     ///
     /// # Errors
     /// No memory, or a predefined operation that does not take the type; then the member has not taken part.
-    pub(crate) unsafe fn start(&self, call: &Call<'_>) -> Result<RequestRef, EngineError> {
+    pub(crate) unsafe fn start(
+        &self,
+        owner: Owner<'_>,
+        call: &Call<'_>,
+    ) -> Result<RequestRef, EngineError> {
         // SAFETY: the caller's promise; the script uses them until then.
         let call = unsafe { call.outliving() };
         if let Some((map, chain)) = &self.meetings
             && let Some(root) = root_of(self.rank, &call, map)
         {
             // SAFETY: the caller's promise.
-            return unsafe { start_at_node(self, &chain.place(), map, call, root) };
+            return unsafe { start_at_node(owner, self, &chain.place(), map, call, root) };
         }
         let folder = call.folder()?;
         let mut script = ScriptBuilder::new(self.endpoint(self.rank, self.me), folder);
@@ -81,7 +86,7 @@ impl Operation {
             // SAFETY: the caller's promise.
             None => unsafe { write(&mut script, &call, folder.as_ref())? },
         }
-        start(script.done())
+        start(owner, script.done())
     }
 }
 
@@ -89,9 +94,8 @@ impl Operation {
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`]: nothing was started.
-fn start(script: Script<'static>) -> Result<RequestRef, EngineError> {
+fn start(owner: Owner<'_>, script: Script<'static>) -> Result<RequestRef, EngineError> {
     let rank = script.endpoint.rank;
-    let owner = owner_of(rank);
     let messages = reserve(script.most_messages())?;
     let mut claim = rank.enter();
     free_ended_scripts(owner, &mut claim);
@@ -123,6 +127,7 @@ fn connect(claim: &mut Claim<'_>, peers: impl Iterator<Item = Peer>) {
 /// # Errors
 /// As [`Operation::start`].
 unsafe fn start_at_node(
+    owner: Owner<'_>,
     operation: &Operation,
     place: &Place<'_>,
     map: &NodeMap,
@@ -131,7 +136,6 @@ unsafe fn start_at_node(
 ) -> Result<RequestRef, EngineError> {
     call.folder()?;
     let (rank, leaders) = (operation.rank, map.leaders(0));
-    let owner = owner_of(rank);
     let mut claim = rank.enter();
     free_ended_scripts(owner, &mut claim);
     let request = Request::bare(&mut claim).ok_or(EngineError::OutOfMemory)?;

@@ -5,7 +5,6 @@ use super::data::{Random, double};
 use super::{on_node, on_nodes, on_nodes_with, placements};
 use crate::{Blocks, Call, CommShared, Group, Reduction, Repeated, Scan, run, start};
 use cohort_base::settings::{Algorithm, Algorithms, Progress, ReduceOrder, Settings};
-use cohort_core::Owner;
 use cohort_core::node::Node;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::{self, WaitKind};
@@ -200,11 +199,9 @@ impl Trial {
 }
 
 fn finish(group: &Group<'_>, request: RequestRef) {
-    wait::until(Owner::for_test(group.rank), WaitKind::Request, || {
-        request.is_complete()
-    });
+    wait::until(group.owner, WaitKind::Request, || request.is_complete());
     assert_eq!(request.status().error, cohort_core::Status::SUCCESS);
-    request.release(&mut group.rank.enter());
+    request.release(&mut group.rank().enter());
 }
 
 /// What the blocking form gives for the operation of `seed`.
@@ -277,7 +274,7 @@ fn among_nodes_too_several_at_once_and_persistent_ones_in_any_order() {
                     // SAFETY: live buffers, here and below, until the requests are complete.
                     unsafe {
                         match operations.get(at) {
-                            Some(operation) => operation.start(&call),
+                            Some(operation) => operation.start(group.owner, &call),
                             None => start(group, &call),
                         }
                     }
@@ -357,7 +354,8 @@ fn persistent_ones_start_again_and_in_any_order() {
                     let first = (me as usize + again) % 2;
                     let begin = |at: usize, pair: &[(Repeated, Box<Trial>, Vec<u64>); 2]| {
                         // SAFETY: live buffers.
-                        unsafe { pair[at].0.start(&pair[at].1.call(me)) }.expect("a start")
+                        unsafe { pair[at].0.start(group.owner, &pair[at].1.call(me)) }
+                            .expect("a start")
                     };
                     let requests = [begin(first, &pair), begin(1 - first, &pair)];
                     for request in requests {
@@ -403,13 +401,13 @@ fn a_waiting_rank_finishes_what_others_posted() {
             while !request.is_complete() {
                 std::thread::yield_now();
             }
-            request.release(&mut pair.rank.enter());
+            request.release(&mut pair.rank().enter());
             assert!(output.iter().all(|&sum| sum.to_bits() == 3.0_f64.to_bits()));
             shared.leave();
             done.fetch_add(1, Ordering::SeqCst);
             wait::wake(node.rank(2));
         } else {
-            wait::until(Owner::for_test(everyone.rank), WaitKind::Request, || {
+            wait::until(everyone.owner, WaitKind::Request, || {
                 done.load(Ordering::SeqCst) == 2
             });
         }
@@ -436,7 +434,7 @@ fn a_users_operation_runs_on_members_only() {
     on_node(node, |everyone| {
         if everyone.me == 2 {
             let over = || done.load(Ordering::SeqCst) == 2;
-            return wait::until(Owner::for_test(everyone.rank), WaitKind::Request, over);
+            return wait::until(everyone.owner, WaitKind::Request, over);
         }
         let shared = CommShared::of(node, 78, &everyone.world[..2]);
         let pair = Group {

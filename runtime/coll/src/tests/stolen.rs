@@ -161,7 +161,7 @@ fn one(group: &Group<'_>, kind: u32, count: usize) {
     let request = unsafe { start(group, &trial.call()) }.expect("memory");
     compute_until(&request);
     assert_eq!(request.status().error, 0);
-    request.release(&mut group.rank.enter());
+    request.release(&mut group.rank().enter());
     trial.check(group.me);
 }
 
@@ -199,7 +199,7 @@ fn run(nodes: &[&[u32]], ranks: &Ranks, work: impl Fn(&Group<'_>) + Sync) {
         let world: Vec<_> = (0..members).map(|it| node.peer(it)).collect();
         let shared = CommShared::of(node, CONTEXT, &world);
         work(&Group {
-            rank,
+            owner: Owner::for_test(rank),
             context: CONTEXT,
             me: rank.world_rank(),
             world: &world,
@@ -286,15 +286,13 @@ fn several_are_under_way_at_a_time_while_their_owner_calls_now_and_then() {
                 .collect();
             for request in requests {
                 if (round + group.me as usize).is_multiple_of(3) {
-                    wait::until(Owner::for_test(group.rank), WaitKind::Request, || {
-                        request.is_complete()
-                    });
+                    wait::until(group.owner, WaitKind::Request, || request.is_complete());
                 }
                 for _ in 0..round % 4 {
-                    wait::progress(Owner::for_test(group.rank));
+                    wait::progress(group.owner);
                 }
                 compute_until(&request);
-                request.release(&mut group.rank.enter());
+                request.release(&mut group.rank().enter());
             }
             trials.iter().for_each(|trial| trial.check(group.me));
         }
@@ -312,7 +310,7 @@ fn a_member_with_too_little_room_is_told() {
         compute_until(&request);
         let error = request.status().error;
         assert_eq!(error == cohort_core::Status::TRUNCATE, group.me == 3);
-        request.release(&mut group.rank.enter());
+        request.release(&mut group.rank().enter());
     });
 }
 
@@ -336,12 +334,12 @@ fn only_leaders_have_connections() {
                 one(group, kind, count);
             }
         }
-        let node = group.rank.node();
+        let node = group.rank().node();
         let mut remote = group
             .world
             .iter()
             .filter(|&&peer| node.local(peer).is_none());
-        let sends = remote.any(|&peer| is_acquainted(&mut group.rank.enter(), peer));
+        let sends = remote.any(|&peer| is_acquainted(&mut group.rank().enter(), peer));
         let is_leader = [0, 3].contains(&group.me);
         assert_eq!(sends, is_leader);
     });
@@ -364,13 +362,14 @@ fn starts_of_a_persistent_operation_meet_in_a_chain_of_their_own() {
             let mut requests = Vec::new();
             for trial in &mut trials {
                 // SAFETY: the trials live until the requests are complete.
-                let request = unsafe { operations[trial.kind as usize].start(&trial.call()) };
+                let request =
+                    unsafe { operations[trial.kind as usize].start(group.owner, &trial.call()) };
                 requests.push(request.expect("memory"));
             }
             one(group, OF_LEADERS[round as usize % OF_LEADERS.len()], 100);
             for request in requests {
                 compute_until(&request);
-                request.release(&mut group.rank.enter());
+                request.release(&mut group.rank().enter());
             }
             trials.iter().for_each(|trial| trial.check(group.me));
         }

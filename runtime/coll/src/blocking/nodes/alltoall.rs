@@ -153,7 +153,7 @@ unsafe fn exchange_all(
         exchange(&mut script, hierarchy, outgoing, incoming);
         if block != APART {
             // SAFETY: the messages are this call's.
-            outcome = outcome.and(unsafe { run(script) });
+            outcome = outcome.and(unsafe { run(group.owner, script) });
             script = builder(group, None);
         }
     }
@@ -163,7 +163,7 @@ unsafe fn exchange_all(
             let (nodes, this_node) = (hierarchy.nodes(), hierarchy.this_node());
             let everywhere = (1..nodes).map(|distance| (this_node + distance) % nodes);
             travel_apart(&mut script, hierarchy, everywhere, send, receive);
-            return outcome.and(run(script));
+            return outcome.and(run(group.owner, script));
         }
         let round = Round::begin(&here);
         let apart = match &incoming {
@@ -183,7 +183,7 @@ unsafe fn exchange_all(
         };
         let (apart, taken) = apart;
         travel_apart(&mut script, hierarchy, apart.into_iter(), send, receive);
-        outcome.and(taken).and(run(script))
+        outcome.and(taken).and(run(group.owner, script))
     }
 }
 

@@ -136,7 +136,7 @@ pub(crate) unsafe fn gather(
         if alone || send.bytes() > BUNDLED {
             script.send(root, send);
         }
-        run(script)
+        run(group.owner, script)
     }
 }
 
@@ -188,7 +188,7 @@ unsafe fn receive_from_nodes(
     }
     // SAFETY: the caller's promise; the bundles are live, and were filled when it has returned.
     unsafe {
-        let mut outcome = run(script);
+        let mut outcome = run(group.owner, script);
         let mut script = builder(group, None);
         for (_, bundle, members) in &bundles {
             for (&member, content) in members.iter().zip(bundle.contents()) {
@@ -199,7 +199,7 @@ unsafe fn receive_from_nodes(
                 }
             }
         }
-        outcome.and(run(script))
+        outcome.and(run(group.owner, script))
     }
 }
 
@@ -238,7 +238,7 @@ pub(crate) unsafe fn scatter(
         if is_apart {
             script.receive(root, receive);
         }
-        run(script)
+        run(group.owner, script)
     }
 }
 
@@ -301,7 +301,7 @@ unsafe fn send_to_nodes(
         }
     }
     // SAFETY: the caller's promise.
-    unsafe { run(script) }
+    unsafe { run(group.owner, script) }
 }
 
 /// A member's part of what comes from a root on another node: its block, if that is in the bundle. Says
@@ -333,7 +333,7 @@ unsafe fn receive_bundle(
         let (_memory, bundle) = Bundle::with_room(size, size as u64 * BUNDLED, BUNDLED)?;
         let mut script = builder(group, None);
         script.receive(root, bundle.buffer());
-        let outcome = run(script);
+        let outcome = run(group.owner, script);
         let round = Round::begin(&here);
         round.post_address(&bundle);
         round.announce();
@@ -412,7 +412,7 @@ pub(crate) unsafe fn allgather(
         for distance in 1..nodes {
             script.send(leader((this_node + distance) % nodes), bundle.buffer());
         }
-        let mut outcome = run(script);
+        let mut outcome = run(group.owner, script);
         let round = Round::begin(&here);
         round.post_address(&bundles);
         round.announce();

@@ -30,7 +30,7 @@ unsafe fn run_among_leaders(
     let root = hierarchy.node_of(root);
     write_among(&mut script, among, call, folder.as_ref(), root)?;
     // SAFETY: the caller's promise.
-    unsafe { run(script) }
+    unsafe { run(group.owner, script) }
 }
 
 /// Barrier: the node's members, then the leaders, then the node's members again.
@@ -115,7 +115,7 @@ pub(crate) unsafe fn allreduce(
     let reduction = *reduction;
     // SAFETY: the caller's promise; the leader's output is its operand in the second step.
     unsafe {
-        if !folds_by_node(group.rank, reduction.op, hierarchy) {
+        if !folds_by_node(group.rank(), reduction.op, hierarchy) {
             return run_alone(group, &Call::Allreduce { reduction });
         }
         let here = group.local(hierarchy);
@@ -147,7 +147,7 @@ pub(crate) unsafe fn reduce(
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise; the leader's output is its operand in the second step.
     unsafe {
-        if !folds_by_node(group.rank, reduction.op, hierarchy) {
+        if !folds_by_node(group.rank(), reduction.op, hierarchy) {
             let reduction = *reduction;
             return run_alone(group, &Call::Reduce { reduction, root });
         }
@@ -192,7 +192,7 @@ pub(crate) unsafe fn reduce_scatter(
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise; only the leader's reduce has an output, which is its operand in the second step.
     unsafe {
-        if !folds_by_node(group.rank, call.op, hierarchy) {
+        if !folds_by_node(group.rank(), call.op, hierarchy) {
             let reduction = *call;
             return run_alone(group, &Call::ReduceScatter { reduction, counts });
         }
@@ -219,7 +219,7 @@ pub(crate) unsafe fn reduce_scatter(
             let in_place = reduction.in_place();
             let nodes: &NodeMap = hierarchy;
             reduce_scatter_of_nodes(&mut script, (nodes, among), &folder, &in_place, counts)?;
-            outcome = outcome.and(run(script));
+            outcome = outcome.and(run(group.owner, script));
             (lengths, places) = results_here(hierarchy, counts);
             send = Some(Blocks::Varying {
                 base: output,

@@ -63,7 +63,7 @@ pub(crate) unsafe fn run(
                 leaders::reduce_scatter(group, hierarchy, reduction, counts)
             }
             Call::Allgather { .. } | Call::Scan { .. } => run_alone(group, call),
-            Call::Neighbours { .. } => finish(group.rank, start(group, call)?),
+            Call::Neighbours { .. } => finish(group.owner, start(group, call)?),
         }
     }
 }
