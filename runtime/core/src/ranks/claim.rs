@@ -28,8 +28,8 @@ impl<'rank> Claim<'rank> {
         }
     }
 
-    /// A new claim, of which the subsystems were told. Out of line: a claim whose address is taken here would be written to
-    /// memory, and copied from there in pieces of other sizes.
+    /// A new claim, of which the subsystems were told. Out of line: a claim whose address is taken here would be
+    /// written to memory, and copied from there in pieces of other sizes.
     #[inline(never)]
     fn told(rank: &'rank Rank, caller: LocalRank, by_owner: bool) -> Self {
         let mut claim = Self::new(rank, caller, by_owner);
