@@ -32,7 +32,9 @@ impl<A: Abi> Operands<A> {
     ///
     /// # Errors
     /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_OP`, `MPI_ERR_BUFFER`.
-    #[inline]
+    ///
+    /// Inlined by force, as [`Data::elements`](crate::data::Data::elements) is.
+    #[inline(always)]
     pub fn check(
         call: &Call<'_, A>,
         send_buffer: Base,

@@ -2,7 +2,7 @@
 
 use super::{local, nodes};
 use crate::args::{Blocks, Call, Reduction, Scan};
-use crate::members::{Extent, Group};
+use crate::members::{Extent, Group, Hierarchy};
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 
@@ -167,10 +167,28 @@ pub unsafe fn reduce(
 ///
 /// # Errors
 /// As [`reduce`].
+#[inline]
 pub unsafe fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe {
+        match group.extent() {
+            Extent::OneNode(group) => local::allreduce(&group, call),
+            Extent::Nodes(hierarchy) => allreduce_among_nodes(group, hierarchy, call),
+        }
+    }
+}
+
+/// # Safety
+/// As [`allreduce`].
+#[inline(never)]
+unsafe fn allreduce_among_nodes(
+    group: &Group<'_>,
+    hierarchy: &Hierarchy,
+    call: &Reduction<'_>,
+) -> Result<(), EngineError> {
     let reduction = *call;
     // SAFETY: the caller's conditions.
-    unsafe { dispatch(group, &Call::Allreduce { reduction }) }
+    unsafe { nodes::run(group, hierarchy, &Call::Allreduce { reduction }) }
 }
 
 /// `MPI_Reduce_scatter` (and `_block`): member *i* gets `counts[i]` elements of the result.

@@ -76,8 +76,8 @@ fn setting(algorithms: &Algorithms, call: &Call<'_>) -> Algorithm {
 /// Who moves the data of an operation that is a schedule by itself, where the settings leave it to us: only where ranks
 /// outnumber CPUs, and only if rounds would meet twice.
 #[inline(always)]
-fn by_itself(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers> {
-    match call {
+fn by_itself<'a>(group: &LocalGroup<'_>, call: &impl Fn() -> Call<'a>) -> Option<Movers> {
+    match call() {
         Call::Allgather { .. }
         | Call::Alltoall { .. }
         | Call::Allreduce { .. }
@@ -85,7 +85,7 @@ fn by_itself(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers> {
         | Call::Scan { .. }
             if group.rank().node().is_crowded() =>
         {
-            agree_to_meet_once(group, call)
+            agree_to_meet_once(group, &call())
         }
         _ => None,
     }
@@ -112,25 +112,26 @@ fn agree_to_meet_once(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers>
 }
 
 /// Runs an operation as a schedule, if that is chosen; a broadcast chooses in its round. `None`: not chosen. Where the
-/// operation is known at compile time, this is a look at one setting.
+/// operation is known at compile time, this is a look at one setting, and the description that `call` makes is written to
+/// memory only where there is something to agree on.
 ///
 /// # Safety
 /// As for the operation's own function.
 #[inline(always)]
-pub(crate) unsafe fn scheduled(
+pub(crate) unsafe fn scheduled<'a>(
     group: &LocalGroup<'_>,
-    call: &Call<'_>,
+    call: impl Fn() -> Call<'a>,
 ) -> Option<Result<(), EngineError>> {
-    if group.size() == 1 || matches!(call, Call::Bcast { .. }) {
+    if group.size() == 1 || matches!(call(), Call::Bcast { .. }) {
         return None;
     }
-    let chosen = match setting(&group.rank().node().settings().collectives, call) {
+    let chosen = match setting(&group.rank().node().settings().collectives, &call()) {
         Algorithm::Rounds => None,
         Algorithm::Schedule => Some(Movers::Everyone),
-        Algorithm::Auto => by_itself(group, call),
+        Algorithm::Auto => by_itself(group, &call),
     };
     // SAFETY: the caller's promise.
-    chosen.map(|movers| unsafe { run_schedule(group, call, movers) })
+    chosen.map(|movers| unsafe { run_schedule(group, &call(), movers) })
 }
 
 /// Runs an operation as a schedule.

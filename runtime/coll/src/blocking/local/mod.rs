@@ -9,7 +9,7 @@ mod reduce;
 mod scan;
 
 use super::choice::{Movers, run_schedule, scheduled};
-use crate::args::Call;
+use crate::args::{Call, Reduction};
 use crate::fold::Folder;
 use crate::members::LocalGroup;
 use cohort_core::EngineError;
@@ -38,7 +38,7 @@ pub(crate) unsafe fn run_any(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<
 pub(crate) unsafe fn run(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), EngineError> {
     // SAFETY: the caller's conditions.
     unsafe {
-        if let Some(done) = scheduled(group, call) {
+        if let Some(done) = scheduled(group, || *call) {
             return done;
         }
         match *call {
@@ -77,5 +77,27 @@ pub(crate) unsafe fn run(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), 
             }
             Call::Neighbours { .. } => run_schedule(group, call, Movers::Everyone),
         }
+    }
+}
+
+/// `MPI_Allreduce`: [`run`] of an operation that is often so small that a copy of its arguments would count.
+///
+/// # Safety
+/// As for [`run`].
+///
+/// # Errors
+/// Those of the operation.
+#[inline(never)]
+pub(crate) unsafe fn allreduce(
+    group: &LocalGroup<'_>,
+    call: &Reduction<'_>,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe {
+        if let Some(done) = scheduled(group, || Call::Allreduce { reduction: *call }) {
+            return done;
+        }
+        let folder = Folder::new(call.op, call.datatype())?;
+        reduce::allreduce(group, &folder, call)
     }
 }
