@@ -67,9 +67,10 @@ fn on_nodes_with<R: Send>(
     ranks.run(|rank| {
         let node = rank.node();
         let world: Vec<_> = (0..node.world_size()).map(|it| node.peer(it)).collect();
-        let shared = CommShared::of(node, CONTEXT, &world);
+        let owner = Owner::for_test(rank);
+        let shared = CommShared::of(owner, CONTEXT, &world);
         let group = Group {
-            owner: Owner::for_test(rank),
+            owner,
             context: CONTEXT,
             me: rank.world_rank(),
             world: &world,
@@ -77,7 +78,7 @@ fn on_nodes_with<R: Send>(
         };
         work(&group);
         barrier(&group).expect("barrier");
-        shared.leave();
+        shared.leave(owner);
     });
 }
 
@@ -93,17 +94,17 @@ pub(super) fn on_node<R: Send>(
         let start = |me| {
             let (world, work) = (&world, &work);
             scope.spawn(move || {
-                let shared = CommShared::of(node, CONTEXT, world);
-                let rank = node.rank(me);
+                let owner = Owner::for_test(node.rank(me));
+                let shared = CommShared::of(owner, CONTEXT, world);
                 let group = Group {
-                    owner: Owner::for_test(rank),
+                    owner,
                     context: CONTEXT,
                     me,
                     world,
                     shared,
                 };
                 let result = work(&group);
-                shared.leave();
+                shared.leave(owner);
                 result
             })
         };
@@ -133,14 +134,14 @@ fn nobody_leaves_a_barrier_before_everybody_arrived() {
 
 #[test]
 fn the_last_member_that_leaves_frees_the_shared_part() {
-    let node = Node::for_test(2);
+    let owner = Owner::for_test(Node::for_test(2).rank(0));
     let members = [0, 1, 2].map(Peer::local);
-    let first = CommShared::of(node, 7, &members[..2]);
-    first.leave();
-    let second = CommShared::of(node, 7, &members[..2]);
+    let first = CommShared::of(owner, 7, &members[..2]);
+    first.leave(owner);
+    let second = CommShared::of(owner, 7, &members[..2]);
     assert!(core::ptr::eq(first, second), "one member is still missing");
-    second.leave();
-    let other = CommShared::of(node, 9, &members);
+    second.leave(owner);
+    let other = CommShared::of(owner, 9, &members);
     assert_eq!(other.size(), 3);
-    (0..3).for_each(|_| other.leave());
+    (0..3).for_each(|_| other.leave(owner));
 }

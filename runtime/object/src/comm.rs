@@ -73,7 +73,7 @@ impl Comm {
     #[must_use]
     pub fn new(rank: &'static Rank, number: u32, group: Group, errhandler: Errhandler) -> Self {
         let me = group.me().expect("only members make a communicator");
-        let shared = CommShared::of(rank.node(), number * 2 + 1, group.members());
+        let shared = CommShared::of(owner_of(rank), number * 2 + 1, group.members());
         Self {
             rank,
             number: AtomicU32::new(number),
@@ -147,8 +147,7 @@ impl Comm {
 
     /// Gives a nonblocking duplicate its numbers.
     fn renumber(&self, number: u32, local_number: u32) {
-        let node = self.rank.node();
-        let shared = CommShared::of(node, local_number * 2 + 1, self.group.members());
+        let shared = CommShared::of(self.owner(), local_number * 2 + 1, self.group.members());
         self.number.store(number, Ordering::Relaxed);
         self.local_number.store(local_number, Ordering::Relaxed);
         let shared = core::ptr::from_ref(shared).cast_mut();
@@ -281,7 +280,7 @@ impl Comm {
 
     /// Gives the communicator's resources back. Collective; the attributes were deleted before.
     pub fn release(&self) {
-        self.shared().leave();
+        self.shared().leave(self.owner());
     }
 
     /// The error handler for a communicator that is made from this one.

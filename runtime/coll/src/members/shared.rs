@@ -104,8 +104,8 @@ impl CommShared {
     }
 
     /// Ends one member's use, which must not touch it any more; the last of all members frees
-    /// it. Owner-only.
-    pub fn leave(&'static self) {
+    /// it.
+    pub fn leave(&'static self, _: Owner<'_>) {
         TABLE.with(|list| {
             if self.left.fetch_add(1, Ordering::Relaxed) + 1 < self.size() {
                 return;
@@ -130,9 +130,10 @@ impl CommShared {
 
     /// The shared part of the communicator with this (collective) context number; the first
     /// member that asks makes it. Each of the `members` on this node asks once and later calls
-    /// [`CommShared::leave`] once. Owner-only.
+    /// [`CommShared::leave`] once.
     #[must_use]
-    pub fn of(node: &'static Node, context: u32, members: &[Peer]) -> &'static Self {
+    pub fn of(owner: Owner<'_>, context: u32, members: &[Peer]) -> &'static Self {
+        let node = owner.rank().node();
         TABLE.with(|list| {
             let found = list.iter().map(|entry| entry.0).find(|shared| {
                 // SAFETY: members of the list live until their last `leave` removes them.

@@ -378,7 +378,8 @@ fn a_waiting_rank_finishes_what_others_posted() {
     let node = Node::for_test(3);
     let done = AtomicU32::new(0);
     on_node(node, |everyone| {
-        let shared = (everyone.me < 2).then(|| CommShared::of(node, 77, &everyone.world[..2]));
+        let shared =
+            (everyone.me < 2).then(|| CommShared::of(everyone.owner, 77, &everyone.world[..2]));
         if let Some(shared) = shared {
             let pair = Group {
                 context: 77,
@@ -403,7 +404,7 @@ fn a_waiting_rank_finishes_what_others_posted() {
             }
             request.release(&mut pair.rank().enter());
             assert!(output.iter().all(|&sum| sum.to_bits() == 3.0_f64.to_bits()));
-            shared.leave();
+            shared.leave(everyone.owner);
             done.fetch_add(1, Ordering::SeqCst);
             wait::wake(node.rank(2));
         } else {
@@ -436,7 +437,7 @@ fn a_users_operation_runs_on_members_only() {
             let over = || done.load(Ordering::SeqCst) == 2;
             return wait::until(everyone.owner, WaitKind::Request, over);
         }
-        let shared = CommShared::of(node, 78, &everyone.world[..2]);
+        let shared = CommShared::of(everyone.owner, 78, &everyone.world[..2]);
         let pair = Group {
             context: 78,
             world: &everyone.world[..2],
@@ -460,7 +461,7 @@ fn a_users_operation_runs_on_members_only() {
             data.iter()
                 .all(|&value| value.to_bits() == 1.0_f64.to_bits())
         );
-        shared.leave();
+        shared.leave(everyone.owner);
         done.fetch_add(1, Ordering::SeqCst);
         wait::wake(node.rank(2));
     });

@@ -197,15 +197,16 @@ fn run(nodes: &[&[u32]], ranks: &Ranks, work: impl Fn(&Group<'_>) + Sync) {
         let is_over = Over { ranks, all, count };
         let node = rank.node();
         let world: Vec<_> = (0..members).map(|it| node.peer(it)).collect();
-        let shared = CommShared::of(node, CONTEXT, &world);
+        let owner = Owner::for_test(rank);
+        let shared = CommShared::of(owner, CONTEXT, &world);
         work(&Group {
-            owner: Owner::for_test(rank),
+            owner,
             context: CONTEXT,
             me: rank.world_rank(),
             world: &world,
             shared,
         });
-        shared.leave();
+        shared.leave(owner);
         drop(is_over);
         while over.load(Ordering::Acquire) < members {
             thread::yield_now();
