@@ -6,7 +6,7 @@ use crate::data::Data;
 use crate::info;
 use crate::passed::{Array, Base, Buffer, Out, Place};
 use crate::process::Process;
-use crate::process::requests::{RequestKind, Rest};
+use crate::process::requests::{Parts, RequestKind, Rest};
 use crate::request::{live, publish_kind};
 use crate::status::neutral_status;
 use alloc::boxed::Box;
@@ -42,7 +42,7 @@ pub struct Partitioned {
 }
 
 impl Partitioned {
-    fn partitions(&self) -> u32 {
+    fn count(&self) -> u32 {
         match &self.side {
             Side::Send(send) => send.partitions(),
             Side::Receive(receive) => receive.partitions(),
@@ -53,26 +53,30 @@ impl Partitioned {
     }
 
     /// A partition's number.
-    fn partition<A: Abi>(&self, call: &Call<'_, A>, partition: c_int) -> Outcome<u32> {
-        let last = self.partitions() - 1;
+    fn partition(&self, partition: c_int) -> Outcome<u32> {
+        let last = self.count() - 1;
         match u32::try_from(partition) {
             Ok(partition) if partition <= last => Ok(partition),
             _ => {
                 let what = format_args!("the partition is {partition}, here are 0 to {last}");
-                Err(call.blame(neutral::ERR_ARG, what))
+                Err(blame(neutral::ERR_ARG, what))
             }
         }
     }
+}
 
-    /// Marks partitions `low` to `high` ready.
-    fn ready<A: Abi>(&self, call: &Call<'_, A>, low: c_int, high: c_int) -> Outcome<()> {
-        let (low, high) = (self.partition(call, low)?, self.partition(call, high)?);
+impl Parts for Partitioned {
+    fn ready(&self, low: c_int, high: c_int) -> Outcome<()> {
+        let (low, high) = (self.partition(low)?, self.partition(high)?);
         let is_receive = matches!(self.side, Side::Receive(_) | Side::ReceiveAway(_));
         if is_receive {
             return Err(neutral::ERR_REQUEST.into());
         }
         if !self.is_active() {
-            return Err(call.blame(neutral::ERR_REQUEST, format_args!("it is not started")));
+            return Err(blame(
+                neutral::ERR_REQUEST,
+                format_args!("it is not started"),
+            ));
         }
         for partition in low..=high {
             let marked = match &self.side {
@@ -84,15 +88,16 @@ impl Partitioned {
                 NotReady::OutOfMemory => neutral::ERR_NO_MEM.into(),
                 NotReady::Already => {
                     let what = format_args!("partition {partition} is ready already");
-                    call.blame(neutral::ERR_ARG, what)
+                    blame(neutral::ERR_ARG, what)
                 }
             })?;
         }
         Ok(())
     }
 
-    /// Whether a partition has arrived; in an inactive operation every one has.
-    fn has_arrived(&self, owner: Owner<'_>, partition: u32) -> Outcome<bool> {
+    /// In an inactive operation every partition has arrived.
+    fn has_arrived(&self, owner: Owner<'_>, partition: c_int) -> Outcome<bool> {
+        let partition = self.partition(partition)?;
         match &self.side {
             Side::Send(_) | Side::SendAway(_) => Err(neutral::ERR_REQUEST.into()),
             Side::ReceiveAway(receive) if self.is_active() => {
@@ -115,6 +120,10 @@ impl Partitioned {
 impl RequestKind for Partitioned {
     fn comm(&self) -> u32 {
         self.comm
+    }
+
+    fn partitions(&self) -> Option<&dyn Parts> {
+        Some(self)
     }
 
     /// Whether a round is under way. Started and completed by one thread at a time (MPI 11.6).
@@ -310,8 +319,8 @@ pub fn precv_init<A: Abi>(
 }
 
 /// The partitioned operation of a handle.
-fn partitioned<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<&'a Partitioned> {
-    match live(call, handle)?.and_then(|request| request.kind()) {
+fn partitioned<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<&'a dyn Parts> {
+    match live(call, handle)?.and_then(|request| request.partitions()) {
         Some(operation) => Ok(operation),
         None => Err(call.blame(
             neutral::ERR_REQUEST,
@@ -322,7 +331,7 @@ fn partitioned<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<&'
 
 /// `MPI_Pready`. Any threads of the rank may call it for different partitions at once.
 pub fn pready<A: Abi>(call: &Call<'_, A>, partition: c_int, request: A::Request) -> Outcome<()> {
-    partitioned(call, request)?.ready(call, partition, partition)
+    partitioned(call, request)?.ready(partition, partition)
 }
 
 /// `MPI_Pready_range`.
@@ -336,7 +345,7 @@ pub fn pready_range<A: Abi>(
     if low > high {
         return Ok(());
     }
-    operation.ready(call, low, high)
+    operation.ready(low, high)
 }
 
 /// `MPI_Pready_list`.
@@ -348,7 +357,7 @@ pub fn pready_list<A: Abi>(
 ) -> Outcome<()> {
     let operation = partitioned(call, request)?;
     let partitions = partitions.entries(length(count)?)?;
-    let ready = |&partition: &c_int| operation.ready(call, partition, partition);
+    let ready = |&partition: &c_int| operation.ready(partition, partition);
     partitions.iter().try_for_each(ready)
 }
 
@@ -365,7 +374,6 @@ pub fn parrived<A: Abi>(
         return Ok(());
     }
     let operation = partitioned(call, request)?;
-    let partition = operation.partition(call, partition)?;
     flag.write(c_int::from(operation.has_arrived(call.owner(), partition)?));
     Ok(())
 }

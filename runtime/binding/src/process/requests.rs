@@ -7,9 +7,10 @@ use super::Process;
 use alloc::boxed::Box;
 use cohort_abi::{INDEX_MAX, Kind, Status, dynamic, neutral};
 use cohort_engine::rank_box::RankBox;
-use cohort_engine::{Claim, Rank, RequestRef, coll};
+use cohort_engine::{Claim, Owner, Rank, RequestRef, coll};
 use cohort_object::Outcome;
 use core::any::Any;
+use core::ffi::c_int;
 use core::fmt;
 
 /// An operation under way that is over when it completes (`MPI_Isend`, `MPI_Irecv`, …).
@@ -143,4 +144,25 @@ pub trait RequestKind: Any + fmt::Debug {
     fn start(&self, _process: &Process) -> Outcome<()> {
         Err(neutral::ERR_REQUEST.into())
     }
+
+    /// Its partitions, if that is what it has.
+    fn partitions(&self) -> Option<&dyn Parts> {
+        None
+    }
+}
+
+/// The partitions of an operation. Any threads of the rank may use different ones at once.
+pub trait Parts {
+    /// `MPI_Pready_range`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ARG` for partitions that are not there or ready already, `MPI_ERR_REQUEST` unless this is the
+    /// side that sends, and started.
+    fn ready(&self, low: c_int, high: c_int) -> Outcome<()>;
+
+    /// `MPI_Parrived`: at most one turn of progress.
+    ///
+    /// # Errors
+    /// As [`Parts::ready`], and `MPI_ERR_REQUEST` unless this is the side that receives.
+    fn has_arrived(&self, owner: Owner<'_>, partition: c_int) -> Outcome<bool>;
 }

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Call, Failure, Outcome};
 use crate::passed::Place;
-use crate::process::requests::{Operation, RequestKind, Rest, SENT, SENT_INDEX, State};
+use crate::process::requests::{Operation, Parts, RequestKind, Rest, SENT, SENT_INDEX, State};
 use crate::status::neutral_status;
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
@@ -133,6 +133,15 @@ impl<'a> Live<'a> {
     pub fn kind<K: RequestKind>(&self) -> Option<&'a K> {
         match self.state {
             State::Other(kind) => (&**kind as &dyn Any).downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// Its partitions, if that is what it has.
+    #[inline]
+    pub fn partitions(&self) -> Option<&'a dyn Parts> {
+        match self.state {
+            State::Other(kind) => kind.partitions(),
             _ => None,
         }
     }
