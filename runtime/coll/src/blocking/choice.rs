@@ -112,8 +112,8 @@ fn agree_to_meet_once(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers>
 }
 
 /// Runs an operation as a schedule, if that is chosen; a broadcast chooses in its round. `None`: not chosen. Where the
-/// operation is known at compile time, this is a look at one setting, and the description that `call` makes is written to
-/// memory only where there is something to agree on.
+/// operation is known at compile time, this is a look at one setting, and the description that `call` makes is
+/// written to memory only where there is something to agree on.
 ///
 /// # Safety
 /// As for the operation's own function.
