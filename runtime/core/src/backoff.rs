@@ -10,8 +10,8 @@ use cohort_base::settings::WaitMode;
 /// Turns in microseconds without any movement before a rank parks, if it has a CPU of its own.
 const SPIN_US: u64 = 100;
 
-/// The same when ranks outnumber CPUs, in ticks: a few turns.
-const CROWDED_TICKS: u64 = 1500;
+/// The same in nanoseconds when ranks outnumber CPUs: a few turns.
+const CROWDED_NS: u64 = 500;
 
 /// Times that a rank gives its CPU to somebody before it parks, when ranks outnumber CPUs: those it waits for
 /// are likely to be ready to run, and running them costs less than a sleep and a wake.
@@ -36,6 +36,11 @@ const TURNS_PER_LOOK: u32 = 16;
 
 /// Turns without any movement, of a rank with a CPU of its own, before it steals: about half a microsecond.
 const OWN_TURNS: u32 = 24;
+
+/// [`CROWDED_NS`] in ticks.
+fn crowded_ticks() -> u64 {
+    ticks_of_us(CROWDED_NS) / 1000
+}
 
 /// How long a rank goes on taking turns without movement.
 #[derive(Debug)]
@@ -69,7 +74,7 @@ impl<'rank> Backoff<'rank> {
         let limit = match node.settings().wait {
             WaitMode::Spin => None,
             WaitMode::Park => Some(0),
-            WaitMode::Auto if node.is_crowded() => Some(CROWDED_TICKS),
+            WaitMode::Auto if node.is_crowded() => Some(crowded_ticks()),
             WaitMode::Auto => Some(ticks_of_us(SPIN_US)),
         };
         Self {
@@ -152,7 +157,7 @@ impl<'rank> Backoff<'rank> {
         self.turns = self.turns.wrapping_add(1);
         let limit = match self.limit {
             None => return false,
-            Some(limit) if self.is_shared() => limit.min(CROWDED_TICKS),
+            Some(limit) if self.is_shared() => limit.min(crowded_ticks()),
             Some(limit) => limit,
         };
         limit == 0
