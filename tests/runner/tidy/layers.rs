@@ -14,6 +14,7 @@ const LAYERS: [&[&str]; 14] = [
         "cohort-datatype",
         "cohort-steal",
         "cohort-fabric",
+        "cohort-proof",
     ],
     &[
         "cohort-fabric-fake",
@@ -38,11 +39,12 @@ const LAYERS: [&[&str]; 14] = [
 const LOADER: &str = "pip-loader";
 
 /// Crates that hold these.
-const BELOW_LOADER: [&str; 4] = [
+const BELOW_LOADER: [&str; 5] = [
     "cohort-base",
     "cohort-fabric",
     "cohort-interpose",
     "cohort-manager",
+    "cohort-proof",
 ];
 
 /// Crates whose code may run on any task of the node.
