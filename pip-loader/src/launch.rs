@@ -25,7 +25,8 @@ mod topology;
 
 pub use options::{Options, Request, Section};
 
-use std::ffi::OsString;
+use cohort_manager::watch::{Limit, START_TIMEOUT};
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
@@ -99,7 +100,7 @@ fn show(options: &Options) -> i32 {
 /// which a manager's or the network's library starts leave them to the root.
 fn run_node(options: &Options) -> Result<i32, Refusal> {
     let signals = job::Signals::block()?;
-    let mut membership = membership::Membership::connect()?;
+    let mut membership = membership::Membership::connect(start_limit(options))?;
     let prepared = prepare::prepare(options, membership.place());
     let status = match prepared.and_then(|job| job::Job::start(job, signals, &mut membership)) {
         Ok(job) => job.wait(),
@@ -107,6 +108,22 @@ fn run_node(options: &Options) -> Result<i32, Refusal> {
     };
     membership.leave(status);
     Ok(status)
+}
+
+/// How long the nodes of a job may take to come together.
+fn start_limit(options: &Options) -> Limit {
+    let given = options.environment.iter().rev();
+    let mut given = given.filter(|(name, _)| name == START_TIMEOUT);
+    let value = given.next().map(|(_, value)| value.clone());
+    let value = value.or_else(|| std::env::var_os(START_TIMEOUT));
+    let limit = Limit::of_start(value.as_deref().and_then(OsStr::to_str));
+    match options.timeout {
+        Some(time) if time < limit.time => Limit {
+            time,
+            setting: "--timeout",
+        },
+        _ => limit,
+    }
 }
 
 fn refuse(refusal: &Refusal) -> i32 {

@@ -6,8 +6,9 @@
 
 use cohort_base::boot::{Lifecycle, NodeBoot, RankBoot};
 use cohort_manager::network::{Network, NetworkSettings};
+use cohort_manager::watch::{Limit, START_TIMEOUT, Watch};
 use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange};
-use cohort_manager::{Failure, Manager, is_managers};
+use cohort_manager::{Failure, Manager, Place, is_managers};
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -62,9 +63,12 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
 /// Fills the records; gives the manager if the job has more than one rank.
 fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Box<dyn Manager>>, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
+    let watch = begin_watch(Limit::of_start(variable(START_TIMEOUT).as_deref()))?;
+    watch.waits_for("the process manager's first answer");
     let Some(mut manager) = cohort_manager::connect(variable)? else {
         return Ok(None);
     };
+    watch.connected(manager.aborter());
     hide_manager();
     if manager.place().count == 1 {
         manager.finalize()?;
@@ -76,7 +80,11 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Box<dyn Manag
             source,
         })?;
     info.application = manager.application()?;
+    let Place { index, count } = manager.place();
+    let waits_for = |what| watch.waits_for(format!("{what} (rank {index} of {count})"));
+    waits_for("all other ranks to say what they are");
     let world: &'static World = Box::leak(Box::new(exchange(manager.as_mut(), &info)?));
+    waits_for("all other ranks to open their networks");
     let settings = NetworkSettings::read(variable);
     let network = Network::open(&own_folder(), world, false, &settings, manager.as_mut())?;
     node.world_ranks = world.homes.len() as u32;
@@ -90,6 +98,14 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Box<dyn Manag
         rank.app_number = world.first_application();
     }
     Ok(Some(manager))
+}
+
+/// Ends the program when it is told to, or when others do not come: signals are blocked while it joins.
+fn begin_watch(limit: Limit) -> Result<Watch, Failure> {
+    Watch::begin("cohort", Some(limit)).map_err(|source| Failure::Stream {
+        what: "watching over the start".to_owned(),
+        source,
+    })
 }
 
 /// Removes the manager's variables: a program that this one starts is not this rank.

@@ -16,6 +16,7 @@
 //! The protocols are plain code over a byte stream; `unsafe` is where C functions are called.
 
 pub mod failure;
+mod gather;
 pub mod network;
 mod node_info;
 pub mod pmi1;
@@ -24,11 +25,12 @@ pub mod pmix;
 #[cfg(test)]
 mod script;
 pub mod server;
+pub mod watch;
 mod wire;
 pub mod wireup;
 
 pub use failure::Failure;
-pub use node_info::affinity;
+pub use node_info::{affinity, random};
 
 use std::net::TcpStream;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -53,8 +55,7 @@ pub struct Limits {
     pub value: usize,
 }
 
-/// A connection with a process manager. Keys hold letters, digits and dashes; values
-/// hold letters, digits and dots.
+/// A connection with a process manager. Keys and values hold letters, digits, dashes and underscores, values dots too.
 pub trait Manager {
     /// The protocol's name, for messages.
     fn name(&self) -> &'static str;
@@ -64,6 +65,11 @@ pub trait Manager {
 
     /// The longest texts it takes.
     fn limits(&self) -> Limits;
+
+    /// Whether a fence brings all values to this node, so that reading them asks nobody.
+    fn fence_collects(&self) -> bool {
+        false
+    }
 
     /// Number of the application that this client belongs to, if the manager's command line starts several; else 0.
     ///
@@ -89,9 +95,16 @@ pub trait Manager {
     /// As [`Manager::put`]; there is no such value.
     fn get(&mut self, from: u32, key: &str) -> Result<String, Failure>;
 
+    /// Asks what [`Manager::abort`] asks, for any thread; `None` if it has no descriptor left.
+    fn aborter(&self) -> Option<watch::Aborter>;
+
     /// Asks the manager to end the whole job with the status `code`. What cannot be sent is
     /// lost: the caller ends anyway, and its status tells the manager.
-    fn abort(&mut self, code: i32, reason: &str);
+    fn abort(&mut self, code: i32, reason: &str) {
+        if let Some(aborter) = self.aborter() {
+            aborter(code, reason);
+        }
+    }
 
     /// Says goodbye: from now on the end of this client is not a failure.
     ///

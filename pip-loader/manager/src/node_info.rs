@@ -28,18 +28,20 @@ pub struct NodeInfo {
     pub isolated: bool,
     /// The job's token, drawn at random; that of node 0 counts.
     pub token: [u64; 2],
+    /// What the nodes of the job prove themselves by, drawn at random; only that of node 0 counts and travels.
+    pub secret: [u8; 32],
     /// Its host's name.
     pub host: String,
     /// Its machine, of which several nodes of a job may be parts.
     pub machine: String,
     /// The CPUs that it may use, as a bit mask.
     pub cpus: Vec<u8>,
-    /// Where its launcher listens for those of the other nodes; only launchers read it.
-    pub monitor: Vec<u8>,
+    /// By what addresses its launcher may be reached; only launchers read it.
+    pub interfaces: Vec<u8>,
 }
 
 /// First bytes of an encoded [`NodeInfo`].
-const MAGIC: &[u8; 4] = b"CHRT";
+const MAGIC: &[u8; 4] = b"CHR2";
 
 impl NodeInfo {
     /// That of this process's machine, for a node of so many ranks.
@@ -57,11 +59,12 @@ impl NodeInfo {
             programs: 1,
             numbering,
             isolated: false,
-            token: random()?,
+            token: [random()?, random()?].map(u64::from_le_bytes),
+            secret: random()?,
             host: file("/proc/sys/kernel/hostname"),
-            machine: file("/proc/sys/kernel/random/boot_id"),
+            machine: file("/proc/sys/kernel/random/boot_id").replace('-', ""),
             cpus: affinity(),
-            monitor: Vec::new(),
+            interfaces: Vec::new(),
         })
     }
 
@@ -72,18 +75,23 @@ impl NodeInfo {
         self.machine == other.machine && common.into_iter().any(|(own, other)| own & other != 0)
     }
 
+    /// As it travels: a byte for most numbers, since a job has as many of these as nodes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
-        bytes.extend((self.numbering as u32).to_le_bytes());
-        bytes.extend(u32::from(self.isolated).to_le_bytes());
+        write_number(&mut bytes, VERSION);
+        write_number(&mut bytes, self.numbering as u32);
+        write_number(&mut bytes, u32::from(self.isolated));
         for number in [self.ranks, self.application, self.programs] {
-            bytes.extend(number.to_le_bytes());
+            write_number(&mut bytes, number);
         }
-        bytes.extend(self.token.iter().flat_map(|half| half.to_le_bytes()));
-        let texts = [self.host.as_bytes(), self.machine.as_bytes()];
-        for part in texts.into_iter().chain([&*self.cpus, &*self.monitor]) {
-            bytes.extend((part.len() as u32).to_le_bytes());
+        let mut drawn: Vec<u8> = self.token.map(u64::to_le_bytes).concat();
+        drawn.extend(self.secret);
+        if drawn.iter().all(|&byte| byte == 0) {
+            drawn.clear();
+        }
+        let texts = [&drawn[..], self.host.as_bytes(), self.machine.as_bytes()];
+        for part in texts.into_iter().chain([&*self.cpus, &*self.interfaces]) {
+            write_number(&mut bytes, part.len() as u32);
             bytes.extend(part);
         }
         bytes
@@ -102,7 +110,12 @@ impl NodeInfo {
         };
         let isolated = reader.number()? != 0;
         let [ranks, application, programs] = [reader.number()?, reader.number()?, reader.number()?];
-        let token = [reader.long_number()?, reader.long_number()?];
+        let drawn = reader.part()?;
+        let (token, secret) = match drawn.split_first_chunk::<16>() {
+            Some((token, secret)) => (*token, <[u8; 32]>::try_from(secret).ok()?),
+            None => ([0; 16], [0; 32]),
+        };
+        let [first, second] = [0, 8].map(|at| token[at..].first_chunk().copied());
         let host = String::from_utf8(reader.part()?).ok()?;
         let info = Self {
             ranks,
@@ -110,18 +123,28 @@ impl NodeInfo {
             programs,
             numbering,
             isolated,
-            token,
+            token: [u64::from_le_bytes(first?), u64::from_le_bytes(second?)],
+            secret,
             host,
             machine: String::from_utf8(reader.part()?).ok()?,
             cpus: reader.part()?,
-            monitor: reader.part()?,
+            interfaces: reader.part()?,
         };
         reader.0.is_empty().then_some(info)
     }
 }
 
+/// Seven bits in each byte, the lowest first; the last byte's highest bit is 0.
+pub(crate) fn write_number(bytes: &mut Vec<u8>, mut number: u32) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
 /// Bytes that are still to be read.
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
@@ -131,27 +154,34 @@ impl<'a> Reader<'a> {
     }
 
     fn number(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+        let mut number = 0_u64;
+        for shift in (0..35).step_by(7) {
+            let byte = self.take(1)?[0];
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return number.try_into().ok();
+            }
+        }
+        None
     }
 
-    fn long_number(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    fn part(&mut self) -> Option<Vec<u8>> {
+    /// A length, and as many bytes.
+    pub(crate) fn part(&mut self) -> Option<Vec<u8>> {
         let length = self.number()?;
         self.take(length as usize).map(<[u8]>::to_vec)
     }
 }
 
-/// A random number that nobody else knows.
-fn random() -> io::Result<[u64; 2]> {
-    let mut number = [0_u64; 2];
-    let size = size_of_val(&number);
+/// Random bytes that nobody else knows.
+///
+/// # Errors
+/// The system has none.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
     // SAFETY: the buffer is valid for its size.
-    let got = unsafe { libc::getrandom(number.as_mut_ptr().cast(), size, 0) };
-    if got == size as isize {
-        Ok(number)
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
+    if got == N as isize {
+        Ok(bytes)
     } else {
         Err(io::Error::last_os_error())
     }
@@ -198,6 +228,12 @@ mod tests {
         bytes[4] ^= 1;
         assert_eq!(NodeInfo::decode(&bytes), None, "another version");
         bytes[4] ^= 1;
+        (info.token, info.secret) = ([0; 2], [0; 32]);
+        let short = info.encode();
+        assert_eq!(
+            (NodeInfo::decode(&short), short.len() + 48),
+            (Some(info), bytes.len())
+        );
         bytes.push(0);
         assert_eq!(NodeInfo::decode(&bytes), None, "longer");
         for length in 0..bytes.len() - 1 {

@@ -3,9 +3,12 @@
 //! Public description: "PMI: A Scalable Parallel Process-Management Interface for Extreme-Scale
 //! Systems" (Balaji and others), section 3 and appendix; spoken by Hydra, and by Slurm's `pmi2` plug-in too.
 
+use crate::watch::Aborter;
 use crate::wire::{Message, read_line, send};
 use crate::{Failure, Limits, Manager, Place};
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 
 /// A connected client.
 #[derive(Debug)]
@@ -81,7 +84,7 @@ fn ask(stream: &mut (impl Read + Write), request: &str, answer: &str) -> Result<
     Message::parse(&read_line(stream)?, ' ').succeeds(answer, request)
 }
 
-impl<S: Read + Write> Manager for Client<S> {
+impl<S: Read + Write + AsFd> Manager for Client<S> {
     fn name(&self) -> &'static str {
         "PMI-1"
     }
@@ -120,9 +123,12 @@ impl<S: Read + Write> Manager for Client<S> {
         }
     }
 
-    fn abort(&mut self, code: i32, _reason: &str) {
-        // Nobody answers, and whoever does not hear it sees this client's end.
-        let _ = send(&mut self.stream, &format!("cmd=abort exitcode={code}\n"));
+    fn aborter(&self) -> Option<Aborter> {
+        let mut stream = File::from(self.stream.as_fd().try_clone_to_owned().ok()?);
+        Some(Box::new(move |code, _reason| {
+            // Nobody answers, and whoever does not hear it sees this client's end.
+            let _ = send(&mut stream, &format!("cmd=abort exitcode={code}\n"));
+        }))
     }
 
     fn finalize(&mut self) -> Result<(), Failure> {

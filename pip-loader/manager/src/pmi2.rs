@@ -3,9 +3,12 @@
 //! Public description: "PMI v2 API and wire protocol" of the MPICH project; spoken by
 //! `srun --mpi=pmi2`. The first exchange is a PMI-1 line that agrees on the version.
 
+use crate::watch::Aborter;
 use crate::wire::{Message, read_counted, read_line, send};
 use crate::{Failure, Limits, Manager, Place};
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 
 /// The limits that the protocol fixes, less what an end of text may take.
 const LIMITS: Limits = Limits {
@@ -71,7 +74,7 @@ fn counted(text: &str) -> String {
     format!("{:<6}{text}", text.len())
 }
 
-impl<S: Read + Write> Manager for Client<S> {
+impl<S: Read + Write + AsFd> Manager for Client<S> {
     fn name(&self) -> &'static str {
         "PMI-2"
     }
@@ -109,14 +112,15 @@ impl<S: Read + Write> Manager for Client<S> {
         }
     }
 
-    fn abort(&mut self, code: i32, reason: &str) {
-        let reason: String = reason
-            .chars()
-            .filter(|letter| !matches!(letter, ';' | '\n'))
-            .collect();
-        let request = format!("cmd=abort;isworld=TRUE;exitcode={code};msg={reason};");
-        // Nobody answers, and whoever does not hear it sees this client's end.
-        let _ = send(&mut self.stream, &counted(&request));
+    fn aborter(&self) -> Option<Aborter> {
+        let mut stream = File::from(self.stream.as_fd().try_clone_to_owned().ok()?);
+        Some(Box::new(move |code, reason| {
+            let plain = |letter: &char| !matches!(letter, ';' | '\n');
+            let reason: String = reason.chars().filter(plain).collect();
+            let request = format!("cmd=abort;isworld=TRUE;exitcode={code};msg={reason};");
+            // Nobody answers, and whoever does not hear it sees this client's end.
+            let _ = send(&mut stream, &counted(&request));
+        }))
     }
 
     fn finalize(&mut self) -> Result<(), Failure> {

@@ -4,6 +4,7 @@
 //! Public description: the PMIx Standard 4.1 (functions and constants), whose structures have
 //! had the same layout since version 3.
 
+use crate::watch::Aborter;
 use crate::{Failure, Limits, Manager, Place};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -163,6 +164,10 @@ impl Manager for Client {
         }
     }
 
+    fn fence_collects(&self) -> bool {
+        true
+    }
+
     fn application(&mut self) -> Result<u32, Failure> {
         match self.value(self.process.rank, "pmix.appnum") {
             Ok(value) if value.kind == TYPE_UINT32 => Ok(value.data[0] as u32),
@@ -216,12 +221,14 @@ impl Manager for Client {
         }
     }
 
-    fn abort(&mut self, code: i32, reason: &str) {
-        let mut everyone = self.every_rank();
-        let reason = text(reason);
-        // SAFETY: all arguments are valid during the call. What it returns does not matter: the
-        // caller ends anyway.
-        unsafe { (self.library.abort)(code, reason.as_ptr(), &raw mut everyone, 1) };
+    fn aborter(&self) -> Option<Aborter> {
+        let (abort, mut everyone) = (self.library.abort, self.every_rank());
+        Some(Box::new(move |code, reason| {
+            let reason = text(reason);
+            // SAFETY: all arguments are valid during the call, which any thread may make after `PMIx_Init`. What
+            // it returns does not matter: the caller ends anyway.
+            unsafe { abort(code, reason.as_ptr(), &raw mut everyone, 1) };
+        }))
     }
 
     fn finalize(&mut self) -> Result<(), Failure> {

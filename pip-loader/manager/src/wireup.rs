@@ -3,9 +3,11 @@
 //! Every client publishes a [`NodeInfo`]; from all of them each computes the same [`World`]. This
 //! takes one fence of the manager.
 
+pub use crate::gather::{all_gather, fetch, publish};
 pub use crate::node_info::{NodeInfo, Numbering};
 use crate::{Failure, Manager, Place};
 use cohort_base::boot::RankLocation;
+use cohort_proof::Secret;
 use std::collections::BTreeMap;
 
 /// The whole job, as all of its nodes see it.
@@ -66,6 +68,14 @@ impl World {
         self.nodes.first().map_or([0; 2], |info| info.token)
     }
 
+    /// By what the nodes of this job prove themselves to each other. It has come through the manager
+    /// and travels nowhere else.
+    #[must_use]
+    pub fn secret(&self) -> Secret {
+        let drawn = self.nodes.first().map_or([0; 32], |info| info.secret);
+        Secret::new(&drawn)
+    }
+
     /// How many of its `usable` CPUs this node has for itself, rounded down, when the ranks of other
     /// nodes on the same machine outnumber the CPUs together with its own. 0 is less than one.
     #[must_use]
@@ -122,7 +132,15 @@ fn homes(counts: &[u32], numbering: Numbering) -> Vec<RankLocation> {
 /// The manager fails, or a node is of another version or wants another numbering.
 pub fn exchange(manager: &mut dyn Manager, info: &NodeInfo) -> Result<World, Failure> {
     let place = manager.place();
-    let texts = all_gather(manager, "info", &info.encode())?;
+    let own = match place.index {
+        0 => info.clone(),
+        _ => NodeInfo {
+            token: [0; 2],
+            secret: [0; 32],
+            ..info.clone()
+        },
+    };
+    let texts = all_gather(manager, "info", &own.encode())?;
     let mut nodes = Vec::with_capacity(texts.len());
     for (node, bytes) in (0..).zip(&texts) {
         let peer = |problem: &str| Failure::Peer {
@@ -143,74 +161,6 @@ pub fn exchange(manager: &mut dyn Manager, info: &NodeInfo) -> Result<World, Fai
         nodes.push(other);
     }
     Ok(World::of(place, nodes))
-}
-
-/// Publishes `bytes` under a label that is used once, and gives everyone's, in order of the
-/// clients. Values longer than the manager takes are cut into pieces.
-///
-/// # Errors
-/// The manager fails, or another client's value is damaged.
-pub fn all_gather(
-    manager: &mut dyn Manager,
-    label: &str,
-    bytes: &[u8],
-) -> Result<Vec<Vec<u8>>, Failure> {
-    let place = manager.place();
-    let mut text = format!("{}.", bytes.len());
-    for byte in bytes {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    let piece = manager.limits().value.clamp(64, 4096) - 1;
-    for (index, piece) in text.as_bytes().chunks(piece).enumerate() {
-        let piece = String::from_utf8_lossy(piece);
-        manager.put(&key(label, place.index, index), &piece)?;
-    }
-    manager.fence()?;
-    (0..place.count)
-        .map(|from| {
-            if from == place.index {
-                return Ok(bytes.to_vec());
-            }
-            let mut text = manager.get(from, &key(label, from, 0))?;
-            let whole = whole_length(&text).ok_or_else(|| damaged(from, &text))?;
-            let mut index = 1;
-            while text.len() < whole {
-                text.push_str(&manager.get(from, &key(label, from, index))?);
-                index += 1;
-            }
-            decode(&text).ok_or_else(|| damaged(from, &text))
-        })
-        .collect()
-}
-
-fn key(label: &str, client: u32, piece: usize) -> String {
-    format!("cohort-{label}-{client}-{piece}")
-}
-
-/// Length of a text of which the beginning is known.
-fn whole_length(beginning: &str) -> Option<usize> {
-    let (digits, _) = beginning.split_once('.')?;
-    let bytes: usize = digits.parse().ok().filter(|&bytes| bytes < 1 << 30)?;
-    Some(digits.len() + 1 + 2 * bytes)
-}
-
-fn decode(text: &str) -> Option<Vec<u8>> {
-    let (_, digits) = text.split_once('.')?;
-    if Some(text.len()) != whole_length(text) || !digits.is_ascii() {
-        return None;
-    }
-    (0..digits.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok())
-        .collect()
-}
-
-fn damaged(node: u32, text: &str) -> Failure {
-    let beginning: String = text.chars().take(40).collect();
-    Failure::Peer {
-        node,
-        problem: format!("what it published is damaged: \"{beginning}...\""),
-    }
 }
 
 #[cfg(test)]
@@ -266,7 +216,9 @@ mod tests {
             Ok(values.get(key).expect("published").clone())
         }
 
-        fn abort(&mut self, _code: i32, _reason: &str) {}
+        fn aborter(&self) -> Option<crate::watch::Aborter> {
+            None
+        }
 
         fn finalize(&mut self) -> Result<(), Failure> {
             Ok(())
@@ -312,7 +264,7 @@ mod tests {
                 ranks: [2, 1, 3][index as usize],
                 token: [u64::from(index) + 7, 0],
                 host: format!("host{index}"),
-                monitor: vec![index as u8; 200],
+                interfaces: vec![index as u8; 200],
                 ..NodeInfo::default()
             };
             exchange(manager, &info).expect("exchanged")

@@ -123,6 +123,7 @@ impl<'a> Job<'a> {
             shutdown: None,
             departed: 0,
         };
+        this.membership.ranks_start();
         if let Err(error) = this.start_all() {
             let rank = this.name_of(this.ranks.len());
             this.kill_alive(Signal::SIGKILL);

@@ -6,6 +6,7 @@ use super::{Refusal, say};
 use cohort_base::boot::RankLocation;
 use cohort_manager::network::{Network, NetworkSettings};
 use cohort_manager::server::Server;
+use cohort_manager::watch::{Limit, Watch};
 use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange};
 use cohort_manager::{Failure, Manager, Place};
 use std::ffi::c_void;
@@ -21,21 +22,50 @@ pub struct Membership {
     world: World,
     network: Option<Network>,
     monitor: Monitor,
+    /// Ends this process when a wait takes too long, as long as no rank runs.
+    watch: Option<Watch>,
 }
 
 impl Membership {
-    /// Connects with the process manager that the environment tells of, if any.
+    /// Connects with the process manager that the environment tells of, if any. From here to
+    /// [`Membership::ranks_start`], signals and the end of `limit` end the process.
     ///
     /// # Errors
     /// It does not answer, or its library is missing.
-    pub fn connect() -> Result<Self, Refusal> {
-        let manager = cohort_manager::connect(|name| std::env::var(name).ok());
+    pub fn connect(limit: Limit) -> Result<Self, Refusal> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let watch = match cohort_manager::is_present(variable) {
+            true => Some(begin_watch(Some(limit))?),
+            false => None,
+        };
+        if let Some(watch) = &watch {
+            watch.waits_for("the process manager's first answer");
+        }
+        let manager = cohort_manager::connect(variable).map_err(refuse)?;
+        if let (Some(watch), Some(manager)) = (&watch, &manager) {
+            watch.connected(manager.aborter());
+        }
         Ok(Self {
-            manager: manager.map_err(refuse)?,
+            manager,
             world: World::alone(NodeInfo::default()),
             network: None,
             monitor: Monitor::default(),
+            watch,
         })
+    }
+
+    /// Names what is waited for, should it take too long.
+    fn waits_for(&self, what: &str) {
+        if let (Some(watch), Some(manager)) = (&self.watch, &self.manager) {
+            let Place { index, count } = manager.place();
+            let name = manager.name();
+            watch.waits_for(format!("{what} (node {index} of {count}, {name})"));
+        }
+    }
+
+    /// From now on a signal or the end of the time is the job's own business.
+    pub fn ranks_start(&mut self) {
+        self.watch = None;
     }
 
     /// This node among the nodes of the job.
@@ -56,6 +86,7 @@ impl Membership {
         programs: usize,
         numbering: Numbering,
         isolated: bool,
+        settings: &NetworkSettings,
     ) -> Result<(), Refusal> {
         let mut info = NodeInfo::of_this_machine(ranks as u32, numbering)
             .map_err(|error| Refusal::new(format!("no random numbers: {error}")))?;
@@ -63,21 +94,22 @@ impl Membership {
         if let Some(manager) = &mut self.manager {
             info.application = manager.application().map_err(refuse)?;
         }
-        if let Place {
-            index: 0,
-            count: 2..,
-        } = self.place()
-        {
-            (self.monitor, info.monitor) = Monitor::listen();
+        if self.place().count > 1 {
+            let interface = settings.interface.as_deref();
+            info.interfaces = Monitor::card(interface.and_then(|name| name.to_str().ok()));
         }
+        self.waits_for("all other nodes to say what they are");
         self.world = match &mut self.manager {
             Some(manager) => exchange(manager.as_mut(), &info).map_err(refuse)?,
             None => World::alone(info),
         };
-        self.monitor.begin(&self.world);
-        if let Some(manager) = &mut self.manager {
-            manager.fence().map_err(refuse)?;
+        self.waits_for("all other nodes to listen for each other");
+        if let Some(manager) = &mut self.manager
+            && self.world.place.count > 1
+        {
+            self.monitor = Monitor::meet(manager.as_mut(), &self.world).map_err(refuse)?;
         }
+        self.waits_for("this node's preparation");
         Ok(())
     }
 
@@ -90,6 +122,7 @@ impl Membership {
         folder: &Path,
         settings: &NetworkSettings,
     ) -> Result<(), Refusal> {
+        self.waits_for("all other nodes to open their networks");
         if let Some(manager) = &mut self.manager
             && self.world.place.count > 1
         {
@@ -175,6 +208,11 @@ impl Membership {
         let Some(mut manager) = self.manager.take() else {
             return;
         };
+        // Where no thread is left, the manager is waited for as long as it takes.
+        let watch = self.watch.take().or_else(|| begin_watch(None).ok());
+        if let Some(watch) = &watch {
+            watch.waits_for("the process manager's goodbye");
+        }
         if status != 0 && manager.place().count > 1 {
             // Managers that are told to abort do not forward what is still in their pipes.
             std::thread::sleep(OUTPUT_TIME);
@@ -183,6 +221,11 @@ impl Membership {
             say(format_args!("{failure}"));
         }
     }
+}
+
+fn begin_watch(limit: Option<Limit>) -> Result<Watch, Refusal> {
+    let watch = Watch::begin("pip-exec", limit);
+    watch.map_err(|error| Refusal::new(format!("cannot watch over the start: {error}")))
 }
 
 fn refuse(failure: Failure) -> Refusal {

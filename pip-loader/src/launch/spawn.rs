@@ -95,7 +95,7 @@ impl Spawner {
         limits::avoid_core_dumps();
         task::freeze_break().map_err(|error| refuse("cannot freeze the program break", &error))?;
         let programs = job.programs.len();
-        membership.wire_up(count, programs, job.numbering, job.isolated)?;
+        membership.wire_up(count, programs, job.numbering, job.isolated, &job.network)?;
         // Isolated ranks load the node image themselves, each its own.
         let shared = job.libraries.clone().filter(|_| !job.isolated);
         if let Some(folder) = &shared {

@@ -359,6 +359,13 @@ pub static TABLE: &[Row] = &[
         },
     },
     Row {
+        name: "COHORT_START_TIMEOUT",
+        values: "seconds, 1 to 86400",
+        default: "300",
+        help: "how long the nodes of a job may take to come together",
+        set: |_, v| number(v, 1, 86400).map(drop),
+    },
+    Row {
         name: "COHORT_STATS",
         values: "0, 1",
         default: "0",

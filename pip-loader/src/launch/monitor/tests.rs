@@ -1,0 +1,335 @@
+use super::*;
+use cohort_manager::Limits;
+use cohort_manager::wireup::NodeInfo;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Barrier, Mutex};
+
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn world(place: Place) -> World {
+    let info = NodeInfo {
+        secret: [7; 32],
+        interfaces: Monitor::card(None),
+        ..NodeInfo::default()
+    };
+    World {
+        place,
+        nodes: vec![info; place.count as usize],
+        homes: vec![],
+    }
+}
+
+/// Threads that are each other's nodes.
+struct Table {
+    place: Place,
+    values: Arc<Mutex<HashMap<String, String>>>,
+    barrier: Arc<Barrier>,
+}
+
+impl Manager for Table {
+    fn name(&self) -> &'static str {
+        "a table"
+    }
+
+    fn place(&self) -> Place {
+        self.place
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { key: 64, value: 80 }
+    }
+
+    fn application(&mut self) -> Result<u32, Failure> {
+        Ok(0)
+    }
+
+    fn put(&mut self, key: &str, value: &str) -> Result<(), Failure> {
+        let mut values = self.values.lock().expect("no panic");
+        values.insert(key.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    fn fence(&mut self) -> Result<(), Failure> {
+        self.barrier.wait();
+        Ok(())
+    }
+
+    fn get(&mut self, _from: u32, key: &str) -> Result<String, Failure> {
+        let values = self.values.lock().expect("no panic");
+        Ok(values.get(key).expect("published").clone())
+    }
+
+    fn aborter(&self) -> Option<cohort_manager::watch::Aborter> {
+        None
+    }
+
+    fn finalize(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// The monitors of a job of so many nodes, all of them connected.
+fn nodes(count: u32) -> Vec<Monitor> {
+    let values = Arc::default();
+    let barrier = Arc::new(Barrier::new(count as usize));
+    let threads: Vec<_> = (0..count)
+        .map(|index| {
+            let mut table = Table {
+                place: Place { index, count },
+                values: Arc::clone(&values),
+                barrier: Arc::clone(&barrier),
+            };
+            std::thread::spawn(move || {
+                let world = world(table.place);
+                Monitor::meet(&mut table, &world).expect("a manager")
+            })
+        })
+        .collect();
+    let monitors = threads.into_iter().map(|thread| thread.join());
+    monitors.map(|it| it.expect("no panic")).collect()
+}
+
+fn eventually(mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !condition() {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn next(monitor: &mut Monitor) -> NodeEvent {
+    let mut events = Vec::new();
+    eventually(|| {
+        events.extend(monitor.events());
+        !events.is_empty()
+    });
+    assert_eq!(events.len(), 1);
+    events[0]
+}
+
+#[test]
+fn ends_are_told_failures_and_losses_apart() {
+    let mut all = nodes(3);
+    let mut others = all.split_off(1);
+    let first = &mut all[0];
+    others[0].send_status(0);
+    eventually(|| {
+        assert_eq!(first.events(), []);
+        first.peers.len() == 1
+    });
+    others[1].send_status(7);
+    assert_eq!(next(first), NodeEvent::Failed(7));
+    assert!(!first.is_needed());
+
+    let mut all = nodes(3);
+    drop(all.pop());
+    assert_eq!(next(&mut all[0]), NodeEvent::Lost(2));
+    all[0].send_status(1);
+    assert_eq!(next(&mut all[1]), NodeEvent::Failed(1));
+}
+
+#[test]
+fn node_0_is_missed_too() {
+    let mut all = nodes(2);
+    drop(all.remove(0));
+    assert_eq!(next(&mut all[0]), NodeEvent::Lost(0));
+}
+
+#[test]
+fn nodes_form_a_tree() {
+    for count in [1, 2, 33, 34, 10_000] {
+        let mut seen = vec![0; count as usize];
+        for index in 0..count {
+            let below = children(Place { index, count });
+            assert!(below.len() <= FANOUT as usize);
+            for child in below {
+                assert_eq!(parent(child), Some(index));
+                seen[child as usize] += 1;
+            }
+        }
+        assert!(seen[0] == 0 && seen[1..].iter().all(|&parents| parents == 1));
+    }
+    assert_eq!(children(Place { index: 0, count: 3 }), 1..3);
+    // Those of the second level reach node 0 by their parents.
+    let mut all = nodes(35);
+    assert_eq!((all[0].peers.len(), all[1].peers.len()), (32, 3));
+    assert!(all[1].is_needed() && !all[2].is_needed());
+    drop(all.pop());
+    assert_eq!(next(&mut all[1]), NodeEvent::Lost(34));
+    all[1].send_status(1);
+    assert_eq!(next(&mut all[0]), NodeEvent::Failed(1));
+    assert_eq!(next(&mut all[33]), NodeEvent::Failed(1));
+}
+
+/// A door of node 0, and where it is.
+fn door() -> (Door, SocketAddr) {
+    let secret = world(Place { index: 0, count: 2 }).secret();
+    let door = Door::open(&[HERE], secret, SERVICE, 0).expect("a port");
+    let address = door.addresses()[0];
+    (door, address)
+}
+
+fn knocks(address: SocketAddr, from: u32) -> std::thread::JoinHandle<Result<TcpStream, String>> {
+    let secret = world(Place { index: 0, count: 2 }).secret();
+    let purpose = Purpose {
+        service: SERVICE,
+        from,
+        to: 0,
+        lane: 0,
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    std::thread::spawn(move || knock(&[address], &secret, purpose, until))
+}
+
+/// Lets the door work until it has admitted somebody.
+fn admit(door: &mut Door) -> u32 {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        assert!(Instant::now() < until, "nobody was admitted");
+        if let Some((node, _)) = door.admit(until).pop() {
+            return node;
+        }
+    }
+}
+
+#[test]
+fn strangers_are_refused() {
+    let (mut door, address) = door();
+    let mut strangers: Vec<_> = (0..4)
+        .map(|_| TcpStream::connect(address).expect("reachable"))
+        .collect();
+    strangers[0].write_all(&[0; 64]).expect("room");
+    strangers[1].write_all(b"GET / HTTP/1.1\r\n").expect("room");
+    let impostor = {
+        let purpose = Purpose {
+            service: SERVICE,
+            from: 1,
+            to: 0,
+            lane: 0,
+        };
+        let guessed = cohort_proof::Secret::new(b"a guess");
+        let until = Instant::now() + Duration::from_millis(200);
+        std::thread::spawn(move || knock(&[address], &guessed, purpose, until))
+    };
+    let node = knocks(address, 1);
+    assert_eq!(admit(&mut door), 1);
+    node.join().expect("no panic").expect("admitted");
+    let until = Instant::now() + Duration::from_secs(60);
+    while !impostor.is_finished() {
+        assert_eq!(
+            door.admit(until.min(Instant::now() + Duration::from_millis(20)))
+                .len(),
+            0
+        );
+    }
+    let problem = impostor.join().expect("no panic").unwrap_err();
+    assert!(problem.contains("the secret"), "{problem}");
+    // The one that said as much as a whole challenge is gone at once, the others when their time is over.
+    for mut stranger in strangers {
+        stranger.set_nonblocking(true).expect("a socket");
+        eventually(|| {
+            assert_eq!(door.admit(Instant::now()).len(), 0);
+            match stranger.read(&mut [0; 8]) {
+                Ok(length) => length == 0,
+                Err(error) => error.kind() != ErrorKind::WouldBlock,
+            }
+        });
+    }
+}
+
+/// Resident memory of this process, in KiB.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("readable");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let digits = line.expect("told").trim().trim_end_matches(" kB");
+    digits.parse().expect("a number")
+}
+
+#[test]
+fn a_flood_delays_and_costs_little() {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("told");
+    let limit = most.min(12_000);
+    setrlimit(Resource::RLIMIT_NOFILE, limit, most).expect("allowed");
+    // Idle ones, as many as this process may have.
+    let idle = 5000.min(limit as usize / 2 - 200);
+    let (mut door, address) = door();
+    let before = memory();
+    let flood = std::thread::spawn(move || -> Vec<TcpStream> {
+        let open = |_| TcpStream::connect_timeout(&address, Duration::from_secs(10)).ok();
+        (0..idle).filter_map(open).collect()
+    });
+    // And some that send for as long as somebody reads.
+    let talkers: Vec<_> = (0..4)
+        .map(|_| {
+            std::thread::spawn(move || {
+                let megabyte = vec![0x55; 1 << 20];
+                let mut sent = 0;
+                for _ in 0..50 {
+                    if let Ok(mut stream) = TcpStream::connect(address) {
+                        let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
+                        sent += stream.write(&megabyte).unwrap_or(0);
+                    }
+                }
+                sent
+            })
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(20));
+    let node = knocks(address, 1);
+    assert_eq!(admit(&mut door), 1);
+    node.join().expect("no panic").expect("admitted");
+    let until = Instant::now() + Duration::from_secs(120);
+    while !flood.is_finished() || talkers.iter().any(|it| !it.is_finished()) {
+        assert!(Instant::now() < until);
+        assert_eq!(
+            door.admit(Instant::now() + Duration::from_millis(10)).len(),
+            0
+        );
+    }
+    let held = flood.join().expect("no panic");
+    assert!(held.len() > idle / 2, "{} connections", held.len());
+    let grown = memory().saturating_sub(before);
+    // The flood's own threads, streams and megabytes are part of it.
+    assert!(grown < 16 << 10, "{grown} KiB more");
+    let node = knocks(address, 2);
+    assert_eq!(admit(&mut door), 2);
+    node.join().expect("no panic").expect("admitted");
+}
+
+/// Tells the test below that it is its own child.
+const CHILD: &str = "TEST_COHORT_FEW_DESCRIPTORS";
+
+#[test]
+fn a_lack_of_descriptors_is_survived() {
+    if std::env::var_os(CHILD).is_some() {
+        return with_few_descriptors();
+    }
+    // The limit is that of a whole process.
+    let own = std::env::current_exe().expect("known");
+    let name = "launch::monitor::tests::a_lack_of_descriptors_is_survived";
+    let mut child = std::process::Command::new(own);
+    let ended = child.args(["--exact", name]).env(CHILD, "1").output();
+    let ended = ended.expect("started");
+    let text = String::from_utf8_lossy(&ended.stdout);
+    assert!(
+        ended.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
+}
+
+fn with_few_descriptors() {
+    let (mut door, address) = door();
+    let open = |_| TcpStream::connect(address).expect("reachable");
+    let idle: Vec<TcpStream> = (0..20).map(open).collect();
+    let node = knocks(address, 1);
+    // It has its descriptor, and is last in the queue.
+    std::thread::sleep(Duration::from_millis(300));
+    let used = std::fs::read_dir("/proc/self/fd").expect("listed").count() as u64;
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("told");
+    setrlimit(Resource::RLIMIT_NOFILE, used + 1, most).expect("allowed");
+    assert_eq!(admit(&mut door), 1);
+    node.join().expect("no panic").expect("admitted");
+    drop(idle);
+}
