@@ -141,6 +141,24 @@ fn signals_to_pip_exec_end_the_job() {
 }
 
 #[test]
+fn user_signals_to_pip_exec_reach_the_ranks() {
+    for (signal, name) in [(libc::SIGUSR1, "USR1"), (libc::SIGUSR2, "USR2")] {
+        let folder = Folder::new(&format!("signal-{name}"));
+        let script = format!(
+            "trap 'echo saved; exit 0' {name}; >{}/$$; while true; do sleep 0.01; done",
+            folder.path().display()
+        );
+        let begin = Instant::now();
+        let child = start(&mut pip_exec(["-n", "3", "sh", "-c", &script]));
+        let ready = || std::fs::read_dir(folder.path()).is_ok_and(|files| files.count() == 3);
+        eventually("all ranks have their handlers", ready);
+        send(child.id() as i32, signal);
+        let outcome = finish(child, begin);
+        assert_eq!(outcome.lines(), ["saved"; 3]);
+    }
+}
+
+#[test]
 fn a_killed_rank_ends_the_job() {
     let child = start(&mut pip_exec(["-n", "4", "sleep", "60"]));
     let root = child.id();

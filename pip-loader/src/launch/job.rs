@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 /// How long ranks may take to end by themselves after SIGTERM.
 const GRACE: Duration = Duration::from_millis(250);
 
+/// What is meant for the program: managers send these to whom they have started, which is the root.
+const FORWARDED: [Signal; 2] = [Signal::SIGUSR1, Signal::SIGUSR2];
+
 /// All signals, blocked; those that the root handles can be read.
 pub struct Signals {
     descriptor: SignalFd,
@@ -42,12 +45,13 @@ impl Signals {
             Some(&mut original),
         )
         .map_err(|error| system("cannot block signals", error))?;
-        let handled = SigSet::from_iter([
+        let ending = [
             Signal::SIGCHLD,
             Signal::SIGINT,
             Signal::SIGTERM,
             Signal::SIGHUP,
-        ]);
+        ];
+        let handled = SigSet::from_iter(ending.into_iter().chain(FORWARDED));
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         Ok(Self {
             descriptor: SignalFd::with_flags(&handled, flags)
@@ -226,6 +230,10 @@ impl<'a> Job<'a> {
         while let Ok(Some(info)) = self.signals.descriptor.read_signal() {
             let signal = info.ssi_signo as i32;
             if signal == libc::SIGCHLD {
+                continue;
+            }
+            if let Some(signal) = FORWARDED.into_iter().find(|it| *it as i32 == signal) {
+                self.kill_alive(signal);
                 continue;
             }
             if self.shutdown.is_some() {
