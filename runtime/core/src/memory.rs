@@ -12,8 +12,6 @@ use core::ptr::null_mut;
 pub struct Plan {
     /// Ranks of the node.
     pub ranks: usize,
-    /// Ranks of other nodes.
-    pub remotes: usize,
     /// Dedicated workers.
     pub workers: usize,
 }

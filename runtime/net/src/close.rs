@@ -1,7 +1,7 @@
 //! The beginning and the end of a rank's use of the network.
 
 use crate::fail;
-use crate::link::{Link, Outgoing, line_up};
+use crate::link::{Outgoing, line_up};
 use crate::wire::{Header, Kind};
 use crate::{Network, kick};
 use cohort_core::claim::Claim;
@@ -9,7 +9,6 @@ use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
 use cohort_core::subsystem::hooks;
 use cohort_core::wait::{WaitKind, until_with};
-use core::ptr::NonNull;
 
 /// Begins a rank's use of the network; also after an end (sessions).
 pub fn open(rank: &Rank) {
@@ -41,22 +40,14 @@ pub fn close(owner: Owner<'_>) {
 
 /// Whether no packet of this rank's waits or is under way that its peer still takes.
 pub fn are_links_quiet(claim: &mut Claim<'_>) -> bool {
+    let mut links = claim.of::<Network>().links.iter();
     // SAFETY: links belong to the claim's holder.
-    links(claim).all(|link| unsafe { link.as_ref() }.is_quiet())
-}
-
-/// The links to everyone that this rank has exchanged packets with.
-fn links(claim: &mut Claim<'_>) -> impl Iterator<Item = NonNull<Link>> + use<> {
-    let node = claim.rank().node();
-    let table = claim.of::<Network>().links;
-    (0..node.world_size() - node.size())
-        // SAFETY: the table has an entry for each remote peer; links are never unmade.
-        .filter_map(move |remote| NonNull::new(unsafe { *table.add(remote as usize) }))
+    links.all(|link| unsafe { link.as_ref() }.is_quiet())
 }
 
 /// Lines up the last packet to everyone that this rank has exchanged packets with.
 fn say_goodbye(claim: &mut Claim<'_>) {
-    for link in links(claim) {
+    for link in claim.of::<Network>().links.iter() {
         match Outgoing::with_room(claim, Header::new(Kind::Goodbye, 0), 0) {
             // SAFETY: the packet is fresh.
             Ok((packet, _)) => unsafe { line_up(claim, link, packet) },

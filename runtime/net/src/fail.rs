@@ -18,11 +18,10 @@ const TIME_OF_LAUNCHERS: rustix::thread::Timespec = rustix::thread::Timespec {
 /// A peer cannot be reached any more: ends the job, unless the peer has said goodbye or the claimed rank
 /// needs nobody any more.
 pub fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
-    let node = claim.rank().node();
     let is_closing = claim.of::<Network>().is_closing;
-    let place = claim.of::<Network>().link(node, peer);
+    let link = claim.of::<Network>().links.find(peer);
     // SAFETY: links belong to the claim's holder.
-    let is_closed = unsafe { (*place).as_ref() }.is_some_and(|link| link.is_closed);
+    let is_closed = link.is_some_and(|link| unsafe { link.as_ref() }.is_closed);
     if !is_closing && !is_closed {
         wait_for_reasons();
         end(

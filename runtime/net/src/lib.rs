@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`wire`] | what a packet says |
 //! | [`link`] | packets to one peer: their order, and how many messages may be on their way |
+//! | `table` | the links of one rank, by peer |
 //! | `receiver` | the subsystems above, which packets of messages and windows are for |
 //! | `note` | packets of windows |
 //! | `watch` | who watches the network while all ranks sleep |
@@ -28,6 +29,7 @@ pub mod fail;
 pub mod link;
 mod note;
 mod receiver;
+mod table;
 mod watch;
 pub mod wire;
 
@@ -39,7 +41,7 @@ pub use {cohort_base::LocalRank, cohort_base::Peer, cohort_core::claim::Claim};
 use cohort_base::WorldRank;
 use cohort_base::sync::atomic::AtomicU32;
 use cohort_core::list::List;
-use cohort_core::memory::{Cursor, Plan, Table};
+use cohort_core::memory::{Cursor, Plan};
 use cohort_core::node::Node;
 use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
@@ -51,6 +53,7 @@ use cohort_steal::park::{Awake, Ticket};
 use core::ptr::NonNull;
 use core::time::Duration;
 use link::{IN_BUSY, Link, Outgoing};
+use table::LinkTable;
 use wire::{Header, Kind};
 
 /// How long a turn looks at the network if its rank waits: alone on its node, or not.
@@ -110,8 +113,8 @@ impl Net {
 /// What one rank has under way with remote peers.
 #[derive(Debug)]
 pub struct NetState {
-    /// One entry for each remote peer, by its number less the node's size; null before the first packet.
-    links: *mut *mut Link,
+    /// Those to the peers that it has exchanged packets with.
+    links: LinkTable,
     /// Links with packets that wait.
     busy: List<Link, IN_BUSY>,
     /// Whether an event is being handled, so that the transport must not be called.
@@ -122,23 +125,15 @@ pub struct NetState {
 }
 
 impl NetState {
-    /// The state of a new rank, over a zeroed table with an entry for each remote peer.
-    const fn new(links: *mut *mut Link) -> Self {
+    /// The state of a new rank.
+    const fn new() -> Self {
         Self {
-            links,
+            links: LinkTable::EMPTY,
             busy: List::EMPTY,
             is_polling: false,
             is_closing: false,
             turns: 0,
         }
-    }
-
-    /// The place of the link to a remote peer.
-    fn link(&mut self, node: &Node, peer: Peer) -> *mut *mut Link {
-        let index = peer.index().checked_sub(node.size());
-        let index = index.filter(|_| peer.index() < node.world_size());
-        // SAFETY: the table has an entry for each remote peer.
-        unsafe { self.links.add(index.expect("a remote peer") as usize) }
     }
 
     /// Whether an owner's turn looks at the network: always when it expects something, else now and then.
@@ -223,9 +218,7 @@ pub fn greet(claim: &mut Claim<'_>, peer: Peer) {
     if !node.has_network() || node.local(peer).is_some() {
         return;
     }
-    let place = claim.of::<Network>().link(node, peer);
-    // SAFETY: the place belongs to the claim's holder.
-    if unsafe { (*place).is_null() } {
+    if claim.of::<Network>().links.find(peer).is_none() {
         link::answer(claim, peer, Header::new(Kind::Credit, 0));
     }
 }
@@ -233,10 +226,7 @@ pub fn greet(claim: &mut Claim<'_>, peer: Peer) {
 /// Whether the claimed rank has exchanged packets with a remote peer.
 #[cfg(any(test, feature = "testing"))]
 pub fn is_acquainted(claim: &mut Claim<'_>, peer: Peer) -> bool {
-    let node = claim.rank().node();
-    let place = claim.of::<Network>().link(node, peer);
-    // SAFETY: the place belongs to the claim's holder.
-    unsafe { !(*place).is_null() }
+    claim.of::<Network>().links.find(peer).is_some()
 }
 
 /// After a task that is not the owner's has sent: what it may not send itself is the owner's to do, if that waits.
@@ -299,12 +289,10 @@ fn packet_done(claim: &mut Claim<'_>, token: u64, failure: Option<i32>) {
     };
     // SAFETY: the token is the address of a packet that was pending, and ends once; its link exists.
     unsafe {
-        let peer = packet.as_ref().peer;
+        let link = packet.as_ref().link;
         if let Some(code) = failure {
-            fail::lost(claim, peer, code);
+            fail::lost(claim, (*link).peer, code);
         }
-        let node = claim.rank().node();
-        let link = *claim.of::<Network>().link(node, peer);
         (*link).in_flight -= 1;
         claim.expect_less(TaskKind::Net);
         Outgoing::left(packet, claim);
@@ -345,23 +333,18 @@ unsafe impl Subsystem for Network {
     type Node = Option<Net>;
     type Shared = ();
     type State = NetState;
-    type Tables = Tables;
+    type Tables = ();
 
-    fn tables(cursor: &mut Cursor, plan: &Plan) -> Tables {
-        Tables {
-            links: cursor.table(plan.ranks * plan.remotes),
-            remotes: plan.remotes,
-        }
-    }
+    fn tables(_cursor: &mut Cursor, _plan: &Plan) {}
 
-    fn node(node: &'static Node, _tables: &mut Tables) -> Option<Net> {
+    fn node(node: &'static Node, (): &mut ()) -> Option<Net> {
         let eager_max = node.settings().net_eager_max;
         node.network()
             .map(|transport| Net::new(transport, eager_max))
     }
 
-    fn rank(_node: &'static Node, _id: LocalRank, tables: &mut Tables) -> ((), NetState) {
-        ((), NetState::new(tables.links.take(tables.remotes)))
+    fn rank(_node: &'static Node, _id: LocalRank, (): &mut ()) -> ((), NetState) {
+        ((), NetState::new())
     }
 
     fn begin(owner: Owner<'static>) {
@@ -409,11 +392,4 @@ unsafe impl Subsystem for Network {
     fn hand_over(node: &'static Node) {
         watch::hand_over(node);
     }
-}
-
-/// The table of links, with an entry for each rank and each remote peer.
-#[derive(Debug)]
-pub struct Tables {
-    links: Table<*mut Link>,
-    remotes: usize,
 }

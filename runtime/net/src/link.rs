@@ -53,6 +53,8 @@ pub struct Link {
     /// The peer has said goodbye: it may leave at any time.
     pub is_closed: bool,
     links: Links<Self>,
+    /// The link that the rank made before this one.
+    pub(crate) earlier: *mut Self,
 }
 
 impl Linked<IN_BUSY> for Link {
@@ -68,6 +70,23 @@ pub fn cost(bytes: u64) -> u64 {
 }
 
 impl Link {
+    /// The link to a peer, whose rank in `MPI_COMM_WORLD` is `world`, before the first packet.
+    pub(crate) const fn to(peer: Peer, world: WorldRank) -> Self {
+        Self {
+            peer,
+            world,
+            first: null_mut(),
+            last: null_mut(),
+            queued: 0,
+            in_flight: 0,
+            used: 0,
+            owed: 0,
+            is_closed: false,
+            links: Links::NONE,
+            earlier: null_mut(),
+        }
+    }
+
     /// Whether nothing waits or is under way that the peer still takes.
     pub fn is_quiet(&self) -> bool {
         self.is_closed || self.queued + self.in_flight == 0
@@ -96,8 +115,8 @@ pub struct Outgoing {
     pub header: Header,
     body: *const u8,
     length: usize,
-    /// Who gets it.
-    pub peer: Peer,
+    /// Where it was lined up.
+    pub(crate) link: *mut Link,
     /// A block to free when the packet has left.
     block: *mut u8,
     /// The send that waits for this packet; the receiver of packets knows what it is.
@@ -172,7 +191,7 @@ impl Outgoing {
             header,
             body: null(),
             length: 0,
-            peer: Peer::of_index(0),
+            link: null_mut(),
             block: null_mut(),
             sender: null_mut(),
         };
@@ -213,33 +232,37 @@ impl Outgoing {
 }
 
 /// The claimed rank's link to a remote peer; makes it at the first use.
+#[inline]
 pub fn link_to(claim: &mut Claim<'_>, peer: Peer) -> Result<NonNull<Link>, EngineError> {
+    match claim.of::<Network>().links.find(peer) {
+        Some(link) => Ok(link),
+        None => make_link(claim, peer),
+    }
+}
+
+/// [`link_to`] for a peer that has none.
+#[cold]
+fn make_link(claim: &mut Claim<'_>, peer: Peer) -> Result<NonNull<Link>, EngineError> {
     let node = claim.rank().node();
-    let place = claim.of::<Network>().link(node, peer);
-    // SAFETY: the place belongs to the claim's holder.
-    if let Some(link) = NonNull::new(unsafe { *place }) {
-        return Ok(link);
+    assert!(node.local(peer).is_none(), "a remote peer");
+    let world = node.world_rank(peer);
+    if let Some(bytes) = claim.of::<Network>().links.growth() {
+        let room = claim.alloc(bytes).ok_or(EngineError::OutOfMemory)?;
+        // SAFETY: fresh room of that size; the old room came from the same heap.
+        unsafe {
+            if let Some(old) = claim.of::<Network>().links.move_to(room) {
+                claim.free_local(old);
+            }
+        }
     }
     let block = claim
         .alloc(size_of::<Link>())
         .ok_or(EngineError::OutOfMemory)?
         .cast::<Link>();
-    let link = Link {
-        peer,
-        world: node.world_rank(peer),
-        first: null_mut(),
-        last: null_mut(),
-        queued: 0,
-        in_flight: 0,
-        used: 0,
-        owed: 0,
-        is_closed: false,
-        links: Links::NONE,
-    };
-    // SAFETY: a fresh block; the place as above. Links are never unmade.
+    // SAFETY: a fresh block. Links are never unmade.
     unsafe {
-        block.write(link);
-        *place = block.as_ptr();
+        block.write(Link::to(peer, world));
+        claim.of::<Network>().links.add(block);
     }
     Ok(block)
 }
@@ -261,7 +284,7 @@ pub unsafe fn line_up(claim: &mut Claim<'_>, mut link: NonNull<Link>, packet: No
         }
         queue.last = packet.as_ptr();
         queue.queued += 1;
-        (*packet.as_ptr()).peer = queue.peer;
+        (*packet.as_ptr()).link = link.as_ptr();
     }
 }
 

@@ -45,7 +45,6 @@ impl Node {
         };
         let plan = Plan {
             ranks: size as usize,
-            remotes: boot.world_ranks.saturating_sub(size) as usize,
             workers: workers as usize,
         };
         let mut measured = Cursor::measuring();
