@@ -90,7 +90,7 @@ pub use blocking::{
     scatter,
 };
 #[cfg(not(loom))]
-pub use members::{CommShared, Group};
+pub use members::{CommShared, Group, Roster};
 #[cfg(not(loom))]
 pub use nonblocking::{Repeated, start, start_between};
 

@@ -5,9 +5,8 @@ use crate::data::copy_whole;
 use crate::exchange::wait_for;
 use crate::fold::{Folder, Runner};
 use crate::members::Group;
-use crate::script::{Endpoint, Step};
+use crate::script::{Endpoint, MemberList, Step};
 use crate::write::{ScriptBuilder, write};
-use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_core::Owner;
@@ -23,7 +22,7 @@ pub(crate) fn builder<'a>(group: &Group<'a>, folder: Option<Folder<'a>>) -> Scri
         context: group.context,
         me: group.me,
         tag: TAG,
-        members: Cow::Borrowed(group.world),
+        members: MemberList::Borrowed(group.world),
     };
     ScriptBuilder::new(endpoint, folder)
 }

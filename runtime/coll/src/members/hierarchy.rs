@@ -9,7 +9,6 @@ use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use cohort_core::Owner;
-use cohort_core::node::Node;
 use core::ops::Deref;
 use core::ptr::null_mut;
 
@@ -33,22 +32,21 @@ struct Begun {
 }
 
 impl Hierarchy {
-    /// Of the communicator of `members`; `None` if all live on `node`. Owner-only: it allocates.
-    pub(crate) fn of(node: &'static Node, members: &[Peer]) -> Option<Self> {
-        let map = NodeMap::of(node, members)?;
+    /// Of the communicator of `members`, who live where the map says. Owner-only: it allocates.
+    pub(crate) fn new(map: Arc<NodeMap>, members: &[Peer]) -> Self {
         let local = map.local_members().iter();
         let local: Vec<Peer> = local.map(|&member| members[member as usize]).collect();
         let begun = local.iter().map(|_| Begun {
             number: AtomicU32::new(0),
             cursor: AtomicPtr::new(null_mut()),
         });
-        Some(Self {
+        Self {
             begun: begun.collect(),
-            map: Arc::new(map),
+            map,
             shared: LocalShared::new(local.len() as u32),
             members: local,
             meetings: Link::new(),
-        })
+        }
     }
 
     /// The number of a member's next nonblocking collective, the same at all members.

@@ -3,6 +3,7 @@
 mod hierarchy;
 mod local;
 mod node_map;
+mod roster;
 mod shared;
 
 pub(crate) use hierarchy::Hierarchy;
@@ -11,5 +12,6 @@ pub(crate) use local::{
     SIDE_BYTES, Slot,
 };
 pub(crate) use node_map::NodeMap;
+pub use roster::Roster;
 pub(crate) use shared::Extent;
 pub use shared::{CommShared, Group};

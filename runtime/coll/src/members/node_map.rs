@@ -23,26 +23,20 @@ impl NodeMap {
         if members.iter().all(|&member| node.local(member).is_some()) {
             return None;
         }
-        let mut numbers: Vec<(u32, u32)> = Vec::new();
+        // By node of the job: its number here, and one more.
+        let mut numbers = vec![0_u32; node.boot().nodes as usize];
         let mut nodes: Vec<Vec<u32>> = Vec::new();
         let mut node_of = vec![0; members.len()];
         for (member, &peer) in members.iter().enumerate() {
-            let id_of_node = node.home_node(peer);
-            // Consecutive members tend to share a node: look at the newest first.
-            let known = numbers.iter().rev().find(|&&(id, _)| id == id_of_node);
-            let number = known.map_or(nodes.len() as u32, |&(_, number)| number);
-            if number as usize == nodes.len() {
-                numbers.push((id_of_node, number));
+            let number = &mut numbers[node.home_node(peer) as usize];
+            if *number == 0 {
                 nodes.push(Vec::new());
+                *number = nodes.len() as u32;
             }
-            nodes[number as usize].push(member as u32);
-            node_of[member] = number;
+            nodes[*number as usize - 1].push(member as u32);
+            node_of[member] = *number - 1;
         }
-        let is_here = |place: &&(u32, u32)| place.0 == node.boot().node;
-        let this_node = numbers
-            .iter()
-            .find(is_here)
-            .map_or(0, |&(_, number)| number);
+        let this_node = numbers[node.boot().node as usize].saturating_sub(1);
         Some(Self {
             nodes,
             node_of,

@@ -2,7 +2,10 @@
 
 use super::hierarchy::Hierarchy;
 use super::local::{LocalGroup, LocalShared};
+use super::node_map::NodeMap;
+use super::roster::Roster;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_base::lock::FutexLock;
@@ -17,6 +20,7 @@ pub struct CommShared {
     node: &'static Node,
     context: u32,
     left: AtomicU32,
+    roster: Roster,
     members: Members,
 }
 
@@ -90,17 +94,41 @@ impl<'a> Group<'a> {
 }
 
 impl CommShared {
-    fn new(node: &'static Node, context: u32, members: &[Peer]) -> Self {
-        let members = match Hierarchy::of(node, members) {
-            Some(hierarchy) => Members::Nodes(hierarchy),
-            None => Members::OneNode(LocalShared::new(members.len() as u32)),
+    /// `alike` are others, one of which may have the same members.
+    fn new(node: &'static Node, context: u32, roster: Roster, alike: &[Entrant]) -> Self {
+        // SAFETY: members of the list live until their last `leave` removes them.
+        let mut alike = alike.iter().map(|entry| unsafe { entry.0.as_ref() });
+        let known = alike
+            .find(|other| core::ptr::eq(other.node, node) && other.roster.is_same_list(&roster));
+        let map = match known {
+            Some(known) => known.map(),
+            None => NodeMap::of(node, roster.peers()).map(Arc::new),
+        };
+        let members = match map {
+            Some(map) => Members::Nodes(Hierarchy::new(map, roster.peers())),
+            None => Members::OneNode(LocalShared::new(roster.peers().len() as u32)),
         };
         Self {
             node,
             context,
             left: AtomicU32::new(0),
+            roster,
             members,
         }
+    }
+
+    /// Where the members live, if not all on this node.
+    fn map(&self) -> Option<Arc<NodeMap>> {
+        match &self.members {
+            Members::OneNode(_) => None,
+            Members::Nodes(hierarchy) => Some(hierarchy.map()),
+        }
+    }
+
+    /// The members: one list for all ranks of the node.
+    #[must_use]
+    pub fn roster(&self) -> &Roster {
+        &self.roster
     }
 
     /// Ends one member's use, which must not touch it any more; the last of all members frees
@@ -128,20 +156,34 @@ impl CommShared {
         }
     }
 
-    /// The shared part of the communicator with this (collective) context number; the first
-    /// member that asks makes it. Each of the `members` on this node asks once and later calls
-    /// [`CommShared::leave`] once.
+    /// [`CommShared::of_group`] of these members.
     #[must_use]
     pub fn of(owner: Owner<'_>, context: u32, members: &[Peer]) -> &'static Self {
+        Self::of_group(owner, context, members[0], || Roster::new(members.into()))
+    }
+
+    /// The shared part of the communicator with this (collective) context number whose member 0 is `first`;
+    /// groups without a common member may use the same number. The first member that asks makes it,
+    /// from what `roster` gives. Each of the members on this node asks once and later calls
+    /// [`CommShared::leave`] once.
+    #[must_use]
+    pub fn of_group(
+        owner: Owner<'_>,
+        context: u32,
+        first: Peer,
+        roster: impl FnOnce() -> Roster,
+    ) -> &'static Self {
         let node = owner.rank().node();
         TABLE.with(|list| {
             let found = list.iter().map(|entry| entry.0).find(|shared| {
                 // SAFETY: members of the list live until their last `leave` removes them.
                 let shared = unsafe { shared.as_ref() };
-                shared.context == context && core::ptr::eq(shared.node, node)
+                shared.context == context
+                    && core::ptr::eq(shared.node, node)
+                    && shared.roster.peers()[0] == first
             });
             let shared = found.unwrap_or_else(|| {
-                let shared = Box::new(Self::new(node, context, members));
+                let shared = Box::new(Self::new(node, context, roster(), list));
                 let shared = NonNull::from(Box::leak(shared));
                 list.push(Entrant(shared));
                 shared

@@ -3,9 +3,8 @@
 use crate::inter::Intergroup;
 use crate::members::{Group, Hierarchy, NodeMap};
 use crate::script::node_meeting::Chain;
-use crate::script::{Endpoint, LANES};
+use crate::script::{Endpoint, LANES, MemberList};
 use crate::write::Sides;
-use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_base::Peer;
@@ -24,7 +23,7 @@ pub(crate) struct Operation {
     pub(crate) rank: &'static Rank,
     context: u32,
     pub(crate) me: u32,
-    pub(crate) members: Vec<Peer>,
+    pub(crate) members: Arc<[Peer]>,
     number: u32,
     /// The two groups, of an intercommunicator.
     pub(crate) sides: Option<Sides>,
@@ -39,7 +38,7 @@ impl Operation {
             rank: group.rank().forever(),
             context: group.context,
             me: group.me,
-            members: group.world.to_vec(),
+            members: group.shared.roster().list(),
             number: hierarchy.next_number(group.me),
             sides: None,
             meetings: None,
@@ -74,7 +73,7 @@ impl Operation {
             rank: inter.channel.owner.rank().forever(),
             context: inter.channel.context,
             me: ours.start as u32 + inter.local.me,
-            members,
+            members: members.into(),
             number: inter.begin(),
             sides: Some(Sides { ours, theirs }),
             meetings: None,
@@ -88,7 +87,7 @@ impl Operation {
             context: self.context,
             me,
             tag: FIRST_TAG - (self.number % NUMBERS * LANES) as i32,
-            members: Cow::Owned(self.members.clone()),
+            members: MemberList::Shared(self.members.clone()),
         }
     }
 }

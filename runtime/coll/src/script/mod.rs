@@ -17,4 +17,4 @@ mod steps;
 
 pub(crate) use message::Message;
 pub(crate) use running::{Running, ScriptRef, Scripts, is_under_way, next, next_private, scripts};
-pub(crate) use steps::{Endpoint, LANES, Script, Step};
+pub(crate) use steps::{Endpoint, LANES, MemberList, Script, Step};

@@ -3,7 +3,7 @@
 
 use super::message::Message;
 use crate::fold::{Folder, Runner};
-use alloc::borrow::Cow;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_core::EngineError;
@@ -12,6 +12,7 @@ use cohort_core::message::{Envelope, SendMode, Source, Tag};
 use cohort_core::rank::Rank;
 use cohort_datatype::Buffer;
 use cohort_p2p::{irecv, isend};
+use core::ops::Deref;
 
 /// Bytes that a fold or a copy takes at a time, where others wait for its end.
 pub(crate) const PIECE: u64 = 128 << 10;
@@ -61,7 +62,26 @@ pub(crate) struct Endpoint<'a> {
     pub(crate) me: u32,
     /// The first of the tags, of which there are [`LANES`].
     pub(crate) tag: i32,
-    pub(crate) members: Cow<'a, [Peer]>,
+    pub(crate) members: MemberList<'a>,
+}
+
+/// The members of a communicator, for as long as a script needs them.
+#[derive(Clone)]
+pub(crate) enum MemberList<'a> {
+    Borrowed(&'a [Peer]),
+    Shared(Arc<[Peer]>),
+}
+
+impl Deref for MemberList<'_> {
+    type Target = [Peer];
+
+    #[inline]
+    fn deref(&self) -> &[Peer] {
+        match self {
+            Self::Borrowed(members) => members,
+            Self::Shared(members) => members,
+        }
+    }
 }
 
 /// See the module page. Buffers that steps name are live until the script has ended.
