@@ -13,6 +13,7 @@ use crate::group::Group;
 use crate::hints::Hints;
 use crate::owner_of;
 use crate::policy::OwnPolicy;
+use crate::session::everyone;
 use crate::topology::Topology;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -23,7 +24,7 @@ use cohort_engine::Owner;
 use cohort_engine::Rank;
 use cohort_engine::coll::exchange::Channel;
 use cohort_engine::coll::inter::Intergroup;
-use cohort_engine::coll::{self, CommShared};
+use cohort_engine::coll::{self, CommShared, Roster};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use spin::Mutex;
 
@@ -65,6 +66,16 @@ pub struct Comm {
     name: Mutex<String>,
 }
 
+/// The members of a new communicator, as one of them knows them.
+struct Members<F> {
+    /// The caller's rank.
+    me: u32,
+    /// The member with rank 0.
+    first: Peer,
+    /// Makes the whole list.
+    list: F,
+}
+
 impl Comm {
     /// The communicator with this number; every member of `group` makes its own.
     ///
@@ -73,7 +84,24 @@ impl Comm {
     #[must_use]
     pub fn new(rank: &'static Rank, number: u32, group: Group, errhandler: Errhandler) -> Self {
         let me = group.me().expect("only members make a communicator");
-        let shared = CommShared::of(owner_of(rank), number * 2 + 1, group.members());
+        let members = Members {
+            me,
+            first: group.members()[0],
+            list: || group.roster().clone(),
+        };
+        Self::of_members(rank, number, members, errhandler).derived_from(group.session())
+    }
+
+    /// The communicator with this number. Its list of members is made once for all that live on this node.
+    fn of_members(
+        rank: &'static Rank,
+        number: u32,
+        members: Members<impl FnOnce() -> Roster>,
+        errhandler: Errhandler,
+    ) -> Self {
+        let Members { me, first, list } = members;
+        let shared = CommShared::of_group(owner_of(rank), number * 2 + 1, first, list);
+        let group = Group::shared(shared.roster().clone(), me);
         Self {
             rank,
             number: AtomicU32::new(number),
@@ -93,23 +121,33 @@ impl Comm {
         }
     }
 
-    /// The intercommunicator of `group` and `remote` with this number, as a member of `group` sees
-    /// it; `local_number` is a number of this group's own.
-    ///
-    /// # Panics
-    /// If `rank` is not a member of `group`.
-    fn between(
-        rank: &'static Rank,
-        number: u32,
-        (group, local_number): (Group, u32),
-        remote: Group,
-        errhandler: Errhandler,
-    ) -> Self {
+    /// `MPI_COMM_WORLD`.
+    #[must_use]
+    pub fn world(rank: &'static Rank, errhandler: Errhandler) -> Self {
+        let members = Members {
+            me: rank.world_rank(),
+            first: rank.node().peer(0),
+            list: || everyone(rank),
+        };
+        Self::of_members(rank, WORLD_NUMBER, members, errhandler)
+    }
+
+    /// The same with a group that is derived from a session (0: from none).
+    fn derived_from(self, session: u32) -> Self {
+        Self {
+            group: self.group.with_session(session),
+            peers: self.peers.with_session(session),
+            ..self
+        }
+    }
+
+    /// The intercommunicator with this number of `local`, a communicator that is nothing else, and `remote`.
+    fn between(local: Self, number: u32, remote: Group) -> Self {
         Self {
             number: AtomicU32::new(number),
             peers: remote,
             is_inter: true,
-            ..Self::new(rank, local_number, group, errhandler)
+            ..local
         }
     }
 
@@ -147,7 +185,12 @@ impl Comm {
 
     /// Gives a nonblocking duplicate its numbers.
     fn renumber(&self, number: u32, local_number: u32) {
-        let shared = CommShared::of(self.owner(), local_number * 2 + 1, self.group.members());
+        let shared = CommShared::of_group(
+            self.owner(),
+            local_number * 2 + 1,
+            self.group.members()[0],
+            || self.group.roster().clone(),
+        );
         self.number.store(number, Ordering::Relaxed);
         self.local_number.store(local_number, Ordering::Relaxed);
         let shared = core::ptr::from_ref(shared).cast_mut();

@@ -1,15 +1,15 @@
 //! Groups (MPI 7.3): ordered sets of ranks.
 
 use crate::Outcome;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
+use cohort_engine::coll::Roster;
 
 /// An ordered set of ranks of the job. Immutable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    members: Arc<[Peer]>,
+    members: Roster,
     me: Option<u32>,
     session: u32,
 }
@@ -23,8 +23,26 @@ impl Group {
     pub fn new(members: Vec<Peer>, caller: Peer) -> Self {
         let me = members.iter().position(|&member| member == caller);
         Self {
-            members: members.into(),
+            members: Roster::new(members),
             me: me.map(|index| index as u32),
+            session: 0,
+        }
+    }
+
+    /// The group of these members, of whom the caller is number `me`.
+    pub(crate) fn shared(members: Roster, me: u32) -> Self {
+        Self {
+            members,
+            me: Some(me),
+            session: 0,
+        }
+    }
+
+    /// A group that the caller is not in.
+    pub(crate) fn of_others(members: Roster) -> Self {
+        Self {
+            members,
+            me: None,
             session: 0,
         }
     }
@@ -43,14 +61,20 @@ impl Group {
 
     /// The members, by rank in the group.
     #[must_use]
+    #[inline]
     pub fn members(&self) -> &[Peer] {
+        self.members.peers()
+    }
+
+    /// The same as a list that others may share.
+    pub(crate) fn roster(&self) -> &Roster {
         &self.members
     }
 
     /// Number of members.
     #[must_use]
     pub fn size(&self) -> u32 {
-        self.members.len() as u32
+        self.members().len() as u32
     }
 
     /// The caller's rank in the group.
@@ -59,8 +83,10 @@ impl Group {
         self.me
     }
 
-    fn rank_of(&self, member: Peer) -> Option<usize> {
-        self.members.iter().position(|&other| other == member)
+    /// The rank of a member, if it is one.
+    #[must_use]
+    pub fn rank_of(&self, member: Peer) -> Option<u32> {
+        self.members.rank_of(member)
     }
 
     fn derived(&self, caller: Peer, members: impl Iterator<Item = Peer>) -> Self {
@@ -72,7 +98,7 @@ impl Group {
     /// # Errors
     /// `MPI_ERR_RANK` for a rank outside the group or named twice.
     pub fn incl(&self, caller: Peer, ranks: &[i32]) -> Outcome<Self> {
-        let mut seen = alloc::vec![false; self.members.len()];
+        let mut seen = alloc::vec![false; self.members().len()];
         for &rank in ranks {
             let index = usize::try_from(rank).map_err(|_| neutral::ERR_RANK)?;
             match seen.get_mut(index) {
@@ -82,7 +108,7 @@ impl Group {
         }
         Ok(self.derived(
             caller,
-            ranks.iter().map(|&rank| self.members[rank as usize]),
+            ranks.iter().map(|&rank| self.members()[rank as usize]),
         ))
     }
 
@@ -122,17 +148,17 @@ impl Group {
     #[must_use]
     pub fn union(&self, caller: Peer, other: &Self) -> Self {
         let new = other
-            .members
+            .members()
             .iter()
             .filter(|&&member| self.rank_of(member).is_none());
-        self.derived(caller, self.members.iter().chain(new).copied())
+        self.derived(caller, self.members().iter().chain(new).copied())
     }
 
     /// `MPI_Group_intersection`, in the order of `self`.
     #[must_use]
     pub fn intersection(&self, caller: Peer, other: &Self) -> Self {
         let both = self
-            .members
+            .members()
             .iter()
             .filter(|&&member| other.rank_of(member).is_some());
         self.derived(caller, both.copied())
@@ -142,7 +168,7 @@ impl Group {
     #[must_use]
     pub fn difference(&self, caller: Peer, other: &Self) -> Self {
         let only = self
-            .members
+            .members()
             .iter()
             .filter(|&&member| other.rank_of(member).is_none());
         self.derived(caller, only.copied())
@@ -157,10 +183,16 @@ impl Group {
             return Ok(neutral::PROC_NULL);
         }
         let index = usize::try_from(rank).map_err(|_| neutral::ERR_RANK)?;
-        let member = *self.members.get(index).ok_or(neutral::ERR_RANK)?;
+        let member = *self.members().get(index).ok_or(neutral::ERR_RANK)?;
         Ok(other
             .rank_of(member)
             .map_or(neutral::UNDEFINED, |rank| rank as i32))
+    }
+
+    /// Whether all members are members of `other` too.
+    pub(crate) fn is_part_of(&self, other: &Self) -> bool {
+        let is_there = |&member: &Peer| other.rank_of(member).is_some();
+        self.members == other.members || self.members().iter().all(is_there)
     }
 
     /// `MPI_Group_compare`.
@@ -168,15 +200,64 @@ impl Group {
     pub fn compare(&self, other: &Self) -> i32 {
         if self.members == other.members {
             neutral::IDENT
-        } else if self.size() == other.size()
-            && self
-                .members
-                .iter()
-                .all(|&member| other.rank_of(member).is_some())
-        {
+        } else if self.size() == other.size() && self.is_part_of(other) {
             neutral::SIMILAR
         } else {
             neutral::UNEQUAL
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Members of a large job.
+    const MANY: u32 = 300_000;
+
+    fn peers(of: impl Iterator<Item = u32>) -> Vec<Peer> {
+        of.map(Peer::of_index).collect()
+    }
+
+    /// As a node that is not the first one numbers them, and its first rank.
+    fn world() -> (Group, Peer) {
+        let own = Peer::local(0);
+        (
+            Group::new(peers((64..5_000).chain(0..64).chain(5_000..MANY)), own),
+            own,
+        )
+    }
+
+    #[test]
+    fn the_algebra_of_large_groups_ends_soon() {
+        let (world, me) = world();
+        let even: Vec<i32> = (0..MANY as i32).step_by(2).collect();
+        let even = world.incl(me, &even).expect("its ranks");
+        let odd = world.difference(me, &even);
+        assert_eq!((even.size(), odd.size()), (MANY / 2, MANY / 2));
+        assert_eq!(even.intersection(me, &odd).size(), 0);
+        assert_eq!(world.intersection(me, &odd), odd);
+        let both = odd.union(me, &even);
+        assert_eq!(both.compare(&world), neutral::SIMILAR);
+        assert_eq!(both.compare(&even), neutral::UNEQUAL);
+        assert_eq!(even.union(me, &even).compare(&even), neutral::IDENT);
+        let rest = world.excl(me, &[0, 7]).expect("its ranks");
+        assert_eq!(rest.size(), MANY - 2);
+        assert!(rest.is_part_of(&world) && !world.is_part_of(&rest));
+    }
+
+    #[test]
+    fn ranks_of_large_groups_are_translated_soon() {
+        let (world, me) = world();
+        let backwards = [[MANY as i32 - 1, 0, -1]];
+        let backwards = world.expand(&backwards).expect("a range of it");
+        let backwards = world.incl(me, &backwards).expect("its ranks");
+        for rank in 0..MANY as i32 {
+            let there = world.translate(rank, &backwards);
+            assert_eq!(there, Ok(MANY as i32 - 1 - rank));
+        }
+        let absent = world.excl(me, &[5]).expect("its rank");
+        assert_eq!(world.translate(5, &absent), Ok(neutral::UNDEFINED));
+        assert!(world.translate(MANY as i32, &absent).is_err());
     }
 }

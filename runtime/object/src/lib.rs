@@ -42,6 +42,8 @@ pub mod policy;
 pub mod rendezvous;
 pub mod session;
 pub mod slots;
+#[cfg(test)]
+mod tests;
 pub mod topology;
 pub mod win;
 

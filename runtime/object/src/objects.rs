@@ -2,14 +2,14 @@
 
 use crate::Outcome;
 use crate::attribute::Keyval;
-use crate::comm::{Comm, WORLD_NUMBER};
+use crate::comm::Comm;
 use crate::datatype::Datatype;
 use crate::errhandler::{Errhandler, UserErrhandler};
 use crate::error::ErrorTable;
 use crate::group::Group;
 use crate::hints::{self, MEMORY_KINDS};
 use crate::info::Info;
-use crate::session::{Session, everyone};
+use crate::session::Session;
 use crate::slots::Slots;
 use crate::win::Win;
 use alloc::boxed::Box;
@@ -148,11 +148,11 @@ impl Objects {
         let builtin = self.builtin.call_once(|| {
             let node = self.rank.node();
             let handler = || self.initial_errhandler.lock().clone();
-            let everyone = Group::new(everyone(self.rank), self.rank.peer());
-            let world = Comm::new(self.rank, WORLD_NUMBER, everyone, handler());
+            let world = Comm::world(self.rank, handler());
             world.set_name("MPI_COMM_WORLD");
             let alone = Group::new(alloc::vec![self.rank.peer()], self.rank.peer());
-            let own = Comm::new(self.rank, node.next_context(), alone, handler());
+            let number = node.context_of_self(self.rank.id());
+            let own = Comm::new(self.rank, number, alone, handler());
             own.set_name("MPI_COMM_SELF");
             Builtin { world, own }
         });

@@ -5,26 +5,29 @@
 //! member takes it when it comes. Nobody waits, so that nonblocking constructors complete at
 //! once, and calls that have no parent communicator (`MPI_Comm_create_from_group`) need none.
 //!
-//! Between nodes the member that comes first in `MPI_COMM_WORLD` draws the number and sends it to the others, in a
-//! context that programs do not use. Constructors that block wait for it ([`number`]); the number of a nonblocking
-//! duplicate is on its way until its request is complete ([`begin`]).
+//! Between nodes the first member draws the number. Constructors that block pass it on along a tree, in a context that
+//! programs do not use ([`number`]). That of a nonblocking duplicate is broadcast by the parent, and on its way until
+//! the request of the duplicate is complete ([`Agreement::by_broadcast`]); an intercommunicator has no such broadcast,
+//! so there the member that comes first in `MPI_COMM_WORLD` tells all others ([`begin`]).
 //!
 //! MPI demands that the members call in the same order where calls could be mistaken for each
 //! other (MPI-4.1, 7.4.2: same communicator; same group and same string), so the n-th call of
 //! every member meets the n-th of the others.
 
-use crate::Outcome;
 use crate::owner_of;
+use crate::{Error, Outcome};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_base::lock::FutexLock;
+use cohort_engine::coll;
 use cohort_engine::datatype::{Buffer, predefined};
-use cohort_engine::wait::{WaitKind, until};
-use cohort_engine::{Claim, Envelope, Node, Rank, RequestRef, SendMode, Source, Tag, irecv, isend};
+use cohort_engine::{Claim, Envelope, Node, Owner, Rank, RequestRef, SendMode, Source, Tag};
+use cohort_engine::{irecv, isend, recv, send};
 use core::ptr::NonNull;
 
 /// What the members of a new communicator have in common before they have a number.
@@ -40,7 +43,7 @@ pub enum Occasion {
         /// `MPI_Comm_create_from_group`'s string.
         tag: String,
         /// The group.
-        members: Vec<Peer>,
+        members: Arc<[Peer]>,
     },
     /// An intercommunicator made from two groups, whose leaders meet.
     FromGroups {
@@ -66,48 +69,130 @@ static MEETINGS: FutexLock<Meetings> = FutexLock::new(BTreeMap::new());
 /// Context of the messages that tell the number to other nodes.
 const CONTEXT: u32 = 2;
 
+/// The error of a call that would make a communicator or a window for which there is no number.
+#[cold]
+pub(crate) fn exhausted(node: &Node) -> Error {
+    let each = node.contexts();
+    let what = format_args!(
+        "no number is left for it: each node can make {each} communicators and windows in a job"
+    );
+    Error::new(neutral::ERR_OTHER, what)
+}
+
 /// The number of the communicator that `members` make on this occasion; `rank` is one of them. Waits for it.
 ///
 /// # Errors
-/// Of [`begin`] and [`Agreement::number`].
-pub fn number(rank: &Rank, occasion: Occasion, members: &[Peer]) -> Outcome<u32> {
-    let agreement = begin(rank, occasion, members)?;
-    until(owner_of(rank), WaitKind::Request, || {
-        agreement.is_complete()
-    });
-    let number = agreement.number();
-    agreement.release(&mut rank.enter());
-    number
+/// `MPI_ERR_OTHER` when no number is left; of [`Agreement::number`].
+pub fn number(rank: &'static Rank, occasion: Occasion, members: &[Peer]) -> Outcome<u32> {
+    if are_here(rank, members) {
+        return number_within_node(rank, occasion, members);
+    }
+    let node = rank.node();
+    let me = members.iter().position(|&member| member == rank.peer());
+    let me = me.ok_or(neutral::ERR_GROUP)?;
+    let drawn = if me == 0 { node.next_context() } else { None };
+    let (tag, check) = occasion.signs(node);
+    let message = Telling {
+        owner: owner_of(rank),
+        context: CONTEXT,
+        tag,
+    };
+    let name = |member| node.world_rank(member) as i32;
+    let told = message.pass_on([drawn.unwrap_or(0), check], me as u32, members, name)?;
+    checked(told, check, node)
+}
+
+fn are_here(rank: &Rank, members: &[Peer]) -> bool {
+    let is_here = |&member: &Peer| rank.node().local(member).is_some();
+    members.iter().all(is_here)
+}
+
+/// The number that was told with a check.
+fn checked([number, check]: [u32; 2], expected: u32, node: &Node) -> Outcome<u32> {
+    match number {
+        _ if check != expected => Err(neutral::ERR_INTERN.into()),
+        0 => Err(exhausted(node)),
+        number => Ok(number),
+    }
+}
+
+/// Messages that bring words from the first of some processes to all of them, along a binomial tree.
+pub(crate) struct Telling<'a> {
+    pub(crate) owner: Owner<'a>,
+    pub(crate) context: u32,
+    pub(crate) tag: i32,
+}
+
+impl Telling<'_> {
+    /// The words of the first of `members`, of whom the caller is number `me`. `name` is what envelopes call a
+    /// member. Collective over them.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub(crate) fn pass_on<const N: usize>(
+        &self,
+        mut words: [u32; N],
+        me: u32,
+        members: &[Peer],
+        name: impl Fn(Peer) -> i32,
+    ) -> Outcome<[u32; N]> {
+        let (me, size) = (me as usize, members.len());
+        let data = Buffer::of_bytes(words.as_mut_ptr().cast(), size_of_val(&words) as u64);
+        let mut bit = size.next_power_of_two();
+        if me != 0 {
+            bit = me & me.wrapping_neg();
+            let peer = members[me - bit];
+            let comm_rank = name(peer);
+            let from = Source::Rank { peer, comm_rank };
+            // SAFETY: the words outlive the blocking call.
+            unsafe { recv(self.owner, data, from, self.context, Tag::Is(self.tag)) }
+                .map_err(|_| neutral::ERR_NO_MEM)?;
+        }
+        let envelope = Envelope {
+            context: self.context,
+            source: name(members[me]),
+            tag: self.tag,
+        };
+        while bit > 1 {
+            bit /= 2;
+            if let Some(&to) = members.get(me + bit) {
+                // SAFETY: as above.
+                unsafe { send(self.owner, data, to, envelope, SendMode::Standard) }
+                    .map_err(|_| neutral::ERR_NO_MEM)?;
+            }
+        }
+        Ok(words)
+    }
 }
 
 /// Begins to agree on that number.
 ///
 /// # Errors
-/// `MPI_ERR_NO_MEM`.
-pub fn begin(rank: &Rank, occasion: Occasion, members: &[Peer]) -> Outcome<Agreement> {
-    let is_elsewhere = |&member: &Peer| rank.node().local(member).is_none();
-    if members.iter().any(is_elsewhere) {
-        begin_across_nodes(rank, &occasion, members)
-    } else {
-        let number = number_within_node(rank, occasion, members);
-        Ok(Agreement::new([number, 0], 0))
+/// `MPI_ERR_NO_MEM`, and `MPI_ERR_OTHER` when no number is left.
+pub fn begin(rank: &'static Rank, occasion: Occasion, members: &[Peer]) -> Outcome<Agreement> {
+    if are_here(rank, members) {
+        let number = number_within_node(rank, occasion, members)?;
+        return Ok(Agreement::new(rank.node(), [number, 0], 0));
     }
+    begin_across_nodes(rank, &occasion, members)
 }
 
 /// [`begin`] for members that live on several nodes.
-fn begin_across_nodes(rank: &Rank, occasion: &Occasion, members: &[Peer]) -> Outcome<Agreement> {
+fn begin_across_nodes(
+    rank: &'static Rank,
+    occasion: &Occasion,
+    members: &[Peer],
+) -> Outcome<Agreement> {
     let node = rank.node();
     let first = members
         .iter()
         .min_by_key(|&&member| node.world_rank(member));
     let (&first, me) = (first.ok_or(neutral::ERR_GROUP)?, rank.peer());
     let integer = predefined(neutral::handle::INT32_T).ok_or(neutral::ERR_INTERN)?;
-    let digest = occasion.digest(node);
-    // The rest of the digest goes with the number.
-    let (tag, check) = ((digest & 0x7fff_ffff) as i32, (digest >> 32) as u32);
+    let (tag, check) = occasion.signs(node);
     let claim = &mut rank.enter();
     if first != me {
-        let mut agreement = Agreement::new([0; 2], check);
+        let mut agreement = Agreement::new(node, [0; 2], check);
         let from = Source::Rank {
             peer: first,
             comm_rank: node.world_rank(first) as i32,
@@ -119,7 +204,8 @@ fn begin_across_nodes(rank: &Rank, occasion: &Occasion, members: &[Peer]) -> Out
         agreement.messages.push(request);
         return Ok(agreement);
     }
-    let mut agreement = Agreement::new([node.next_context(), check], check);
+    let number = node.next_context().unwrap_or(0);
+    let mut agreement = Agreement::new(node, [number, check], check);
     let envelope = Envelope {
         context: CONTEXT,
         source: rank.world_rank() as i32,
@@ -144,6 +230,7 @@ fn begin_across_nodes(rank: &Rank, occasion: &Occasion, members: &[Peer]) -> Out
 /// it [is complete](Agreement::is_complete) and then [releases](Agreement::release) it.
 #[derive(Debug)]
 pub struct Agreement {
+    node: &'static Node,
     /// The number, and what it is checked by: a box that messages read or write.
     told: NonNull<[u32; 2]>,
     check: u32,
@@ -151,13 +238,27 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    fn new(told: [u32; 2], check: u32) -> Self {
+    fn new(node: &'static Node, told: [u32; 2], check: u32) -> Self {
         let told = NonNull::from(Box::leak(Box::new(told)));
         Self {
+            node,
             told,
             check,
             messages: Vec::new(),
         }
+    }
+
+    /// Begins to agree on the number that the first of a group has drawn, if it has. Collective.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub(crate) fn by_broadcast(group: &coll::Group<'_>, drawn: Option<u32>) -> Outcome<Self> {
+        let mut agreement = Self::new(group.rank().forever().node(), [drawn.unwrap_or(0), 0], 0);
+        let buffer = Buffer::of_bytes(agreement.told.as_ptr().cast(), 4);
+        // SAFETY: the numbers live until the message is complete.
+        let request = unsafe { coll::start(group, &coll::Call::Bcast { buffer, root: 0 }) }?;
+        agreement.messages.push(request);
+        Ok(agreement)
     }
 
     /// Whether the number is there and was told to everybody.
@@ -169,15 +270,11 @@ impl Agreement {
     /// The number, once it is complete.
     ///
     /// # Errors
-    /// `MPI_ERR_INTERN` when two occasions of different members cannot be told apart.
+    /// `MPI_ERR_INTERN` when two occasions of different members cannot be told apart, `MPI_ERR_OTHER` when no
+    /// number was left.
     pub fn number(&self) -> Outcome<u32> {
         // SAFETY: the box of this agreement; its messages are complete.
-        let [number, check] = unsafe { self.told.read() };
-        if check == self.check {
-            Ok(number)
-        } else {
-            Err(neutral::ERR_INTERN.into())
-        }
+        checked(unsafe { self.told.read() }, self.check, self.node)
     }
 
     /// Frees an agreement that is complete.
@@ -197,6 +294,12 @@ impl Agreement {
 }
 
 impl Occasion {
+    /// The tag of messages on this occasion, and what they are checked by besides.
+    fn signs(&self, node: &Node) -> (i32, u32) {
+        let digest = self.digest(node);
+        ((digest & 0x7fff_ffff) as i32, (digest >> 32) as u32)
+    }
+
     /// A number that is the same at all members and hardly ever at others: FNV-1a of all there is to say.
     fn digest(&self, node: &Node) -> u64 {
         let mut digest = 0xcbf2_9ce4_8422_2325_u64;
@@ -223,7 +326,7 @@ impl Occasion {
 }
 
 /// [`number`] of members that live on one node.
-fn number_within_node(rank: &Rank, occasion: Occasion, members: &[Peer]) -> u32 {
+fn number_within_node(rank: &Rank, occasion: Occasion, members: &[Peer]) -> Outcome<u32> {
     let node = core::ptr::from_ref(rank.node()).addr();
     let me = rank.peer();
     let key = (node, occasion);
@@ -241,16 +344,17 @@ fn number_within_node(rank: &Rank, occasion: Occasion, members: &[Peer]) -> u32 
         if all.is_empty() {
             meetings.remove(&key);
         }
-        return number;
+        return Ok(number);
     }
     let number = rank.node().next_context();
+    let number = number.ok_or_else(|| exhausted(rank.node()))?;
     let others = members.iter().copied().filter(|&member| member != me);
     let absent: Vec<Peer> = others.collect();
     if !absent.is_empty() {
         let all = meetings.entry(key).or_default();
         all.push(Meeting { number, absent });
     }
-    number
+    Ok(number)
 }
 
 #[cfg(test)]
@@ -266,6 +370,7 @@ mod tests {
                 Occasion::Duplicate { parent },
                 &[0, 1, 2].map(Peer::local),
             )
+            .expect("a number")
         };
         let first: Vec<u32> = (0..2).map(|_| meet(0, 5)).collect();
         assert_ne!(first[0], first[1]);
@@ -286,9 +391,9 @@ mod tests {
             let tag = tag.into();
             let occasion = Occasion::FromGroup {
                 tag,
-                members: members.clone(),
+                members: members.clone().into(),
             };
-            number_within_node(node.rank(rank), occasion, &members)
+            number_within_node(node.rank(rank), occasion, &members).expect("a number")
         };
         let both = meet(0, "a", &[0, 1]);
         let numbers = [

@@ -6,9 +6,10 @@ use crate::group::Group;
 use crate::info::Info;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::Peer;
+use cohort_base::lock::FutexLock;
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
+use cohort_engine::coll::Roster;
 use spin::Mutex;
 
 /// The process sets that every session has, in the order of `MPI_Session_get_nth_pset`.
@@ -23,24 +24,33 @@ pub struct Session {
 }
 
 /// The ranks of the job, in the order of `MPI_COMM_WORLD`.
-pub(crate) fn everyone(rank: &Rank) -> Vec<Peer> {
+pub(crate) fn everyone(rank: &Rank) -> Roster {
     let node = rank.node();
-    (0..node.world_size())
-        .map(|world| node.peer(world))
-        .collect()
+    let address = core::ptr::from_ref(node).addr();
+    let mut known = EVERYONE.lock();
+    if let Some((_, everyone)) = known.iter().find(|(of, _)| *of == address) {
+        return everyone.clone();
+    }
+    let members = (0..node.world_size()).map(|world| node.peer(world));
+    let everyone = Roster::new(members.collect());
+    known.push((address, everyone.clone()));
+    everyone
 }
+
+/// The list of each node (several in tests), by its address: one for all of its ranks.
+static EVERYONE: FutexLock<Vec<(usize, Roster)>> = FutexLock::new(Vec::new());
 
 /// The group of a process set, for this rank.
 ///
 /// # Errors
 /// `MPI_ERR_ARG` when there is no process set of this name.
 pub fn process_set(rank: &Rank, name: &str) -> Outcome<Group> {
-    let members = match PROCESS_SETS.iter().position(|&known| known == name) {
-        Some(0) => everyone(rank),
-        Some(_) => alloc::vec![rank.peer()],
+    let group = match PROCESS_SETS.iter().position(|&known| known == name) {
+        Some(0) => Group::shared(everyone(rank), rank.world_rank()),
+        Some(_) => Group::new(alloc::vec![rank.peer()], rank.peer()),
         None => return Err(neutral::ERR_ARG.into()),
     };
-    Ok(Group::new(members, rank.peer()))
+    Ok(group)
 }
 
 /// What `MPI_Session_get_pset_info` gives.

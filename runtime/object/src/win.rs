@@ -11,6 +11,7 @@ use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::info::Info;
 use crate::policy::{self, OwnPolicy};
+use crate::rendezvous::exhausted;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -132,21 +133,24 @@ impl Win {
             part.base = block.as_ptr().expose_provenance();
         }
         let offer = Offer {
-            number: if comm.me() == 0 {
-                rank.node().next_context()
-            } else {
-                0
-            },
+            number: (comm.me() == 0)
+                .then(|| rank.node().next_context())
+                .flatten()
+                .unwrap_or(0),
             has_failed,
             part,
         };
         let mut offers = meet(comm, offer)?;
-        if offers.iter().any(|offer| offer.has_failed) {
+        let is_short = offers[0].number == 0;
+        if is_short || offers.iter().any(|offer| offer.has_failed) {
             if let Some(block) = block {
                 // SAFETY: nobody has heard of it.
                 unsafe { cohort_engine::rma::free_block(block) };
             }
-            return Err(neutral::ERR_NO_MEM.into());
+            return Err(match is_short {
+                true => exhausted(rank.node()),
+                false => neutral::ERR_NO_MEM.into(),
+            });
         }
         if flavor == Flavor::Shared {
             lay_out(&mut offers, &hints);

@@ -20,6 +20,9 @@ use core::ptr::NonNull;
 /// Communicator numbers below this one are predefined.
 const FIRST_CONTEXT: u32 = 2;
 
+/// Communicator numbers are below this one, so that contexts fit in 32 bits.
+const CONTEXTS_END: u32 = 1 << 31;
+
 impl Node {
     /// Makes the node that `boot` describes; `None` when memory is short. It is never unmade. A job of more
     /// than one node has a network.
@@ -69,7 +72,7 @@ impl Node {
                 settings,
                 boot,
                 idle: core::slice::from_raw_parts(idle, IdleSet::words(size)),
-                contexts: AtomicU32::new(0),
+                contexts: AtomicU32::new(size),
                 peers: Peers::new(boot, core::slice::from_raw_parts_mut(peers, entries)),
                 network,
                 rooms: [const { Room::empty() }; SLOTS],
@@ -154,12 +157,36 @@ impl Node {
         self.boot
     }
 
-    /// A number that no communicator of the job has had: it owns contexts `2n` and `2n + 1`.
-    /// Number 0 is that of `MPI_COMM_WORLD`, 1 that of the runtime's own messages.
+    /// A number that no communicator of the job has had: it owns contexts `2n` and `2n + 1`. Number 0 is that
+    /// of `MPI_COMM_WORLD`, 1 that of the runtime's own messages. `None` when this node has drawn all of its
+    /// [`Node::contexts`].
     ///
     /// Nodes draw from interleaved sequences, so that they need not agree.
-    pub fn next_context(&self) -> u32 {
-        let drawn = self.contexts.fetch_add(1, Ordering::Relaxed);
+    #[must_use]
+    pub fn next_context(&self) -> Option<u32> {
+        let end = self.contexts();
+        let one_more = |drawn| (drawn < end).then_some(drawn + 1);
+        // Relaxed: nothing else is told by it.
+        let drawn = self
+            .contexts
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        Some(self.context(drawn.ok()?))
+    }
+
+    /// The number of the communicator of one rank alone, `MPI_COMM_SELF`: the first numbers of the node's sequence,
+    /// which [`Node::next_context`] leaves out.
+    #[must_use]
+    pub fn context_of_self(&self, rank: LocalRank) -> u32 {
+        self.context(rank)
+    }
+
+    /// How many numbers of communicators a node has, with those of [`Node::context_of_self`].
+    #[must_use]
+    pub fn contexts(&self) -> u32 {
+        (CONTEXTS_END - FIRST_CONTEXT - self.boot.node) / self.boot.nodes.max(1)
+    }
+
+    fn context(&self, drawn: u32) -> u32 {
         FIRST_CONTEXT + drawn * self.boot.nodes.max(1) + self.boot.node
     }
 

@@ -1,14 +1,15 @@
 //! The calls that make communicators from others or from groups (MPI 7.4.2).
 
-use super::Comm;
+use super::{Comm, Members};
 use crate::Outcome;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
-use crate::rendezvous::{self, Agreement, Occasion};
+use crate::rendezvous::{self, Agreement, Occasion, Telling, exhausted};
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_engine::datatype::{Buffer, predefined};
-use cohort_engine::{Claim, Envelope, Rank, SendMode, Source, Tag, recv, send};
+use cohort_base::Peer;
+use cohort_engine::coll::Roster;
+use cohort_engine::{Claim, Rank};
 
 impl Comm {
     /// `MPI_Comm_dup` of the communicator with this handle; collective.
@@ -17,23 +18,13 @@ impl Comm {
     /// A copy callback's. The members then agree that there is no duplicate.
     pub fn duplicate(&self, handle: u32) -> Outcome<Self> {
         let attributes = self.attributes.copied(handle);
-        let failed = i32::from(attributes.is_err());
-        let leads = self.me == 0;
-        let local = if self.is_inter && leads {
-            self.draw()
-        } else {
-            0
-        };
-        let number = if leads { self.draw() } else { 0 };
-        let (ours, theirs) = self.meet([failed, number as i32, local as i32])?;
-        let attributes = attributes?;
-        if ours.iter().chain(&theirs).any(|&[failed, ..]| failed != 0) {
-            return Err(neutral::ERR_OTHER.into());
-        }
-        let number = agreed(ours[0][1], theirs.first().map(|their| their[1]));
-        let mut copy = self.alike(number, ours[0][2] as u32);
-        copy.attributes = attributes;
-        Ok(copy)
+        let numbers = self.numbers(attributes.is_err());
+        // The callback's error before that of those who only hear of it.
+        let (attributes, numbers) = (attributes?, numbers?);
+        Ok(Self {
+            attributes,
+            ..self.alike(numbers.number, numbers.local)
+        })
     }
 
     /// `MPI_Comm_idup` of the communicator with this handle: the same without waiting for the other
@@ -42,20 +33,20 @@ impl Comm {
     /// # Errors
     /// A copy callback's. Other members may then have a duplicate that they cannot use.
     pub fn duplicate_at_once(&self, handle: u32) -> Outcome<(Self, Numbering)> {
-        let begin = |parent, members: &[_]| {
-            rendezvous::begin(self.rank, Occasion::Duplicate { parent }, members)
+        let begin = |parent, members: &Group| {
+            rendezvous::begin(self.rank, Occasion::Duplicate { parent }, members.members())
         };
         // First of all, so that a failing callback does not upset the order of later calls.
         let numbering = match self.is_inter {
             true => {
                 let everyone = self.group.union(self.rank.peer(), &self.peers);
                 Numbering {
-                    number: begin(self.number(), everyone.members())?,
-                    local: Some(begin(self.local_number(), self.group.members())?),
+                    number: begin(self.number(), &everyone)?,
+                    local: Some(begin(self.local_number(), &self.group)?),
                 }
             }
             false => Numbering {
-                number: begin(self.number(), self.group.members())?,
+                number: self.begin_numbering()?,
                 local: None,
             },
         };
@@ -67,18 +58,13 @@ impl Comm {
 
     /// A communicator with the same groups and topology; `local` is used for intercommunicators only.
     fn alike(&self, number: u32, local: u32) -> Self {
-        let (group, handler) = (self.group.clone(), self.inherited());
+        let own = if self.is_inter { local } else { number };
+        let copy = Self::new(self.rank, own, self.group.clone(), self.inherited());
         match self.is_inter {
-            true => Self::between(
-                self.rank,
-                number,
-                (group, local),
-                self.peers.clone(),
-                handler,
-            ),
+            true => Self::between(copy, number, self.peers.clone()),
             false => Self {
                 topology: self.topology.clone(),
-                ..Self::new(self.rank, number, group, handler)
+                ..copy
             },
         }
     }
@@ -96,7 +82,7 @@ impl Comm {
     ) -> Outcome<Self> {
         let occasion = Occasion::FromGroup {
             tag: tag.into(),
-            members: group.members().to_vec(),
+            members: group.roster().list(),
         };
         let number = rendezvous::number(rank, occasion, group.members())?;
         Ok(Self::new(rank, number, group.clone(), errhandler))
@@ -108,19 +94,23 @@ impl Comm {
     /// # Errors
     /// `MPI_ERR_GROUP` unless the group is a part of this communicator's (own) group.
     pub fn create(&self, group: &Group) -> Outcome<Option<Self>> {
-        let rank_here = |member| {
-            let members = self.group.members();
-            members.iter().position(|&other| other == member)
+        let inside = group.is_part_of(&self.group);
+        let made = match self.is_inter {
+            true => {
+                let me = group.me().filter(|_| inside);
+                let color = me.map_or(neutral::UNDEFINED, |_| 0);
+                self.split(color, me.unwrap_or(0) as i32)?
+            }
+            // Members may give groups that are disjoint. These may all use one number.
+            false => {
+                let numbers = self.numbers(false)?;
+                let make = |_| {
+                    let group = group.clone().with_session(self.group.session());
+                    Self::new(self.rank, numbers.number, group, self.inherited())
+                };
+                group.me().filter(|_| inside).map(make)
+            }
         };
-        let inside = group.members().iter().all(|&it| rank_here(it).is_some());
-        // Members may give groups that are disjoint; the first member tells them apart.
-        let leader = group.members().first().and_then(|&first| rank_here(first));
-        let (color, key) = match (group.me(), leader) {
-            (Some(me), Some(_)) if inside && self.is_inter => (0, me as i32),
-            (Some(me), Some(leader)) if inside => (leader as i32, me as i32),
-            _ => (neutral::UNDEFINED, 0),
-        };
-        let made = self.split(color, key)?;
         if inside {
             Ok(made)
         } else {
@@ -134,53 +124,28 @@ impl Comm {
     /// # Errors
     /// `MPI_ERR_GROUP` unless the group is a part of this communicator's.
     pub fn create_group(&self, group: &Group, tag: i32) -> Outcome<Self> {
-        let rank_here = |member| {
-            self.group
-                .members()
-                .iter()
-                .position(|&other| other == member)
-        };
-        if !group
-            .members()
-            .iter()
-            .all(|&member| rank_here(member).is_some())
-        {
+        if !group.is_part_of(&self.group) {
             return Err(neutral::ERR_GROUP.into());
         }
-        let leader = group.members()[0];
-        let context = self.number() * 2 + 1;
-        let integer = predefined(neutral::handle::INT32_T).ok_or(neutral::ERR_INTERN)?;
-        let mut number = 0_u32;
-        if group.me() == Some(0) {
-            number = self.rank.node().next_context();
-            let envelope = Envelope {
-                context,
-                source: self.me as i32,
-                tag,
-            };
-            for &member in &group.members()[1..] {
-                let data = Buffer::new((&raw mut number).cast(), 1, &integer);
-                // SAFETY: `number` outlives the blocking call.
-                unsafe { send(self.owner(), data, member, envelope, SendMode::Standard) }
-                    .map_err(|_| neutral::ERR_NO_MEM)?;
-            }
-        } else {
-            let comm_rank = rank_here(leader).ok_or(neutral::ERR_GROUP)? as i32;
-            let from = Source::Rank {
-                peer: leader,
-                comm_rank,
-            };
-            let room = Buffer::new((&raw mut number).cast(), 1, &integer);
-            // SAFETY: as above.
-            unsafe { recv(self.owner(), room, from, context, Tag::Is(tag)) }
-                .map_err(|_| neutral::ERR_NO_MEM)?;
+        let me = group.me().ok_or(neutral::ERR_GROUP)?;
+        let message = Telling {
+            owner: self.owner(),
+            context: self.number() * 2 + 1,
+            tag,
+        };
+        let drawn = if me == 0 { self.draw() } else { None };
+        // As in messages of the communicator: sources by their rank in it.
+        let rank_here = |member| self.group.rank_of(member).map_or(0, |rank| rank as i32);
+        let [number] = message.pass_on([drawn.unwrap_or(0)], me, group.members(), rank_here)?;
+        match number {
+            0 => Err(exhausted(self.rank.node())),
+            number => Ok(Self::new(
+                self.rank,
+                number,
+                group.clone(),
+                self.inherited(),
+            )),
         }
-        Ok(Self::new(
-            self.rank,
-            number,
-            group.clone(),
-            self.inherited(),
-        ))
     }
 
     /// `MPI_Comm_split`; collective. `color` is `MPI_UNDEFINED` or not negative. `None` for callers without a
@@ -190,41 +155,86 @@ impl Comm {
     /// Of the collectives inside.
     pub fn split(&self, color: i32, key: i32) -> Outcome<Option<Self>> {
         let (ours, theirs) = self.meet([color, key])?;
-        let mates = with_color(&ours, color);
-        let remote = with_color(&theirs, color);
-        let leads = color != neutral::UNDEFINED && mates[0] == self.me as usize;
-        let mut drawn = [0; 2];
-        if leads {
-            drawn = [self.draw() as i32, 0];
-            if self.is_inter {
-                drawn[1] = self.draw() as i32;
-            }
-        }
-        let (numbers, their_numbers) = self.meet(drawn)?;
-        if color == neutral::UNDEFINED || (self.is_inter && remote.is_empty()) {
+        // Groups of different colors have no common member, and may all use the same numbers.
+        let numbers = self.numbers(false)?;
+        if color == neutral::UNDEFINED {
             return Ok(None);
         }
-        let chosen = |from: &Group, these: &[usize]| {
-            let members = these.iter().map(|&index| from.members()[index]).collect();
-            Group::new(members, self.rank.peer()).with_session(self.group.session())
+        let (first, me) = place_among(&ours, self.me as usize);
+        let members = self.group.members();
+        let members = Members {
+            me,
+            first: members[first],
+            list: || chosen(members, with_color(&ours, color)),
         };
-        let group = chosen(&self.group, &mates);
-        let [number, local] = numbers[mates[0]];
-        let their = remote.first().map(|&leader| their_numbers[leader][0]);
-        let (number, handler) = (agreed(number, their), self.inherited());
-        Ok(Some(match self.is_inter {
-            true => {
-                let remote = chosen(&self.peers, &remote);
-                Self::between(self.rank, number, (group, local as u32), remote, handler)
-            }
-            false => Self::new(self.rank, number, group, handler),
-        }))
+        let own = match self.is_inter {
+            true => numbers.local,
+            false => numbers.number,
+        };
+        let session = self.group.session();
+        let made = || Self::of_members(self.rank, own, members, self.inherited());
+        if !self.is_inter {
+            return Ok(Some(made().derived_from(session)));
+        }
+        let remote = chosen(self.peers.members(), with_color(&theirs, color));
+        if remote.peers().is_empty() {
+            return Ok(None);
+        }
+        let remote = Group::of_others(remote).with_session(session);
+        let local = made().derived_from(session);
+        Ok(Some(Self::between(local, numbers.number, remote)))
     }
 
-    /// A fresh number for a communicator.
-    pub(super) fn draw(&self) -> u32 {
+    /// Fresh numbers for a communicator that is made from this one, the same for all who ask in this call. `failed` says
+    /// that the caller cannot make it. Collective.
+    ///
+    /// # Errors
+    /// `MPI_ERR_OTHER` when somebody failed, or a leader's node has no number left.
+    pub(super) fn numbers(&self, failed: bool) -> Outcome<Numbers> {
+        const SHORT: i32 = 2;
+        let mut mine = [i32::from(failed), 0, 0];
+        if self.me == 0 {
+            let local = if self.is_inter { self.draw() } else { Some(0) };
+            match self.draw().zip(local) {
+                Some((number, local)) => mine[1..].copy_from_slice(&[number as i32, local as i32]),
+                None => mine[0] |= SHORT,
+            }
+        }
+        let (ours, theirs) = self.largest(mine)?;
+        let theirs = theirs.unwrap_or_default();
+        match ours[0].max(theirs[0]) {
+            0 => Ok(Numbers {
+                number: ours[1].max(theirs[1]) as u32,
+                local: ours[2] as u32,
+            }),
+            failed if failed & SHORT != 0 => Err(exhausted(self.rank.node())),
+            _ => Err(neutral::ERR_OTHER.into()),
+        }
+    }
+
+    /// Begins to agree on the number of a nonblocking duplicate, unless this is an intercommunicator.
+    fn begin_numbering(&self) -> Outcome<Agreement> {
+        let members = self.group.members();
+        let is_here = |&member: &Peer| self.rank.node().local(member).is_some();
+        if members.iter().all(is_here) {
+            let parent = self.number();
+            return rendezvous::begin(self.rank, Occasion::Duplicate { parent }, members);
+        }
+        let number = if self.me == 0 { self.draw() } else { None };
+        Agreement::by_broadcast(&self.collective(), number)
+    }
+
+    /// A fresh number for a communicator, while this node has any.
+    pub(super) fn draw(&self) -> Option<u32> {
         self.rank.node().next_context()
     }
+}
+
+/// The numbers of a new communicator.
+pub(super) struct Numbers {
+    pub(super) number: u32,
+    /// That of the own group of an intercommunicator.
+    pub(super) local: u32,
 }
 
 /// The numbers of a nonblocking duplicate, which are on their way.
@@ -275,7 +285,43 @@ fn with_color(wishes: &[[i32; 2]], color: i32) -> Vec<usize> {
     mates
 }
 
-/// The number of a communicator for which each of its groups drew one.
-pub(super) fn agreed(our: i32, their: Option<i32>) -> u32 {
-    their.map_or(our, |their| our.max(their)) as u32
+/// The first of the members with the color of member `me`, and that one's place among them.
+fn place_among(wishes: &[[i32; 2]], me: usize) -> (usize, u32) {
+    let [color, key] = wishes[me];
+    let (mut first, mut before) = (me, 0);
+    for (member, wish) in wishes.iter().enumerate() {
+        if wish[0] == color && (wish[1], member) < (key, me) {
+            before += 1;
+            if (wish[1], member) < (wishes[first][1], first) {
+                first = member;
+            }
+        }
+    }
+    (first, before)
+}
+
+fn chosen(members: &[Peer], these: Vec<usize>) -> Roster {
+    Roster::new(these.into_iter().map(|index| members[index]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_a_color_know_their_place_in_groups_of_any_size() {
+        // Seven colors, keys that go down by steps of several members, and some without a color.
+        let wish = |member: i32| match member % 11 {
+            0 => [neutral::UNDEFINED, 0],
+            _ => [member % 7, -(member / 1000)],
+        };
+        let wishes: Vec<[i32; 2]> = (0..300_000).map(wish).collect();
+        for color in [0, 3, 6] {
+            let mates = with_color(&wishes, color);
+            for place in [0, 1, 2, mates.len() / 2, mates.len() - 1] {
+                let told = place_among(&wishes, mates[place]);
+                assert_eq!(told, (mates[0], place as u32));
+            }
+        }
+    }
 }

@@ -5,7 +5,8 @@ use crate::Outcome;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_engine::coll::{self, Blocks};
+use cohort_engine::coll::{self, Blocks, Reduction};
+use cohort_engine::datatype::op::{Op, PredefinedOp};
 use cohort_engine::datatype::{Buffer, TypeRef, predefined};
 
 /// The numbers of every member of a group, by rank.
@@ -36,6 +37,36 @@ impl Comm {
             coll::bcast(&inter.local, into, 0)?;
         }
         Ok((ours, theirs))
+    }
+
+    /// The largest of everyone's numbers, each place by itself: of the own group, and of the other group of an
+    /// intercommunicator. Collective; takes few steps and little memory in a group of any size.
+    pub(super) fn largest<const N: usize>(
+        &self,
+        mut mine: [i32; N],
+    ) -> Outcome<([i32; N], Option<[i32; N]>)> {
+        let integer = integer()?;
+        let mut ours = [0; N];
+        let buffer =
+            |list: &mut [i32; N]| Buffer::new(list.as_mut_ptr().cast(), N as u64, &integer);
+        let reduction = Reduction {
+            input: Some(mine.as_mut_ptr().cast_const().cast()),
+            result: buffer(&mut ours),
+            op: Op::Predefined(PredefinedOp::Max),
+        };
+        // SAFETY: both lists outlive the call.
+        unsafe { coll::allreduce(&self.collective(), &reduction) }?;
+        let Some(inter) = self.inter() else {
+            return Ok((ours, None));
+        };
+        let mut theirs = [0; N];
+        let (out, into) = (buffer(&mut ours), buffer(&mut theirs));
+        // SAFETY: as above.
+        unsafe {
+            inter.leaders_swap(out, into)?;
+            coll::bcast(&inter.local, into, 0)?;
+        }
+        Ok((ours, Some(theirs)))
     }
 
     /// The numbers of every member of the own group.

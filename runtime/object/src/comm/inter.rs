@@ -1,12 +1,11 @@
 //! The calls that make intercommunicators, and intracommunicators from them (MPI 7.6.2).
 
 use super::Comm;
-use super::create::agreed;
 use super::exchange::integer;
 use crate::Outcome;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
-use crate::rendezvous::{self, Occasion};
+use crate::rendezvous::{self, Occasion, exhausted};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -42,13 +41,22 @@ impl Comm {
     pub fn connect(&self, leader: u32, bridge: Option<Bridge<'_>>) -> Outcome<Self> {
         let (mut numbers, mut theirs) = ([0; 2], Ok(Vec::new()));
         if let Some(bridge) = bridge {
-            numbers = [self.draw() as i32, self.draw() as i32];
-            let mut ours = vec![self.size() as i32, numbers[0]];
+            let drawn = || self.draw().map_or(0, |number| number as i32);
+            numbers = [drawn(), drawn()];
+            let number = if numbers.contains(&0) { 0 } else { numbers[0] };
+            let mut ours = vec![self.size() as i32, number];
             ours.extend(world_ranks(self.rank, &self.group));
-            theirs = bridge.swap(&mut ours);
+            theirs = bridge.swap(&mut ours).and_then(|theirs| {
+                // Both leaders see when one of them is short of numbers.
+                let is_short = |list: &[i32]| list[1] == 0;
+                match is_short(&ours) || is_short(&theirs) {
+                    true => Err(exhausted(self.rank.node())),
+                    false => Ok(theirs),
+                }
+            });
         }
         // The others learn of the leader's failure as of everything else.
-        let outcome = match &theirs {
+        let mut outcome = match &theirs {
             Ok(theirs) => [
                 neutral::SUCCESS,
                 theirs.len() as i32,
@@ -57,7 +65,8 @@ impl Comm {
             ],
             Err(error) => [error.code(), 0, 0, 0],
         };
-        let [failure, length, our_number, local] = self.allgather(outcome)?[leader as usize];
+        self.tell(&mut outcome, leader)?;
+        let [failure, length, our_number, local] = outcome;
         if failure != neutral::SUCCESS {
             return Err(failure.into());
         }
@@ -69,13 +78,14 @@ impl Comm {
         if self.group.intersection(me, &remote).size() > 0 {
             return Err(neutral::ERR_COMM.into());
         }
-        Ok(Self::between(
+        let number = our_number.max(theirs[1]) as u32;
+        let local = Self::new(
             self.rank,
-            agreed(our_number, Some(theirs[1])),
-            (self.group.clone(), local as u32),
-            remote,
+            local as u32,
+            self.group.clone(),
             self.inherited(),
-        ))
+        );
+        Ok(Self::between(local, number, remote))
     }
 
     /// Broadcasts integers of member `from`.
@@ -101,7 +111,7 @@ impl Comm {
     ) -> Outcome<Self> {
         let local = Self::from_group(rank, group, tag, errhandler)?;
         let mut theirs = Vec::new();
-        let mut number = 0;
+        let mut number = Ok(0);
         if let Some((remote, remote_leader)) = remote {
             let mut leaders = vec![
                 group.members()[leader as usize],
@@ -112,11 +122,18 @@ impl Comm {
                 tag: String::from(tag),
                 leaders: leaders.clone(),
             };
-            number = rendezvous::number(rank, occasion, &leaders)?;
+            number = rendezvous::number(rank, occasion, &leaders);
             theirs.extend(world_ranks(rank, remote));
         }
-        let told = local.allgather([number as i32, theirs.len() as i32])?;
-        let [number, length] = told[leader as usize];
+        // The others learn of the leader's failure as of everything else.
+        let known = number.as_ref().map_or(0, |&number| number as i32);
+        let mut told = [known, theirs.len() as i32];
+        local.tell(&mut told, leader)?;
+        let [told, length] = told;
+        if told == 0 {
+            local.release();
+            return Err(number.err().unwrap_or_else(|| exhausted(rank.node())));
+        }
         theirs.resize(length as usize, 0);
         local.tell(&mut theirs, leader)?;
         let remote = from_world_ranks(rank, &theirs);
@@ -126,7 +143,7 @@ impl Comm {
         }
         // The local communicator becomes the intercommunicator's own group.
         Ok(Self {
-            number: AtomicU32::new(number as u32),
+            number: AtomicU32::new(told as u32),
             peers: remote,
             is_inter: true,
             ..local
@@ -141,10 +158,11 @@ impl Comm {
         if !self.is_inter {
             return Err(neutral::ERR_COMM.into());
         }
-        let number = if self.me == 0 { self.draw() } else { 0 };
-        let (ours, theirs) = self.meet([i32::from(high), number as i32])?;
-        let [our_wish, our_number] = ours[0];
-        let [their_wish, their_number] = theirs[0];
+        let numbers = self.numbers(false)?;
+        // As the first member of each group wishes.
+        let wish = i32::from(high && self.me == 0);
+        let ([our_wish], their_wish) = self.largest([wish])?;
+        let [their_wish] = their_wish.unwrap_or_default();
         // Any order will do when both wish the same, if only both sides choose the same.
         let first = |group: &Group| self.rank.node().world_rank(group.members()[0]);
         let we_come_first = match our_wish == their_wish {
@@ -156,8 +174,8 @@ impl Comm {
             true => self.group.union(me, &self.peers),
             false => self.peers.union(me, &self.group),
         };
-        let number = agreed(our_number, Some(their_number));
-        Ok(Self::new(self.rank, number, group, self.inherited()))
+        let handler = self.inherited();
+        Ok(Self::new(self.rank, numbers.number, group, handler))
     }
 }
 

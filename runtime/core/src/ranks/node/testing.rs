@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use cohort_base::WorldRank;
 use cohort_base::boot::{MAGIC, NodeBoot, RankBoot, RankLocation, VERSION};
 use cohort_base::settings::Settings;
-use cohort_base::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use cohort_base::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use cohort_fabric::Transport;
 use core::ptr::{null, null_mut};
 
@@ -26,6 +26,12 @@ impl Node {
     pub fn for_test_with(ranks: u32, settings: Settings) -> &'static Self {
         let records = (0..ranks).map(|rank| rank_boot(rank, rank)).collect();
         Self::create(node_boot(records, ranks), settings, None).expect("memory for a node")
+    }
+
+    /// Has all numbers of communicators drawn but `left`, for tests.
+    pub fn leave_contexts(&self, left: u32) {
+        self.contexts
+            .store(self.contexts() - left, Ordering::Relaxed);
     }
 
     /// One node of a job of several, for tests: `homes[node][local_rank]` is a rank in
