@@ -6,6 +6,7 @@ mod moving;
 mod ranks;
 mod reducing;
 mod schedules;
+mod spreading;
 mod stolen;
 
 use super::*;

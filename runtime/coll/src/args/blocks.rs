@@ -1,6 +1,7 @@
 //! The per-member blocks of a buffer, in the forms that collectives have for them.
 
 use cohort_datatype::{Buffer, Type, TypeRef};
+use core::ops::Range;
 
 /// A buffer with one block for each member of a communicator.
 #[derive(Clone, Copy)]
@@ -59,6 +60,22 @@ impl<'a> Blocks<'a> {
                 let start = at(base, displacements[member]);
                 Buffer::new(start, counts[member] as u64, &datatypes[member])
             }
+        }
+    }
+
+    /// Whether all blocks are of one buffer, in the order of their members and without gaps.
+    pub(crate) fn are_equal(&self) -> bool {
+        matches!(self, Self::Equal(_))
+    }
+
+    /// The blocks of consecutive members as one buffer, if they are.
+    pub(crate) fn several(&self, members: Range<usize>) -> Option<Buffer<'a>> {
+        match *self {
+            Self::Equal(first) => {
+                let count = (members.end - members.start) as u64;
+                Some(first.part(members.start as u64 * first.count, count * first.count))
+            }
+            _ => None,
         }
     }
 

@@ -62,6 +62,11 @@ impl NodeMap {
         leaders
     }
 
+    /// Number of members.
+    pub(crate) fn size(&self) -> usize {
+        self.node_of.len()
+    }
+
     /// Number of nodes.
     pub(crate) fn nodes(&self) -> usize {
         self.nodes.len()

@@ -6,7 +6,8 @@ use crate::members::{Group, Hierarchy, NodeMap};
 use crate::memory::{begin_script, free_ended_scripts, reserve};
 use crate::script::node_meeting::{NodeMeetingRef, Part, Place, Plan, Posted};
 use crate::script::{Running, Script};
-use crate::write::{ScriptBuilder, folds_by_node, write, write_between, write_for_node};
+use crate::write::{ScriptBuilder, folds_by_node, partners};
+use crate::write::{write, write_between, write_for_node};
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_core::EngineError;
@@ -135,7 +136,7 @@ unsafe fn start_at_node(
     root: u32,
 ) -> Result<RequestRef, EngineError> {
     call.folder()?;
-    let (rank, leaders) = (operation.rank, map.leaders(0));
+    let rank = operation.rank;
     let mut claim = rank.enter();
     free_ended_scripts(owner, &mut claim);
     let request = Request::bare(&mut claim).ok_or(EngineError::OutOfMemory)?;
@@ -151,10 +152,10 @@ unsafe fn start_at_node(
     let script = (place.me == 0).then(|| {
         // SAFETY: our cursor keeps the meeting while we are in this call.
         let meeting = unsafe { NodeMeetingRef::new(joined, place.size) };
-        connect(
-            &mut claim,
-            leaders.iter().map(|&leader| operation.members[leader]),
-        );
+        let here = map.this_node();
+        let partners = partners(&call, map.nodes(), here, map.node_of(root as usize));
+        let leader = |node: usize| operation.members[map.members(node)[0] as usize];
+        connect(&mut claim, partners.into_iter().map(leader));
         let nothing_yet = (None, Vec::new());
         let running = Running::new(nothing_yet, Some(meeting), request.as_ptr(), false);
         begin_script(owner, &mut claim, running)

@@ -11,14 +11,14 @@ use std::vec;
 use std::vec::Vec;
 
 /// Ints that say who sent them to whom.
-fn message(from: usize, to: usize, length: usize, round: usize) -> Vec<i32> {
+pub(super) fn message(from: usize, to: usize, length: usize, round: usize) -> Vec<i32> {
     (0..length)
         .map(|at| ((from * 64 + to) * 1000 + at) as i32 ^ (round << 24) as i32)
         .collect()
 }
 
 /// Numbers of elements that make entries, side buffers, and what fits in neither.
-fn some_count(random: &mut Random) -> u64 {
+pub(super) fn some_count(random: &mut Random) -> u64 {
     [0, 1, 3, 40, 500, 3000][random.below(6) as usize]
 }
 
@@ -76,14 +76,14 @@ fn whoever_posts_a_copy_leaves_before_others_come() {
 }
 
 /// Blocks of varying length with gaps between them.
-struct Varying {
-    counts: Vec<i64>,
+pub(super) struct Varying {
+    pub(super) counts: Vec<i64>,
     displacements: Vec<i64>,
-    total: u64,
+    pub(super) total: u64,
 }
 
 impl Varying {
-    fn of(counts: Vec<i64>) -> Self {
+    pub(super) fn of(counts: Vec<i64>) -> Self {
         let mut total = 0;
         let displacements = counts.iter().map(|&count| {
             total += 1 + count as u64;
@@ -96,7 +96,7 @@ impl Varying {
         }
     }
 
-    fn blocks<'a>(&'a self, base: *mut u8, datatype: &'a TypeRef) -> Blocks<'a> {
+    pub(super) fn blocks<'a>(&'a self, base: *mut u8, datatype: &'a TypeRef) -> Blocks<'a> {
         let Self {
             counts,
             displacements,
@@ -112,7 +112,12 @@ impl Varying {
 }
 
 /// What block `member` of a varying buffer holds.
-fn block_of(buffer: &mut Ints, shape: &Varying, datatype: &TypeRef, member: usize) -> Vec<i32> {
+pub(super) fn block_of(
+    buffer: &mut Ints,
+    shape: &Varying,
+    datatype: &TypeRef,
+    member: usize,
+) -> Vec<i32> {
     let ints = buffer.ints();
     let per_element = (datatype.size() / 4) as usize;
     let start = shape.displacements[member] as usize * per_element;

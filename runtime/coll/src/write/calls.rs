@@ -1,12 +1,12 @@
 //! Which writer an operation has.
 
 use super::builder::{ScriptBuilder, Subgroup};
-use super::moving::{
-    allgather, alltoall, alltoall_in_place, barrier, broadcast, gather, neighbours, scatter,
-};
-use super::reducing::{allreduce, reduce, reduce_scatter, scan};
+use super::moving::{alltoall, alltoall_in_place, barrier, broadcast, gather, neighbours, scatter};
+use super::reducing::{allreduce, reduce, reduce_scatter, scan, sends_to_all};
+use super::spreading::{DIRECT_MOST, allgather};
 use crate::args::Call;
 use crate::fold::Folder;
+use alloc::vec::Vec;
 use cohort_core::EngineError;
 
 /// Writes the steps of an operation in which each member sends and receives for itself; of a reducing one with its
@@ -54,6 +54,29 @@ pub(crate) fn write_among<'a>(
     }
 }
 
+/// The places of a group that the one at place `me` may exchange messages with in an operation whose leaders have
+/// scripts for their nodes: in a long group those a power of two away, the root's and the first, unless operands are
+/// long.
+pub(crate) fn partners(call: &Call<'_>, size: usize, me: usize, root: usize) -> Vec<usize> {
+    let is_dealt_out = matches!(call, Call::ReduceScatter { .. }) && me == 0;
+    let has_all = size <= DIRECT_MOST
+        || is_dealt_out
+        || call
+            .reduction()
+            .is_some_and(|reduction| sends_to_all(size, reduction));
+    if has_all {
+        return (0..size).filter(|&place| place != me).collect();
+    }
+    let distances = core::iter::successors(Some(1), |distance| Some(distance * 2));
+    let distances = distances.take_while(|&distance| distance < size);
+    let around = distances.flat_map(|it| [(me + it) % size, (me + size - it) % size]);
+    let mut places: Vec<usize> = around.chain([0, root]).collect();
+    places.sort_unstable();
+    places.dedup();
+    places.retain(|&place| place != me);
+    places
+}
+
 /// [`write`] for operations that fold.
 fn write_fold<'a>(
     script: &mut ScriptBuilder<'a>,
@@ -97,7 +120,7 @@ unsafe fn write_moves<'a>(
             if let Some(send) = send {
                 script.copy(send, own);
             }
-            allgather(script, send.unwrap_or(own), receive);
+            allgather(script, send.unwrap_or(own), receive)?;
         }
         Call::Alltoall { send, receive } => match send {
             Some(send) => {

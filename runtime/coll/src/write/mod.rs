@@ -7,10 +7,12 @@ mod calls;
 mod moving;
 mod node;
 mod reducing;
+mod spreading;
 mod two_groups;
 
 pub(crate) use builder::{ScriptBuilder, Subgroup};
-pub(crate) use calls::{write, write_among};
+pub(crate) use calls::{partners, write, write_among};
 pub(crate) use node::write_for_node;
 pub(crate) use reducing::{folds_by_node, reduce_scatter_of_nodes};
+pub(crate) use spreading::{DIRECT_MOST, double};
 pub(crate) use two_groups::{Sides, write_between};

@@ -164,18 +164,6 @@ pub(crate) fn scatter<'a>(
     }
 }
 
-/// Steps that bring each member's block to all others.
-pub(crate) fn allgather<'a>(script: &mut ScriptBuilder<'a>, send: Buffer<'a>, receive: Blocks<'a>) {
-    let (me, size) = script.place();
-    for distance in 1..size {
-        let from = (me + size - distance) % size;
-        script.receive(from, receive.block(from));
-    }
-    for distance in 1..size {
-        script.send((me + distance) % size, send);
-    }
-}
-
 /// Steps that bring each member a block of its own from all others.
 pub(crate) fn alltoall<'a>(script: &mut ScriptBuilder<'a>, send: Blocks<'a>, receive: Blocks<'a>) {
     let (me, size) = script.place();

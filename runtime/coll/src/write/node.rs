@@ -3,6 +3,7 @@
 use super::builder::{ScriptBuilder, Subgroup};
 use super::calls::write_among;
 use super::reducing::reduce_scatter_of_nodes;
+use super::spreading::{DIRECT_MOST, Order, Region, double};
 use crate::args::{Blocks, Call, Reduction, elements_of};
 use crate::fold::Folder;
 use crate::members::NodeMap;
@@ -113,7 +114,12 @@ impl Posts<'_> {
             own.input = Some(operand);
         }
         match (call, folder) {
-            (Call::Allgather { receive, .. }, _) => self.gather(script, group, &receive),
+            (Call::Allgather { receive, .. }, _) if group.size <= DIRECT_MOST => {
+                self.gather(script, group, &receive);
+            }
+            (Call::Allgather { receive, .. }, _) => {
+                self.gather_by_doubling(script, group, &receive)?;
+            }
             (Call::ReduceScatter { reduction, counts }, Some(folder)) => {
                 self.reduce_scatter(script, group, folder, reduction, counts)?;
             }
@@ -243,6 +249,37 @@ impl Posts<'_> {
                 }
             }
         }
+    }
+
+    /// [`Posts::gather`] among many nodes: all blocks travel in one region, which is the leader's buffer if it can be.
+    fn gather_by_doubling(
+        &self,
+        script: &mut ScriptBuilder<'static>,
+        group: Subgroup<'_>,
+        receive: &Blocks<'static>,
+    ) -> Result<(), EngineError> {
+        let nodes = (0..group.size).map(|node| self.map.members(node));
+        let order = Order::of_places(self.map.size(), nodes)?;
+        let region = Region::new(script, order, receive)?;
+        for place in self.places() {
+            let into = region.block(group.me, place);
+            if let Some((block, _)) = self.block(place)
+                && block.base != into.base
+            {
+                script.copy_for(place, block, into);
+            }
+        }
+        script.wait();
+        double(script, group, |places| region.places(places));
+        let leader = self.representative();
+        for place in self.places() {
+            if let Some((_, receive)) = self.block(place)
+                && !(region.is_in_place && place == leader)
+            {
+                region.deliver(&receive, |from, to| script.copy_for(place, from, to));
+            }
+        }
+        Ok(())
     }
 
     /// What a member contributes to an allgather, and where it wants all blocks.

@@ -10,7 +10,7 @@
 
 use super::builder::{ScriptBuilder, Subgroup};
 use super::moving::broadcast;
-use crate::args::{Reduction, Scan, elements_of};
+use crate::args::{Reduction, Scan};
 use crate::fold::{Folder, share};
 use crate::members::NodeMap;
 use crate::memory::reserve;
@@ -326,6 +326,11 @@ fn folds_in_shares(group: Subgroup<'_>, folder: &Folder<'_>, count: u64) -> bool
     group.size > 1 && (group.size <= ANY_BYTES_MOST || bytes >= SHARE_LEAST * group.size as u64)
 }
 
+/// Whether the members of a group send to all others in this operation, not just to some a power of two away.
+pub(super) fn sends_to_all(size: usize, reduction: &Reduction<'_>) -> bool {
+    size <= ANY_BYTES_MOST || reduction.result.bytes() >= SHARE_LEAST * size as u64
+}
+
 /// Steps of a reduce of long operands: each member folds a share, and sends it to the one at place `root`, or to all.
 fn reduce_in_shares<'a>(
     script: &mut ScriptBuilder<'a>,
@@ -355,6 +360,18 @@ fn reduce_in_shares<'a>(
     Ok(())
 }
 
+/// The element of the result of a reduce-scatter at which each member's begin, and the number of all.
+fn starts_of(counts: &[i64]) -> Result<Vec<u64>, EngineError> {
+    let mut starts = reserve(counts.len() + 1)?;
+    starts.push(0);
+    let mut next = 0;
+    starts.extend(counts.iter().map(|&count| {
+        next += count as u64;
+        next
+    }));
+    Ok(starts)
+}
+
 /// Steps of a reduce-scatter among all members.
 ///
 /// # Errors
@@ -367,9 +384,10 @@ pub(crate) fn reduce_scatter<'a>(
 ) -> Result<(), EngineError> {
     let group = script.everyone();
     let count = counts[group.me] as u64;
-    let total = elements_of(counts, 0..group.size).end;
-    let shares = |place| elements_of(counts, place..place + 1);
-    let result = Operands::of(group, folder, &call.of(total)).fold_and_scatter(script, shares)?;
+    let starts = starts_of(counts)?;
+    let shares = |place: usize| starts[place]..starts[place + 1];
+    let result = Operands::of(group, folder, &call.of(starts[group.size]))
+        .fold_and_scatter(script, shares)?;
     script.copy(
         folder.buffer(result, count),
         folder.buffer(call.output(), count),
@@ -394,10 +412,11 @@ pub(crate) fn reduce_scatter_of_nodes<'a>(
         script.wait();
         return Ok(());
     }
+    let starts = starts_of(counts)?;
     let shares = |node| {
         let members = map.members(node);
         let first = members[0] as usize;
-        elements_of(counts, first..first + members.len())
+        starts[first]..starts[first + members.len()]
     };
     let Range { start, end } = shares(group.me);
     let result = Operands::of(group, folder, call).fold_and_scatter(script, shares)?;

@@ -185,8 +185,8 @@ impl Comm {
         Ok(Some(Self::between(local, numbers.number, remote)))
     }
 
-    /// Fresh numbers for a communicator that is made from this one, the same for all who ask in this call. `failed` says
-    /// that the caller cannot make it. Collective.
+    /// Fresh numbers for a communicator that is made from this one, the same for all members. `failed` says that the
+    /// caller cannot make it. Collective.
     ///
     /// # Errors
     /// `MPI_ERR_OTHER` when somebody failed, or a leader's node has no number left.

@@ -104,6 +104,16 @@ impl Bundle {
         Ok((memory, bundle))
     }
 
+    /// Where its memory begins.
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// Bytes of its memory.
+    pub(crate) fn room(&self) -> u64 {
+        self.room
+    }
+
     /// All of it as a message.
     pub(crate) fn buffer(&self) -> Buffer<'static> {
         Buffer::of_bytes(self.base, self.room)

@@ -12,9 +12,11 @@ use crate::blocking::script::{builder, run};
 use crate::data::copy_whole;
 use crate::members::{Group, Hierarchy, LocalGroup};
 use crate::memory::reserve;
+use crate::write::{DIRECT_MOST, Subgroup, double};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::{Buffer, pack};
+use core::ops::Range;
 
 /// Bytes of what a member has posted with [`Round::post_buffer`].
 ///
@@ -373,9 +375,15 @@ impl Bundles {
             all,
         })
     }
+
+    /// Those of consecutive nodes.
+    fn several(&self, nodes: Range<usize>) -> Buffer<'static> {
+        let bytes = self.all[nodes.clone()].iter().map(Bundle::room).sum();
+        Buffer::of_bytes(self.all[nodes.start].base(), bytes)
+    }
 }
 
-/// Allgather: each leader sends its node's bundle to the other leaders.
+/// Allgather: the leaders exchange the bundles of their nodes.
 ///
 /// # Safety
 /// As [`allgather`](crate::allgather).
@@ -404,13 +412,19 @@ pub(crate) unsafe fn allgather(
         let (nodes, this_node) = (hierarchy.nodes(), hierarchy.this_node());
         let mut script = builder(group, None);
         script.copy(bundle.buffer(), bundles.all[this_node].buffer());
-        let leader = |node: usize| hierarchy.members(node)[0] as usize;
-        for distance in 1..nodes {
-            let from = (this_node + nodes - distance) % nodes;
-            script.receive(leader(from), bundles.all[from].buffer());
-        }
-        for distance in 1..nodes {
-            script.send(leader((this_node + distance) % nodes), bundle.buffer());
+        if nodes > DIRECT_MOST {
+            let leaders = hierarchy.leaders(0);
+            let among = Subgroup::of(&leaders, this_node);
+            double(&mut script, among, |places| bundles.several(places));
+        } else {
+            let leader = |node: usize| hierarchy.members(node)[0] as usize;
+            for distance in 1..nodes {
+                let from = (this_node + nodes - distance) % nodes;
+                script.receive(leader(from), bundles.all[from].buffer());
+            }
+            for distance in 1..nodes {
+                script.send(leader((this_node + distance) % nodes), bundle.buffer());
+            }
         }
         let mut outcome = run(group.owner, script);
         let round = Round::begin(&here);
