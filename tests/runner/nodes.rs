@@ -1,5 +1,6 @@
-//! Jobs of several nodes: process managers, programs and suites across nodes, and the network's faults.
+//! Jobs of several nodes: process managers, programs and suites across nodes, addresses, and the network's faults.
 
+mod addresses;
 mod faults;
 mod hosts;
 mod managers;
@@ -11,6 +12,7 @@ use libtest_mimic::Trial;
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let mut trials = managers::trials();
+    trials.extend(addresses::trials());
     trials.extend(faults::trials());
     trials.extend(programs::trials());
     trials

@@ -23,7 +23,7 @@ use core::ffi::{c_char, c_void};
 pub const MAGIC: u64 = 0x3151_4552_4843_4f43;
 
 /// Raised whenever the layout of the records changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// File name of the network library (crate `cohort-network`), which lies beside the node image.
 pub const LIBRARY: &str = "libcohort_network.so";
@@ -62,8 +62,8 @@ pub struct Request {
     pub shared_address_space: u32,
     /// A number of [`Notify`].
     pub notify: u32,
-    /// Reserved, zero.
-    pub reserved: u32,
+    /// Seconds that a node may be silent until it is dead (`COHORT_NET_TIMEOUT`).
+    pub timeout: u32,
     /// A random number that only this job knows, the same on all nodes.
     pub job: [u64; 2],
     /// Where each rank lives, `world_ranks` records; copied.
@@ -74,6 +74,8 @@ pub struct Request {
     /// Name of the network interface to use, or an address of it (`COHORT_NET_INTERFACE`), or NULL or
     /// `auto` for the provider's choice.
     pub interface: *const c_char,
+    /// First and last port that may listen (`COHORT_NET_PORTS`); zeros for any.
+    pub ports: [u16; 2],
 }
 
 /// The functions of an open network.

@@ -7,8 +7,9 @@ use crate::descriptors::mailbox::Mailbox;
 use crate::descriptors::table::DescriptorTable;
 use crate::job::Job;
 use crate::network::{Network, OpenEndpoint};
+use crate::ports::Ports;
 use crate::seat::Seats;
-use crate::source::{Choice, Source};
+use crate::source::{Choice, Source, Wanted};
 use crate::watch::Watch;
 use cohort_base::boot::RankLocation;
 use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSION};
@@ -16,6 +17,7 @@ use cohort_fabric::{WorldRank, record};
 use libc::{c_char, c_void};
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// More seats than that are hardly in use at a time.
 const SEATS_MAX: u32 = 64;
@@ -47,8 +49,7 @@ static API: Api = Api {
     close,
 };
 
-/// Opens the network that `choose` takes, given the user's words for the provider and the interface, for the exported
-/// function of the network library: an [`Open`](cohort_fabric::boot::Open) of the loader's interface.
+/// Opens the network that `choose` takes, given what the user wants, for the exported function of the network library: an [`Open`](cohort_fabric::boot::Open) of the loader's interface.
 ///
 /// # Safety
 /// `request` is a whole record if its version is ours.
@@ -56,7 +57,7 @@ pub unsafe fn open(
     request: &Request,
     handle: &mut *mut c_void,
     problem: &mut Problem,
-    choose: impl FnOnce(Option<&str>, Option<&str>) -> Result<Choice, String>,
+    choose: impl FnOnce(&Wanted) -> Result<Choice, String>,
 ) -> *const Api {
     // SAFETY: the caller's promise.
     match unsafe { try_to_open(request, choose) } {
@@ -75,7 +76,7 @@ pub unsafe fn open(
 /// A whole record if its version is ours.
 unsafe fn try_to_open(
     request: &Request,
-    choose: impl FnOnce(Option<&str>, Option<&str>) -> Result<Choice, String>,
+    choose: impl FnOnce(&Wanted) -> Result<Choice, String>,
 ) -> Result<OpenNetwork, String> {
     if request.magic != MAGIC || request.version != VERSION {
         return Err(format!(
@@ -84,11 +85,14 @@ unsafe fn try_to_open(
         ));
     }
     // SAFETY: the caller's promise.
-    let (homes, wanted, interface) = unsafe {
+    let (homes, wanted) = unsafe {
         (
             std::slice::from_raw_parts(request.homes, request.world_ranks as usize).to_vec(),
-            optional(request.provider),
-            optional(request.interface),
+            Wanted {
+                provider: optional(request.provider),
+                interface: optional(request.interface),
+                ports: Ports::between(request.ports),
+            },
         )
     };
     let own_ranks = own_ranks(request, &homes)?;
@@ -96,8 +100,9 @@ unsafe fn try_to_open(
         // SAFETY: the loader calls this while it has one thread.
         unsafe { std::env::set_var(MANY_ENDPOINTS, "1") };
     }
-    let choice = choose(wanted.as_deref(), interface.as_deref())?;
-    let job = Arc::new(Job::new(request.node, request.job, homes));
+    let choice = choose(&wanted)?;
+    let timeout = Duration::from_secs(request.timeout.max(1).into());
+    let job = Arc::new(Job::new(request.node, request.job, timeout, homes));
     let descriptors = match request.shared_address_space {
         0 => None,
         _ => Some(share(request)?),

@@ -5,6 +5,7 @@ use cohort_base::boot::RankLocation;
 use cohort_fabric::WorldRank;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::time::Duration;
 
 /// The job, as this node sees it.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub struct Job {
     pub node: u32,
     /// What every packet of the job carries.
     pub cookie: u64,
+    /// How long a node may be silent until it is dead.
+    pub timeout: Duration,
     /// Where each rank lives.
     pub homes: Vec<RankLocation>,
     /// Addresses in the order of the ranks; set once all nodes' addresses are known.
@@ -28,10 +31,11 @@ pub struct Job {
 impl Job {
     /// A job of `homes.len()` ranks.
     #[must_use]
-    pub fn new(node: u32, number: [u64; 2], homes: Vec<RankLocation>) -> Self {
+    pub fn new(node: u32, number: [u64; 2], timeout: Duration, homes: Vec<RankLocation>) -> Self {
         Self {
             node,
             cookie: packet::cookie(number),
+            timeout,
             addresses: OnceLock::new(),
             contacted: homes.iter().map(|_| AtomicBool::new(false)).collect(),
             codes: homes.iter().map(|_| AtomicI32::new(0)).collect(),

@@ -8,6 +8,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | `boot` | opens a network and hands it to the loader |
+//! | `ports` | which ports listen |
 //! | `source`, `endpoint` | what a transport offers: a network, and one rank's end of it |
 //! | `network` | the `Transport` of a node: takes a seat, then calls the endpoint |
 //! | `packet`, `address` | what travels, and its checks |
@@ -25,6 +26,7 @@ pub mod endpoint;
 pub mod job;
 mod network;
 pub mod packet;
+pub mod ports;
 mod seat;
 pub mod source;
 mod watch;

@@ -2,9 +2,21 @@
 
 use crate::endpoint::Endpoint;
 use crate::job::Job;
+use crate::ports::Ports;
 use cohort_fabric::{Limits, WorldRank};
 use std::fmt::Debug;
 use std::sync::Arc;
+
+/// What the user wants of a network.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The provider (`COHORT_NET_PROVIDER`).
+    pub provider: Option<String>,
+    /// The interface, by its name or an address of it (`COHORT_NET_INTERFACE`).
+    pub interface: Option<String>,
+    /// The ports that may listen (`COHORT_NET_PORTS`).
+    pub ports: Ports,
+}
 
 /// A network that was chosen, and not opened yet.
 pub trait Source: Debug {

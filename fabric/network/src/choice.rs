@@ -1,19 +1,19 @@
 //! Which transport a job uses: a provider of libfabric, or TCP without it.
 
-use cohort_fabric_host::source::{Choice, Source};
+use cohort_fabric_host::source::{Choice, Source, Wanted};
 use cohort_fabric_ofi::{Fabric, Unavailable};
 use cohort_fabric_tcp::NAME as DIRECT;
 use cohort_fabric_tcp::interface::Interface;
 
-/// Chooses one: by default a fabric of the machine's own, else TCP. `provider` and `interface` are the user's words.
+/// Chooses one: by default a fabric of the machine's own, else TCP.
 ///
 /// # Errors
 /// A text that names what there is and what to set.
-pub fn choose(provider: Option<&str>, interface: Option<&str>) -> Result<Choice, String> {
+pub fn choose(wanted: &Wanted) -> Result<Choice, String> {
     between(
-        provider,
-        || Fabric::choose(provider, interface, DIRECT),
-        || Interface::choose(interface),
+        wanted.provider.as_deref(),
+        || Fabric::choose(wanted, DIRECT),
+        || Interface::choose(wanted),
     )
 }
 
@@ -49,7 +49,10 @@ mod tests {
     use super::*;
 
     fn loopback() -> Result<Interface, String> {
-        Interface::choose(Some("127.0.0.1"))
+        Interface::choose(&Wanted {
+            interface: Some("127.0.0.1".into()),
+            ..Wanted::default()
+        })
     }
 
     fn none(reason: fn(String) -> Unavailable) -> Result<Interface, Unavailable> {

@@ -19,11 +19,15 @@ use cohort_fabric::{Limits, WorldRank};
 use cohort_fabric_host::endpoint::Endpoint;
 use cohort_fabric_host::job::Job;
 use cohort_fabric_host::packet::PREFIX;
-use cohort_fabric_host::source::Source;
+use cohort_fabric_host::source::{Source, Wanted};
 use endpoint::OfiEndpoint;
 use library::Library;
 use provider::Provider;
 use std::sync::Arc;
+
+/// What libfabric's `tcp` reads its ports from.
+const PORT_LOW: &str = "FI_TCP_PORT_LOW_RANGE";
+const PORT_HIGH: &str = "FI_TCP_PORT_HIGH_RANGE";
 
 /// Why there is no network through libfabric: a text that names what there is and what to set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,19 +54,33 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Chooses one. `provider` and `interface` are the user's words; without the first, the best of the machine's own
-    /// fabrics. `others` names what there is besides libfabric, for messages.
+    /// Chooses one: what is wanted, or the best of the machine's own fabrics. `others` names what there is besides libfabric, for messages.
     ///
     /// # Errors
     /// [`Unavailable`].
-    pub fn choose(
-        provider: Option<&str>,
-        interface: Option<&str>,
-        others: &str,
-    ) -> Result<Self, Unavailable> {
+    pub fn choose(wanted: &Wanted, others: &str) -> Result<Self, Unavailable> {
+        if let Some((first, last)) = wanted.ports.range() {
+            set_ports(first, last);
+        }
         let library = Library::load()?;
-        let provider = Provider::choose(&library, provider, interface, others)?;
+        let (name, interface) = (wanted.provider.as_deref(), wanted.interface.as_deref());
+        let provider = Provider::choose(&library, name, interface, others)?;
         Ok(Self { library, provider })
+    }
+}
+
+/// Tells libfabric's `tcp` which ports may listen, unless the user has.
+fn set_ports(first: u16, last: u16) {
+    let variables = [PORT_LOW, PORT_HIGH];
+    if variables
+        .iter()
+        .any(|name| std::env::var_os(name).is_some())
+    {
+        return;
+    }
+    for (name, port) in variables.iter().zip([first, last]) {
+        // SAFETY: the loader opens networks while it has one thread.
+        unsafe { std::env::set_var(name, port.to_string()) };
     }
 }
 

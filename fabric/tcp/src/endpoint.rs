@@ -36,11 +36,13 @@ use crate::stream::Stream;
 use cohort_fabric::{
     Budget, Direction, Event, Packet, Refused, Region, Sent, Token, Transfer, WorldRank,
 };
+use cohort_fabric_host::address;
 use cohort_fabric_host::endpoint::{Endpoint, PendingEvent, RejectedPackets};
 use cohort_fabric_host::job::Job;
-use connect::{close, new_socket};
+use connect::close;
 use libc::c_int;
 use std::collections::{HashMap, VecDeque};
+use std::os::fd::IntoRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -133,10 +135,12 @@ impl TcpEndpoint {
         if set < 0 {
             return Err(failed("make an epoll set"));
         }
-        let listener = new_socket(interface.family()).ok_or_else(|| failed("make a socket"))?;
-        let name = interface
-            .listen(listener)
-            .ok_or_else(|| failed("listen at its address"))?;
+        let listener = interface.listen()?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let nonblocking = listener.set_nonblocking(true);
+        nonblocking.map_err(|error| error.to_string())?;
+        let name = address::bytes(address);
+        let listener = listener.into_raw_fd();
         let peers = vec![Peer::default(); job.ranks()];
         let this = Self {
             own,

@@ -1,8 +1,10 @@
 //! Which address of this host its endpoints listen at.
 
 use cohort_fabric_host::address;
+use cohort_fabric_host::ports::Ports;
+use cohort_fabric_host::source::Wanted;
 use libc::c_int;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, TcpListener};
 
 /// An interface that is up, and one of its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +14,8 @@ pub struct Interface {
     address: IpAddr,
     /// Million bits per second, where the system knows.
     speed: u32,
+    /// The ports that may listen.
+    ports: Ports,
 }
 
 impl Interface {
@@ -19,13 +23,18 @@ impl Interface {
     ///
     /// # Errors
     /// A text that names what there is and what to set.
-    pub fn choose(wanted: Option<&str>) -> Result<Self, String> {
+    pub fn choose(wanted: &Wanted) -> Result<Self, String> {
+        let ports = wanted.ports;
+        let wanted = wanted.interface.as_deref();
         let all = all();
         let fitting = all.iter().filter(|this| {
             wanted.is_none_or(|wanted| this.name == wanted || this.address.to_string() == wanted)
         });
         match fitting.max_by_key(|this| this.rank()) {
-            Some(chosen) => Ok(chosen.clone()),
+            Some(chosen) => Ok(Self {
+                ports,
+                ..chosen.clone()
+            }),
             None => Err(refusal(&all, wanted)),
         }
     }
@@ -39,15 +48,6 @@ impl Interface {
         )
     }
 
-    /// The system's number of the kind of address.
-    #[must_use]
-    pub fn family(&self) -> c_int {
-        match self.address {
-            IpAddr::V4(_) => libc::AF_INET,
-            IpAddr::V6(_) => libc::AF_INET6,
-        }
-    }
-
     /// libfabric's number of the format of the address.
     #[must_use]
     pub fn address_format(&self) -> u32 {
@@ -57,18 +57,12 @@ impl Interface {
         }
     }
 
-    /// Has a socket listen at any port of the address; returns its whole address as the system lays it out.
-    #[must_use]
-    pub fn listen(&self, socket: c_int) -> Option<Vec<u8>> {
-        let mut name = address::bytes(SocketAddr::new(self.address, 0));
-        let mut length = name.len() as u32;
-        // SAFETY: a whole address, and room for one of the same kind.
-        let done = unsafe {
-            libc::bind(socket, name.as_ptr().cast(), length) == 0
-                && libc::listen(socket, libc::SOMAXCONN) == 0
-                && libc::getsockname(socket, name.as_mut_ptr().cast(), &raw mut length) == 0
-        };
-        done.then_some(name)
+    /// Listens at a port of the address.
+    ///
+    /// # Errors
+    /// A text that says what the system refused, and what to set.
+    pub fn listen(&self) -> Result<TcpListener, String> {
+        self.ports.listen(self.address)
     }
 }
 
@@ -102,6 +96,7 @@ fn all() -> Vec<Interface> {
                 let name = name.to_string_lossy().into_owned();
                 all.push(Interface {
                     speed: speed(&name),
+                    ports: Ports::default(),
                     name,
                     address: address.ip(),
                 });
@@ -152,6 +147,7 @@ mod tests {
             name: name.into(),
             address: address.parse().unwrap(),
             speed,
+            ports: Ports::default(),
         }
     }
 
@@ -167,8 +163,14 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_named() {
-        let problem = Interface::choose(Some("nowhere7")).unwrap_err();
+        let named = |name: &str| {
+            Interface::choose(&Wanted {
+                interface: Some(name.into()),
+                ..Wanted::default()
+            })
+        };
+        let problem = named("nowhere7").unwrap_err();
         assert!(problem.contains("nowhere7") && problem.contains("lo (127.0.0.1)"));
-        assert_eq!(Interface::choose(Some("lo")).unwrap().name, "lo");
+        assert_eq!(named("lo").unwrap().name, "lo");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::wireup::{World, all_gather};
 use crate::{Failure, Manager};
+use cohort_base::settings::network;
 use cohort_fabric::boot::{
     Addresses, Api, LIBRARY, MAGIC, Notify, OPEN, Open, Problem, Request, VERSION,
 };
@@ -11,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// What the user asks of the network, as texts of the environment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkSettings {
     /// `COHORT_NET_PROVIDER`.
     pub provider: Option<CString>,
@@ -19,10 +20,14 @@ pub struct NetworkSettings {
     pub interface: Option<CString>,
     /// `COHORT_NET_NOTIFY=defer`.
     pub defer: bool,
+    /// `COHORT_NET_TIMEOUT`, seconds.
+    pub timeout: u32,
+    /// `COHORT_NET_PORTS`, first and last; zeros for any.
+    pub ports: [u16; 2],
 }
 
 impl NetworkSettings {
-    /// Reads them with `variable`.
+    /// Reads them with `variable`. All values have been checked.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
         let text = |name| {
             let value = variable(name).filter(|value| value != "auto")?;
@@ -32,6 +37,12 @@ impl NetworkSettings {
             provider: text("COHORT_NET_PROVIDER"),
             interface: text("COHORT_NET_INTERFACE"),
             defer: variable("COHORT_NET_NOTIFY").as_deref() == Some("defer"),
+            timeout: variable(network::TIMEOUT)
+                .and_then(|value| network::timeout(&value))
+                .unwrap_or(network::TIMEOUT_DEFAULT),
+            ports: variable(network::PORTS)
+                .and_then(|value| network::ports(&value))
+                .map_or([0, 0], |(first, last)| [first, last]),
         }
     }
 }
@@ -78,18 +89,19 @@ impl Network {
             world_ranks: world.homes.len() as u32,
             shared_address_space: tasks.into(),
             notify: notify as u32,
-            reserved: 0,
+            timeout: settings.timeout,
             job: world.token(),
             homes: world.homes.as_ptr(),
             provider: text(&settings.provider),
             interface: text(&settings.interface),
+            ports: settings.ports,
         };
         let (mut handle, mut problem) = (std::ptr::null_mut(), Problem::new());
         // SAFETY: a complete request, whose texts and homes live during the call.
         let api = unsafe { open(&request, &raw mut handle, &raw mut problem) };
         // SAFETY: NULL, or functions that stay where they are while the library is loaded.
         let Some(api) = (unsafe { api.as_ref() }) else {
-            return Err(network(&problem));
+            return Err(refused(&problem));
         };
         if api.version != VERSION {
             return Err(stale());
@@ -123,7 +135,7 @@ impl Network {
             unsafe { (self.api.connect)(self.handle, entries.as_ptr(), count, &raw mut problem) };
         match result {
             0 => Ok(()),
-            _ => Err(network(&problem)),
+            _ => Err(refused(&problem)),
         }
     }
 
@@ -183,7 +195,7 @@ fn stale() -> Failure {
     }
 }
 
-fn network(problem: &Problem) -> Failure {
+fn refused(problem: &Problem) -> Failure {
     Failure::Network(problem.get().to_owned())
 }
 
@@ -197,10 +209,12 @@ mod tests {
             "COHORT_NET_PROVIDER" => Some("tcp".to_owned()),
             "COHORT_NET_INTERFACE" => Some("auto".to_owned()),
             "COHORT_NET_NOTIFY" => Some("defer".to_owned()),
+            "COHORT_NET_PORTS" => Some("40000-40009".to_owned()),
             _ => None,
         });
         assert_eq!(settings.provider.as_deref(), Some(c"tcp"));
         assert_eq!((settings.interface, settings.defer), (None, true));
+        assert_eq!((settings.timeout, settings.ports), (30, [40000, 40009]));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod collectives;
 mod memory;
+pub mod network;
 mod progress;
 
 pub use collectives::{Algorithm, Algorithms, ReduceOrder};
@@ -250,13 +251,7 @@ pub static TABLE: &[Row] = &[
                 .map(|n| s.net_eager_max = n)
         },
     },
-    Row {
-        name: "COHORT_NET_INTERFACE",
-        values: "auto, an interface (eth0) or an address of it",
-        default: "auto",
-        help: "network interface that the nodes of a job talk over",
-        set: |_, v| is_name(v).then_some(()),
-    },
+    network::INTERFACE_ROW,
     Row {
         name: "COHORT_NET_NOTIFY",
         values: "mirror, defer",
@@ -267,13 +262,9 @@ pub static TABLE: &[Row] = &[
             choose(v, &choices).map(|x| s.net_notify = x)
         },
     },
-    Row {
-        name: "COHORT_NET_PROVIDER",
-        values: "auto, direct, or a provider of libfabric: tcp, verbs, psm2, opx, efa, cxi, ...",
-        default: "auto",
-        help: "network of a job of more than one node: direct is TCP without libfabric",
-        set: |_, v| is_name(v).then_some(()),
-    },
+    network::PORTS_ROW,
+    network::PROVIDER_ROW,
+    network::TIMEOUT_ROW,
     Row {
         name: "COHORT_OFFLOAD_MIN",
         values: "bytes, 0 to 64G (suffixes K, M, G)",

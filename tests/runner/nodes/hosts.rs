@@ -4,6 +4,10 @@
 
 use crate::command::Program;
 use crate::place;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::net::TcpListener;
+use std::ops::RangeInclusive;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -231,6 +235,34 @@ impl Hosts {
             Network::Default => job,
             Network::Libfabric => job.env("COHORT_NET_PROVIDER", "tcp"),
         })
+    }
+
+    /// Listens on ports of a host.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn listen(
+        &self,
+        host: u32,
+        mut ports: RangeInclusive<u16>,
+    ) -> Result<Vec<TcpListener>, String> {
+        let address = self.address(host);
+        let namespace = format!("/run/netns/{}", self.namespace(&host.to_string()));
+        let listen = || {
+            if namespaces_work() {
+                let file = std::fs::File::open(namespace)?;
+                let kind = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(file.as_fd(), kind)?;
+            }
+            ports.try_fold(Vec::new(), |mut all, port| {
+                all.push(TcpListener::bind((address.as_str(), port))?);
+                Ok(all)
+            })
+        };
+        // A thread of its own, which does not come back from there.
+        let listening = std::thread::scope(|scope| scope.spawn(listen).join());
+        let listening: std::io::Result<_> = listening.map_err(|_| "a thread ended early")?;
+        listening.map_err(|error| error.to_string())
     }
 
     /// Switches the network interface of a host.

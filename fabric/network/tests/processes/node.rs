@@ -73,11 +73,12 @@ impl Node {
             world_ranks: nodes * ranks,
             shared_address_space: u32::from(settings.shared),
             notify: settings.notify as u32,
-            reserved: 0,
+            timeout: 30,
             job: settings.job,
             homes: homes.as_ptr(),
             provider: provider.as_ptr(),
             interface: c"127.0.0.1".as_ptr(),
+            ports: [0, 0],
         };
         let mut handle = std::ptr::null_mut();
         let mut problem = Problem::new();

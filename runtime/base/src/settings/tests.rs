@@ -67,6 +67,26 @@ fn a_bad_value_names_the_valid_ones() {
 }
 
 #[test]
+fn ports_and_timeouts_have_bounds() {
+    assert_eq!(network::ports("50000-50999"), Some((50000, 50999)));
+    assert_eq!(network::ports("7-7"), Some((7, 7)));
+    assert_eq!(network::timeout("3"), Some(3));
+    let default = network::TIMEOUT_ROW.default;
+    assert_eq!(network::timeout(default), Some(network::TIMEOUT_DEFAULT));
+    for entry in ["COHORT_NET_PORTS=auto", "COHORT_NET_TIMEOUT=86400"] {
+        assert!(read(&[entry]).is_ok(), "{entry}");
+    }
+    for value in ["", "0-5", "9-8", "5", "1-65536", "1-2-3", "x-y", "-"] {
+        let message = read(&[&std::format!("COHORT_NET_PORTS={value}")]).unwrap_err();
+        assert!(message.to_string().contains("50000-50999"), "{message}");
+    }
+    for value in ["0", "-1", "86401", "3s", "auto"] {
+        let message = read(&[&std::format!("COHORT_NET_TIMEOUT={value}")]).unwrap_err();
+        assert!(message.to_string().contains("1 to 86400"), "{message}");
+    }
+}
+
+#[test]
 fn the_tuning_page_has_every_setting() {
     let page = include_str!("../../../../docs/TUNING.md");
     for row in TABLE {

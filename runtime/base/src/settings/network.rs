@@ -1,0 +1,59 @@
+//! Settings of the network between nodes, which the loader passes on and ranks do not read.
+
+use super::{Row, is_name, number};
+
+/// Seconds without a [`TIMEOUT`].
+pub const TIMEOUT_DEFAULT: u32 = 30;
+
+/// Name of the variable that says how long a silent node is tolerated.
+pub const TIMEOUT: &str = "COHORT_NET_TIMEOUT";
+
+/// Name of the variable that says which ports listen.
+pub const PORTS: &str = "COHORT_NET_PORTS";
+
+pub(super) const INTERFACE_ROW: Row = Row {
+    name: "COHORT_NET_INTERFACE",
+    values: "auto, an interface (eth0) or an address of it",
+    default: "auto",
+    help: "network interface that the nodes of a job talk over",
+    set: |_, v| is_name(v).then_some(()),
+};
+
+pub(super) const PORTS_ROW: Row = Row {
+    name: PORTS,
+    values: "auto, or the first and the last port, 1 to 65535: 50000-50999",
+    default: "auto",
+    help: "ports that a node listens on, for firewalls between nodes; auto is any free one",
+    set: |_, v| (v == "auto" || ports(v).is_some()).then_some(()),
+};
+
+pub(super) const PROVIDER_ROW: Row = Row {
+    name: "COHORT_NET_PROVIDER",
+    values: "auto, direct, or a provider of libfabric: tcp, verbs, psm2, opx, efa, cxi, ...",
+    default: "auto",
+    help: "network of a job of more than one node: direct is TCP without libfabric",
+    set: |_, v| is_name(v).then_some(()),
+};
+
+pub(super) const TIMEOUT_ROW: Row = Row {
+    name: TIMEOUT,
+    values: "seconds, 1 to 86400",
+    default: "30",
+    help: "how long a node may be silent, stopped or cut off, until it is reported as lost",
+    set: |_, v| timeout(v).map(|_| ()),
+};
+
+/// The seconds that a value of [`TIMEOUT`] stands for.
+#[must_use]
+pub fn timeout(value: &str) -> Option<u32> {
+    number(value, 1, 86400)
+}
+
+/// The first and the last port that a value of [`PORTS`] stands for; none for `auto` too.
+#[must_use]
+pub fn ports(value: &str) -> Option<(u16, u16)> {
+    let (first, last) = value.split_once('-')?;
+    let port = |text: &str| number(text, 1, 65535).map(|port| port as u16);
+    let range = (port(first)?, port(last)?);
+    (range.0 <= range.1).then_some(range)
+}
