@@ -4,6 +4,7 @@
 //! each (4), a hash of the provider's name (4), one of the host (4), 1 if it fell back to this
 //! provider (4), then `count` addresses, as libfabric's `fi_getname` gave them. Little-endian.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const MAGIC: [u8; 4] = *b"CNet";
@@ -28,6 +29,8 @@ pub struct NodeAddresses {
     pub format: u32,
     /// The provider's name.
     pub provider: String,
+    /// The name of the interface of this node that has the addresses.
+    pub interface: String,
     /// What tells hosts apart, see [`host`].
     pub host: u32,
     /// Whether the node wanted another network, which does not work.
@@ -108,8 +111,27 @@ impl NodeAddresses {
                      different hosts; switch another interface on, or name one with COHORT_NET_INTERFACE"
                 ));
             }
+            if let Some(ip) = self.common(&each) {
+                return wrong(&format!(
+                    "are those of this node: both have {ip}, here of {}, an interface that does not lead from one \
+                     host to another; name one that does with COHORT_NET_INTERFACE",
+                    self.interface
+                ));
+            }
         }
         Ok(each)
+    }
+}
+
+impl NodeAddresses {
+    /// An address of a host that is in both.
+    fn common(&self, others: &[Vec<u8>]) -> Option<IpAddr> {
+        let ip = |address: &Vec<u8>| {
+            let socket = is_socket(self.format).then(|| socket(address))??;
+            Some(socket.ip())
+        };
+        let own: BTreeSet<IpAddr> = self.each.iter().filter_map(ip).collect();
+        others.iter().filter_map(ip).find(|ip| own.contains(ip))
     }
 }
 
@@ -209,6 +231,7 @@ mod tests {
         NodeAddresses {
             format: FORMAT_SOCKADDR_IN,
             provider: "tcp;ofi_rxm".into(),
+            interface: "docker0".into(),
             host: 1,
             fell_back: false,
             each,
@@ -276,5 +299,19 @@ mod tests {
                 .read(&elsewhere([192, 0, 2, 1]).bytes(1), 1, 1)
                 .is_ok()
         );
+    }
+
+    #[test]
+    fn an_address_of_two_hosts_is_refused_with_its_interface() {
+        let here = node(vec![address(5, [172, 17, 0, 1])]);
+        let there = |host| NodeAddresses {
+            host,
+            ..node(vec![address(6, [172, 17, 0, 1])])
+        };
+        assert!(here.read(&there(here.host).bytes(1), 1, 1).is_ok());
+        let problem = here.read(&there(2).bytes(1), 1, 1).unwrap_err();
+        for word in ["node 1", "172.17.0.1", "docker0", "COHORT_NET_INTERFACE"] {
+            assert!(problem.contains(word), "{problem}");
+        }
     }
 }

@@ -223,6 +223,7 @@ fn finish(
     let own = NodeAddresses {
         format: source.format(),
         provider: source.name().to_owned(),
+        interface: source.interface().to_owned(),
         host: address::host(),
         fell_back: failure.is_some(),
         each: endpoints.iter().map(name).collect(),
@@ -441,6 +442,7 @@ mod tests {
             let addresses = NodeAddresses {
                 format: address::FORMAT_SOCKADDR_IN,
                 provider: "direct".into(),
+                interface: "eth0".into(),
                 host: 1,
                 fell_back,
                 each: vec![vec![0; 16]],

@@ -1,7 +1,7 @@
 //! Which transport a job uses: a provider of libfabric, or TCP without it.
 
 use cohort_fabric_host::source::{Choice, Source, Wanted};
-use cohort_fabric_ofi::{Fabric, Unavailable};
+use cohort_fabric_ofi::{Fabric, Unavailable, is_sockets};
 use cohort_fabric_tcp::NAME as DIRECT;
 use cohort_fabric_tcp::interface::Interface;
 
@@ -12,9 +12,21 @@ use cohort_fabric_tcp::interface::Interface;
 pub fn choose(wanted: &Wanted) -> Result<Choice, String> {
     between(
         wanted.provider.as_deref(),
-        || Fabric::choose(wanted, DIRECT),
+        || Fabric::choose(&with_interface(wanted), DIRECT),
         || Interface::choose(wanted),
     )
+}
+
+/// What is wanted, with our own choice of an interface for libfabric's providers over sockets: they take the fastest
+/// one, which may be a bridge within the host.
+fn with_interface(wanted: &Wanted) -> Wanted {
+    let mut wanted = wanted.clone();
+    let is_sockets = wanted.provider.as_deref().is_some_and(is_sockets);
+    if is_sockets && wanted.interface.is_none() {
+        let chosen = Interface::choose(&wanted).ok();
+        wanted.interface = chosen.map(|interface| interface.address().to_string());
+    }
+    wanted
 }
 
 /// Chooses between the two transports. What exists and does not work is passed on, to be reported.

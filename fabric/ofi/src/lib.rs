@@ -84,6 +84,13 @@ fn set_ports(first: u16, last: u16) {
     }
 }
 
+/// Whether the endpoints of a provider listen on TCP sockets at their addresses.
+#[must_use]
+pub fn is_sockets(provider: &str) -> bool {
+    let base = provider.split(';').next().unwrap_or("");
+    ["tcp", "net"].contains(&base)
+}
+
 impl Source for Fabric {
     fn open(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Endpoint>, String> {
         let endpoint = OfiEndpoint::open(&self.library, &self.provider, Arc::clone(job), own)?;
@@ -114,7 +121,7 @@ impl Source for Fabric {
     }
 
     fn listens(&self) -> bool {
-        self.provider.listens()
+        is_sockets(&self.provider.name)
     }
 
     fn description(&self) -> String {

@@ -141,13 +141,6 @@ impl Provider {
         }
     }
 
-    /// Whether its endpoints listen on TCP sockets at their addresses.
-    #[must_use]
-    pub fn listens(&self) -> bool {
-        let base = self.name.split(';').next().unwrap_or("");
-        ["tcp", "net"].contains(&base)
-    }
-
     /// A copy of libfabric's description.
     #[must_use]
     pub fn copy(&self) -> Information {

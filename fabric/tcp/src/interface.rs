@@ -1,10 +1,33 @@
 //! Which address of this host its endpoints listen at.
+//!
+//! Nobody can tell from a host's own interfaces which of them lead to the other nodes, but some say that they do not:
+//! the loopback one, and bridges within a host (containers, virtual machines), which have the same address on every
+//! host. What is left is ordered by [`Merit`]. When the nodes exchange addresses, equal ones of different hosts are
+//! refused.
+
+mod device;
 
 use cohort_fabric_host::address;
 use cohort_fabric_host::ports::Ports;
 use cohort_fabric_host::source::Wanted;
+use device::Device;
 use libc::c_int;
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+
+/// First letters of names that container engines, hypervisors and their networks give to interfaces within a host.
+const INNER: [&str; 13] = [
+    "docker", "br-", "veth", "virbr", "vnet", "vmnet", "vboxnet", "lxc", "lxd", "cni", "podman",
+    "flannel", "cali",
+];
+
+/// An address of other hosts, to ask which way leads out. Nothing is sent to it.
+const OUTSIDE: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+];
+
+/// Slurm's variable with an address of the host that has started the job.
+const LAUNCHER: &str = "SLURM_LAUNCH_NODE_IPADDR";
 
 /// An interface that is up, and one of its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,14 +35,46 @@ pub struct Interface {
     /// For example `eth0`.
     pub name: String,
     address: IpAddr,
-    /// Million bits per second, where the system knows.
-    speed: u32,
+    merit: Merit,
     /// The ports that may listen.
     ports: Ports,
 }
 
+/// What makes an interface the better choice, what matters most first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Merit {
+    /// It is not the loopback one.
+    is_outer: bool,
+    /// It is not one that joins parts of this host only.
+    joins_hosts: bool,
+    is_ipv4: bool,
+    /// It is hardware, or stands for it.
+    is_physical: bool,
+    /// Million bits per second; 0 for all where that of one is not known.
+    speed: u32,
+    /// The way to the launcher, or to anywhere, begins there.
+    leads_out: bool,
+}
+
+impl Merit {
+    fn of(name: &str, address: IpAddr, device: Device, ways_out: &[IpAddr]) -> Self {
+        let leads_out = ways_out.contains(&address);
+        let is_inner = device.is_bridge || INNER.iter().any(|start| name.starts_with(start));
+        let is_link_local = matches!(address, IpAddr::V4(ip) if ip.is_link_local());
+        Self {
+            is_outer: !address.is_loopback(),
+            joins_hosts: !is_link_local && (leads_out || !is_inner),
+            is_ipv4: address.is_ipv4(),
+            is_physical: device.is_physical,
+            speed: device.speed.filter(|_| device.is_physical).unwrap_or(0),
+            leads_out,
+        }
+    }
+}
+
 impl Interface {
-    /// Chooses one: the user's, by name or address, else the fastest that is not the loopback one, else that.
+    /// Chooses one: the user's, by name or address, else the one that is the most likely to lead to the other nodes;
+    /// the loopback one if there is no other.
     ///
     /// # Errors
     /// A text that names what there is and what to set.
@@ -30,7 +85,8 @@ impl Interface {
         let fitting = all.iter().filter(|this| {
             wanted.is_none_or(|wanted| this.name == wanted || this.address.to_string() == wanted)
         });
-        match fitting.max_by_key(|this| this.rank()) {
+        // Of equals the first.
+        match fitting.rev().max_by_key(|this| this.merit) {
             Some(chosen) => Ok(Self {
                 ports,
                 ..chosen.clone()
@@ -39,13 +95,10 @@ impl Interface {
         }
     }
 
-    /// The higher, the better.
-    fn rank(&self) -> (bool, bool, u32) {
-        (
-            !self.address.is_loopback(),
-            self.address.is_ipv4(),
-            self.speed,
-        )
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> IpAddr {
+        self.address
     }
 
     /// libfabric's number of the format of the address.
@@ -66,8 +119,50 @@ impl Interface {
     }
 }
 
-/// Addresses of interfaces that are up, but for those that are valid on one link only.
+/// Interfaces that are up.
 fn all() -> Vec<Interface> {
+    let ways_out = ways_out();
+    let interface = |(name, address): (String, IpAddr)| Interface {
+        merit: Merit::of(&name, address, Device::of(&name), &ways_out),
+        name,
+        address,
+        ports: Ports::default(),
+    };
+    let mut all: Vec<Interface> = addresses().into_iter().map(interface).collect();
+    compare_speeds(&mut all);
+    all
+}
+
+/// Lets speeds count only if all that count are known.
+fn compare_speeds(all: &mut [Interface]) {
+    let unknown = |this: &Interface| this.merit.is_physical && this.merit.speed == 0;
+    if all.iter().any(unknown) {
+        all.iter_mut().for_each(|this| this.merit.speed = 0);
+    }
+}
+
+/// Own addresses from which the system would send to the launcher and to hosts that it knows nothing of.
+fn ways_out() -> Vec<IpAddr> {
+    let launcher = std::env::var(LAUNCHER).ok();
+    let launcher: Option<IpAddr> = launcher.and_then(|text| text.trim().parse().ok());
+    let from = |to: IpAddr| {
+        let any: IpAddr = match to {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        // Sends nothing: it chooses a route.
+        socket.connect(SocketAddr::new(to, 9)).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    match launcher.and_then(from) {
+        Some(way) => vec![way],
+        None => OUTSIDE.into_iter().filter_map(from).collect(),
+    }
+}
+
+/// Names and addresses of interfaces that are up, but for IPv6 addresses that are valid on one link only.
+fn addresses() -> Vec<(String, IpAddr)> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: a place for the list.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
@@ -94,12 +189,7 @@ fn all() -> Vec<Interface> {
                 && !is_link_local(address.ip())
             {
                 let name = name.to_string_lossy().into_owned();
-                all.push(Interface {
-                    speed: speed(&name),
-                    ports: Ports::default(),
-                    name,
-                    address: address.ip(),
-                });
+                all.push((name, address.ip()));
             }
         }
         libc::freeifaddrs(first);
@@ -112,13 +202,6 @@ fn is_link_local(address: IpAddr) -> bool {
         IpAddr::V4(_) => false,
         IpAddr::V6(address) => address.is_unicast_link_local(),
     }
-}
-
-fn speed(name: &str) -> u32 {
-    let text = std::fs::read_to_string(format!("/sys/class/net/{name}/speed"));
-    text.ok()
-        .and_then(|text| text.trim().parse().ok())
-        .unwrap_or(0)
 }
 
 fn refusal(all: &[Interface], wanted: Option<&str>) -> String {
@@ -142,23 +225,72 @@ fn refusal(all: &[Interface], wanted: Option<&str>) -> String {
 mod tests {
     use super::*;
 
-    fn interface(name: &str, address: &str, speed: u32) -> Interface {
+    const NIC: Device = Device {
+        is_bridge: false,
+        is_physical: true,
+        speed: Some(1000),
+    };
+    const BRIDGE: Device = Device {
+        is_bridge: true,
+        is_physical: false,
+        speed: Some(10_000),
+    };
+
+    fn interface(name: &str, address: &str, device: Device, way_out: &str) -> Interface {
+        let address = address.parse().unwrap();
+        let ways_out = [way_out.parse().unwrap()];
         Interface {
             name: name.into(),
-            address: address.parse().unwrap(),
-            speed,
+            address,
+            merit: Merit::of(name, address, device, &ways_out),
             ports: Ports::default(),
         }
     }
 
+    /// The names, the best first.
+    fn order(mut all: Vec<Interface>) -> Vec<String> {
+        compare_speeds(&mut all);
+        all.sort_by_key(|this| std::cmp::Reverse(this.merit));
+        all.into_iter().map(|this| this.name).collect()
+    }
+
     #[test]
-    fn the_loopback_interface_is_the_last_choice() {
-        let loopback = interface("lo", "127.0.0.1", 0);
-        let slow = interface("eth0", "192.0.2.1", 1000);
-        let fast = interface("ib0", "192.0.2.2", 100_000);
-        let new = interface("eth1", "2001:db8::1", 100_000);
-        assert!(fast.rank() > slow.rank() && slow.rank() > new.rank());
-        assert!(new.rank() > loopback.rank());
+    fn hardware_is_before_bridges_and_those_before_the_loopback_interface() {
+        let fast = Device {
+            speed: Some(100_000),
+            ..NIC
+        };
+        let all = vec![
+            interface("lo", "127.0.0.1", Device::default(), "192.0.2.1"),
+            interface("docker0", "172.17.0.1", BRIDGE, "192.0.2.1"),
+            interface("usb0", "169.254.0.2", NIC, "192.0.2.1"),
+            interface("tun0", "192.0.2.9", Device::default(), "192.0.2.1"),
+            interface("eth1", "2001:db8::1", fast, "192.0.2.1"),
+            interface("eth0", "192.0.2.1", NIC, "192.0.2.1"),
+            interface("ib0", "192.0.2.2", fast, "192.0.2.1"),
+        ];
+        let expected = ["ib0", "eth0", "tun0", "eth1", "usb0", "docker0", "lo"];
+        assert_eq!(order(all), expected);
+    }
+
+    #[test]
+    fn an_unknown_speed_is_not_the_lowest() {
+        let unknown = Device { speed: None, ..NIC };
+        let all = vec![
+            interface("eth0", "192.0.2.1", NIC, "192.0.2.2"),
+            interface("eth1", "192.0.2.2", unknown, "192.0.2.2"),
+        ];
+        assert_eq!(order(all), ["eth1", "eth0"]);
+    }
+
+    #[test]
+    fn a_bridge_that_leads_out_is_as_good_as_any() {
+        let all = vec![
+            interface("docker0", "172.17.0.1", BRIDGE, "192.0.2.1"),
+            interface("br0", "192.0.2.1", BRIDGE, "192.0.2.1"),
+            interface("tun0", "192.0.2.9", Device::default(), "192.0.2.1"),
+        ];
+        assert_eq!(order(all), ["br0", "tun0", "docker0"]);
     }
 
     #[test]

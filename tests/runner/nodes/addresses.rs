@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub fn trials() -> Vec<Trial> {
     let mut trials = vec![trial("nodes/ports that are all in use".into(), used_ports)];
     for network in [Network::Default, Network::Libfabric] {
+        let name = format!("nodes/a bridge for containers{}", network.suffix());
+        trials.push(trial(name, move || bridge_for_containers(network)));
         let name = format!("nodes/ports of a range{}", network.suffix());
         trials.push(trial(name, move || ports_of_a_range(network)));
     }
@@ -50,4 +52,24 @@ fn used_ports() -> Outcome {
     }
     let text = "all ports of COHORT_NET_PORTS=45100-45109 are in use";
     ended.expect_text(text).map(drop)
+}
+
+/// Hosts have a bridge whose address is the same on all of them, and leads nowhere.
+fn bridge_for_containers(network: Network) -> Outcome {
+    if !namespaces_work() {
+        return Ok(());
+    }
+    let hosts = Hosts::new(2)?.over(network);
+    hosts.add_inner_bridges("docker0", "172.17.0.1/16")?;
+    let source = programs::source("ring.c");
+    let name = format!("nodes-bridges-{network:?}");
+    let ring = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
+    hosts.pip_exec("1")?.arg(&ring).run()?.expect_code(0)?;
+    let job = hosts.pip_exec("1")?.env("COHORT_NET_INTERFACE", "docker0");
+    let ended = job.arg(&ring).run()?;
+    if ended.code() == 0 {
+        return Err(ended.failure("expected a failure"));
+    }
+    let ended = ended.expect_text("both have 172.17.0.1, here of docker0")?;
+    ended.expect_text("COHORT_NET_INTERFACE").map(drop)
 }

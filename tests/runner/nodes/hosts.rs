@@ -237,6 +237,27 @@ impl Hosts {
         })
     }
 
+    /// Gives each host a bridge for containers with the same address on all, as Docker makes one.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn add_inner_bridges(&self, name: &str, address: &str) -> Result<(), String> {
+        for host in 0..self.count {
+            let own = self.namespace(&host.to_string());
+            let make = |words: &[&str]| ip(&[&["-n", own.as_str()], words].concat());
+            make(&["link", "add", name, "type", "bridge"])?;
+            let ends = ["veth-in", "veth-out"];
+            let [inner, outer] = ends;
+            make(&["link", "add", inner, "type", "veth", "peer", "name", outer])?;
+            make(&["link", "set", outer, "master", name])?;
+            make(&["address", "add", address, "dev", name])?;
+            for device in [inner, outer, name] {
+                make(&["link", "set", device, "up"])?;
+            }
+        }
+        Ok(())
+    }
+
     /// Listens on ports of a host.
     ///
     /// # Errors
