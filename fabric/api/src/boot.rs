@@ -23,7 +23,7 @@ use core::ffi::{c_char, c_void};
 pub const MAGIC: u64 = 0x3151_4552_4843_4f43;
 
 /// Raised whenever the layout of the records changes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// File name of the network library (crate `cohort-network`), which lies beside the node image.
 pub const LIBRARY: &str = "libcohort_network.so";
@@ -103,8 +103,24 @@ pub struct Api {
     pub descriptors: unsafe extern "C" fn(handle: *mut c_void, first: *mut i32, last: *mut i32),
     /// What is used, one line: provider, version, interface. Lives until [`Api::close`].
     pub description: unsafe extern "C" fn(handle: *mut c_void) -> *const c_char,
+    /// A descriptor that is readable once another node is dead; -1 if the network cannot tell.
+    pub alarm: unsafe extern "C" fn(handle: *mut c_void) -> i32,
+    /// Stores a node that was found dead, each once, and returns 1; 0 if there is none.
+    pub dead_node: unsafe extern "C" fn(handle: *mut c_void, dead: *mut DeadNode) -> i32,
     /// Ends the network. Nobody may use it any more.
     pub close: unsafe extern "C" fn(handle: *mut c_void),
+}
+
+/// A node that is dead.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeadNode {
+    /// Which.
+    pub node: u32,
+    /// The system's number of the reason: `ECONNREFUSED` if its process is gone, else it is silent.
+    pub code: i32,
+    /// Milliseconds for which it has been silent.
+    pub silent: u64,
 }
 
 /// The bytes of one node's addresses.

@@ -2,14 +2,17 @@
 //!
 //! One node's addresses: magic (4 bytes), version (2), format (2), node (4), count (4), length of
 //! each (4), a hash of the provider's name (4), one of the host (4), 1 if it fell back to this
-//! provider (4), then `count` addresses, as libfabric's `fi_getname` gave them. Little-endian.
+//! provider (4), the node's service as a socket address or zeros (28), then `count` addresses, as libfabric's
+//! `fi_getname` gave them. Little-endian.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const MAGIC: [u8; 4] = *b"CNet";
-const VERSION: u16 = 3;
-const HEADER: usize = 32;
+const VERSION: u16 = 4;
+const HEADER: usize = 60;
+/// Where the service's address lies in it.
+const SERVICE: usize = 32;
 
 /// A socket address of any kind: the number that stands for this format between nodes. libfabric's number, as all
 /// numbers of formats are.
@@ -35,8 +38,19 @@ pub struct NodeAddresses {
     pub host: u32,
     /// Whether the node wanted another network, which does not work.
     pub fell_back: bool,
+    /// Where the node's service listens, if it has one.
+    pub service: Option<SocketAddr>,
     /// One for each local rank, all of the same length.
     pub each: Vec<Vec<u8>>,
+}
+
+/// What another node has sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reachable {
+    /// One for each of its ranks.
+    pub each: Vec<Vec<u8>>,
+    /// Where its service listens, if it has one.
+    pub service: Option<SocketAddr>,
 }
 
 impl NodeAddresses {
@@ -54,6 +68,8 @@ impl NodeAddresses {
         bytes.extend(hash(&self.provider).to_le_bytes());
         bytes.extend(self.host.to_le_bytes());
         bytes.extend(u32::from(self.fell_back).to_le_bytes());
+        bytes.extend(self.service.map(self::bytes).unwrap_or_default());
+        bytes.resize(HEADER, 0);
         self.each.iter().for_each(|address| bytes.extend(address));
         bytes
     }
@@ -62,7 +78,7 @@ impl NodeAddresses {
     ///
     /// # Errors
     /// A text that names the node and what is wrong.
-    pub fn read(&self, bytes: &[u8], node: u32, count: usize) -> Result<Vec<Vec<u8>>, String> {
+    pub fn read(&self, bytes: &[u8], node: u32, count: usize) -> Result<Reachable, String> {
         let wrong = |what: &str| Err(format!("the network addresses of node {node} {what}"));
         let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
             return wrong("are too short: they were cut on their way");
@@ -119,7 +135,8 @@ impl NodeAddresses {
                 ));
             }
         }
-        Ok(each)
+        let service = socket(&header[SERVICE..]);
+        Ok(Reachable { each, service })
     }
 }
 
@@ -140,7 +157,7 @@ impl NodeAddresses {
 pub fn fell_back(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
         && bytes.get(4..6) == Some(&VERSION.to_le_bytes())
-        && bytes.get(28..HEADER) == Some(&1_u32.to_le_bytes())
+        && bytes.get(28..SERVICE) == Some(&1_u32.to_le_bytes())
 }
 
 /// Checks an address whose format is known.
@@ -234,6 +251,7 @@ mod tests {
             interface: "docker0".into(),
             host: 1,
             fell_back: false,
+            service: Some("192.0.2.9:77".parse().unwrap()),
             each,
         }
     }
@@ -241,7 +259,13 @@ mod tests {
     #[test]
     fn addresses_survive_the_way() {
         let sent = node(vec![address(5, [127, 0, 0, 1]), address(6, [192, 0, 2, 9])]);
-        assert_eq!(sent.read(&sent.bytes(3), 3, 2).unwrap(), sent.each);
+        let read = sent.read(&sent.bytes(3), 3, 2).unwrap();
+        assert_eq!((read.each, read.service), (sent.each.clone(), sent.service));
+        let six = NodeAddresses {
+            service: Some("[2001:db8::7]:99".parse().unwrap()),
+            ..sent.clone()
+        };
+        assert_eq!(sent.read(&six.bytes(3), 3, 2).unwrap().service, six.service);
         assert_eq!(socket(&sent.each[1]).unwrap().to_string(), "192.0.2.9:6");
     }
 
@@ -254,7 +278,7 @@ mod tests {
             assert!(text.contains("node 3") && text.contains(words), "{text}");
         };
         refusal(&bytes[..10], "too short");
-        refusal(&bytes[..34], "length");
+        refusal(&bytes[..HEADER + 2], "length");
         refusal(&good.bytes(4), "node 4");
         refusal(
             &node(vec![address(0, [127, 0, 0, 1])]).bytes(3),

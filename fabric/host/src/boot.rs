@@ -9,13 +9,15 @@ use crate::job::Job;
 use crate::network::{Network, OpenEndpoint};
 use crate::ports::Ports;
 use crate::seat::Seats;
+use crate::service::Service;
 use crate::source::{Choice, Source, Wanted};
 use crate::watch::Watch;
 use cohort_base::boot::RankLocation;
-use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSION};
+use cohort_fabric::boot::{Addresses, Api, DeadNode, MAGIC, Notify, Problem, Request, VERSION};
 use cohort_fabric::{WorldRank, record};
 use libc::{c_char, c_void};
 use std::ffi::{CStr, CString};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +33,8 @@ struct OpenNetwork {
     own: NodeAddresses,
     bytes: Vec<u8>,
     description: CString,
-    listens: bool,
+    /// Ends before the network, whose watch it wakes.
+    service: Option<Service>,
     /// Why another network was not taken.
     failure: Option<String>,
     record: Option<Box<record::Network>>,
@@ -46,10 +49,13 @@ static API: Api = Api {
     network,
     descriptors,
     description,
+    alarm,
+    dead_node,
     close,
 };
 
-/// Opens the network that `choose` takes, given what the user wants, for the exported function of the network library: an [`Open`](cohort_fabric::boot::Open) of the loader's interface.
+/// Opens the network that `choose` takes, given what the user wants, for the exported function of the
+/// network library: an [`Open`](cohort_fabric::boot::Open) of the loader's interface.
 ///
 /// # Safety
 /// `request` is a whole record if its version is ours.
@@ -101,14 +107,15 @@ unsafe fn try_to_open(
         unsafe { std::env::set_var(MANY_ENDPOINTS, "1") };
     }
     let choice = choose(&wanted)?;
-    let timeout = Duration::from_secs(request.timeout.max(1).into());
-    let job = Arc::new(Job::new(request.node, request.job, timeout, homes));
+    let ports = wanted.ports;
+    let job = Job::new(request.node, request.job, timeout(request), homes);
+    let job = Arc::new(job);
     let descriptors = match request.shared_address_space {
         0 => None,
         _ => Some(share(request)?),
     };
     let opened = open_choice(choice, &job, &own_ranks, descriptors.as_ref())?;
-    finish(request, job, opened, descriptors)
+    finish(request, (job, ports), opened, descriptors)
 }
 
 /// What was opened.
@@ -209,7 +216,7 @@ fn open_endpoint(
 /// Puts the network together, now that its endpoints are open.
 fn finish(
     request: &Request,
-    job: Arc<Job>,
+    (job, ports): (Arc<Job>, Ports),
     opened: Opened,
     descriptors: Option<Descriptors>,
 ) -> Result<OpenNetwork, String> {
@@ -220,13 +227,19 @@ fn finish(
     } = opened;
     let system = |error| format!("the network cannot be opened: {error}");
     let name = |end: &OpenEndpoint| end.endpoint.name().to_vec();
+    let each: Vec<Vec<u8>> = endpoints.iter().map(name).collect();
+    let listens = address::is_socket(source.format()) && source.listens();
+    let ip = each.first().filter(|_| listens);
+    let ip = ip.and_then(|first| Some(address::socket(first)?.ip()));
+    let service = ip.map(|ip| Service::open(ip, ports)).transpose()?;
     let own = NodeAddresses {
         format: source.format(),
         provider: source.name().to_owned(),
         interface: source.interface().to_owned(),
         host: address::host(),
         fell_back: failure.is_some(),
-        each: endpoints.iter().map(name).collect(),
+        service: service.as_ref().map(Service::address),
+        each,
     };
     let queue = |end: &OpenEndpoint| end.endpoint.wait_descriptor();
     let queues: Vec<Option<i32>> = endpoints.iter().map(queue).collect();
@@ -249,11 +262,16 @@ fn finish(
         own,
         job,
         description: CString::new(source.description()).unwrap_or_default(),
-        listens: address::is_socket(source.format()) && source.listens(),
+        service,
         failure,
         record: None,
         network: Box::new(network),
     })
+}
+
+/// How long a node may be silent.
+fn timeout(request: &Request) -> Duration {
+    Duration::from_secs(request.timeout.max(1).into())
 }
 
 /// What ranks with descriptors of their own need.
@@ -262,7 +280,11 @@ fn share(request: &Request) -> Result<Descriptors, String> {
         format!("ranks cannot share the network's descriptors: {problem}; use the files of one installation")
     })?;
     let defer = request.notify == Notify::Defer as u32;
-    Ok(Descriptors::new(request.node_ranks as usize, defer))
+    Ok(Descriptors::new(
+        request.node_ranks as usize,
+        defer,
+        timeout(request),
+    ))
 }
 
 /// Makes something whose descriptors go to a table of its own, if descriptors are shared.
@@ -364,10 +386,13 @@ impl OpenNetwork {
             eprintln!("cohort: {report}");
         }
         let mut each: Vec<Vec<Vec<u8>>> = Vec::with_capacity(nodes.len());
+        let mut services: Vec<SocketAddr> = Vec::with_capacity(nodes.len());
         for (node, bytes) in nodes.iter().enumerate() {
             let lives_there = |home: &&RankLocation| home.node as usize == node;
             let count = self.job.homes.iter().filter(lives_there).count();
-            each.push(self.own.read(bytes, node as u32, count)?);
+            let node = self.own.read(bytes, node as u32, count)?;
+            each.push(node.each);
+            services.extend(node.service);
         }
         let address = |home: &RankLocation| {
             let node = each.get(home.node as usize)?;
@@ -384,8 +409,13 @@ impl OpenNetwork {
         if !self.job.set_addresses(all) {
             return Err("the network is connected already".into());
         }
-        if self.listens {
-            self.network.detect_failures(&self.job);
+        if let Some(service) = self
+            .service
+            .as_mut()
+            .filter(|_| services.len() == nodes.len())
+        {
+            let started = service.start(Arc::clone(&self.job), self.network.waker(), services);
+            started.map_err(|error| format!("no thread for the network: {error}"))?;
         }
         Ok(())
     }
@@ -427,6 +457,23 @@ unsafe extern "C" fn description(handle: *mut c_void) -> *const c_char {
     unsafe { opened(handle) }.description.as_ptr()
 }
 
+unsafe extern "C" fn alarm(handle: *mut c_void) -> i32 {
+    // SAFETY: the contract of `Api`.
+    let service = unsafe { opened(handle) }.service.as_ref();
+    service.map_or(-1, Service::alarm)
+}
+
+unsafe extern "C" fn dead_node(handle: *mut c_void, dead: *mut DeadNode) -> i32 {
+    // SAFETY: the contract of `Api`.
+    let service = unsafe { opened(handle) }.service.as_ref();
+    let Some(found) = service.and_then(Service::next_dead) else {
+        return 0;
+    };
+    // SAFETY: the contract of `Api`.
+    unsafe { *dead = found };
+    1
+}
+
 unsafe extern "C" fn close(handle: *mut c_void) {
     // SAFETY: the handle came from `open` and is not used again.
     drop(unsafe { Box::from_raw(handle.cast::<OpenNetwork>()) });
@@ -443,6 +490,7 @@ mod tests {
                 format: address::FORMAT_SOCKADDR_IN,
                 provider: "direct".into(),
                 interface: "eth0".into(),
+                service: None,
                 host: 1,
                 fell_back,
                 each: vec![vec![0; 16]],

@@ -34,6 +34,7 @@ use rustix::process::{
 };
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Descriptors that the fabric may have at a time on this node.
 const COUNT: usize = 4096;
@@ -122,15 +123,17 @@ pub struct Descriptors {
     /// Of the ranks by local rank, and last the root's.
     processes: Vec<Process>,
     defer: bool,
+    /// How long another node may be silent.
+    timeout: Duration,
     /// A descriptor of the root's, to find out who may take it.
     sample: AtomicI32,
 }
 
 impl Descriptors {
     /// For a node of `ranks` ranks; the caller is its root. `defer` withholds what thieves would
-    /// hand to a driver.
+    /// hand to a driver; `timeout` is how long another node may be silent.
     #[must_use]
-    pub fn new(ranks: usize, defer: bool) -> Self {
+    pub fn new(ranks: usize, defer: bool, timeout: Duration) -> Self {
         let process = |_| Process {
             pid: AtomicI32::new(0),
             able: AtomicU32::new(UNKNOWN),
@@ -140,6 +143,7 @@ impl Descriptors {
             numbers: Numbers::new(soft, hard),
             processes: (0..=ranks).map(process).collect(),
             defer,
+            timeout,
             sample: AtomicI32::new(-1),
         };
         let root = this.processes.last();

@@ -20,7 +20,7 @@ pub struct Job {
     pub homes: Vec<RankLocation>,
     /// Addresses in the order of the ranks; set once all nodes' addresses are known.
     addresses: OnceLock<Vec<Vec<u8>>>,
-    /// Ranks that this node has exchanged packets with.
+    /// Nodes with whose ranks this node has exchanged packets.
     contacted: Vec<AtomicBool>,
     /// Why a rank is dead; 0 while it is not.
     codes: Vec<AtomicI32>,
@@ -32,12 +32,13 @@ impl Job {
     /// A job of `homes.len()` ranks.
     #[must_use]
     pub fn new(node: u32, number: [u64; 2], timeout: Duration, homes: Vec<RankLocation>) -> Self {
+        let nodes = homes.iter().map(|home| home.node + 1).max().unwrap_or(0);
         Self {
             node,
             cookie: packet::cookie(number),
             timeout,
             addresses: OnceLock::new(),
-            contacted: homes.iter().map(|_| AtomicBool::new(false)).collect(),
+            contacted: (0..nodes).map(|_| AtomicBool::new(false)).collect(),
             codes: homes.iter().map(|_| AtomicI32::new(0)).collect(),
             deaths: AtomicU32::new(0),
             homes,
@@ -64,19 +65,21 @@ impl Job {
         addresses.get(rank as usize).map(Vec::as_slice)
     }
 
-    /// Notes that this node talks with a rank. Relaxed: the failure detector looks again soon.
+    /// Notes that this node talks with a rank. Relaxed: the service looks again soon.
     #[inline]
     pub fn contacted(&self, rank: WorldRank) {
-        let contacted = &self.contacted[rank as usize];
+        let node = self.homes[rank as usize].node;
+        let contacted = &self.contacted[node as usize];
         if !contacted.load(Ordering::Relaxed) {
             contacted.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether this node talks with a rank.
+    /// Whether this node talks with ranks of a node.
     #[must_use]
-    pub fn is_contacted(&self, rank: WorldRank) -> bool {
-        self.contacted[rank as usize].load(Ordering::Relaxed)
+    pub fn talks_with(&self, node: u32) -> bool {
+        let contacted = self.contacted.get(node as usize);
+        contacted.is_some_and(|contacted| contacted.load(Ordering::Relaxed))
     }
 
     /// Notes that a rank is dead.

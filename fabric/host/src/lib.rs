@@ -16,17 +16,17 @@
 //! | `seat` | how a task with another C library calls this one |
 //! | `descriptors` | descriptors that tasks with tables of their own share |
 //! | `watch` | the sleep of a node that waits for the network |
-//! | `detector` | notices dead nodes |
+//! | `service` | answers other nodes, and notices dead ones |
 
 pub mod address;
 pub mod boot;
 pub mod descriptors;
-mod detector;
 pub mod endpoint;
 pub mod job;
 mod network;
 pub mod packet;
 pub mod ports;
 mod seat;
+pub mod service;
 pub mod source;
 mod watch;

@@ -3,11 +3,9 @@
 use crate::descriptors::Descriptors;
 use crate::descriptors::hooks::run_call;
 use crate::descriptors::table::DescriptorTable;
-use crate::detector::FailureDetector;
 use crate::endpoint::Endpoint;
-use crate::job::Job;
 use crate::seat::Seats;
-use crate::watch::Watch;
+use crate::watch::{Waker, Watch};
 use cohort_fabric::{
     Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transfer, Transport,
     WorldRank,
@@ -102,7 +100,6 @@ pub struct Network {
     waker: Mutex<DescriptorTable>,
     /// Whether each process holds it: `UNKNOWN` before its first call, then `HOLDS` or `LACKS`.
     waker_holders: Vec<AtomicU8>,
-    detector: Option<FailureDetector>,
     /// None if the process is the one rank of its node.
     descriptors: Option<Descriptors>,
     seats: Seats,
@@ -130,15 +127,15 @@ impl Network {
             endpoints: inner.into_iter().map(end).collect(),
             watch,
             waker: Mutex::new(waker),
-            detector: None,
             descriptors,
             seats,
         }
     }
 
-    /// Starts to look for dead nodes.
-    pub fn detect_failures(&mut self, job: &Arc<Job>) {
-        self.detector = FailureDetector::start(Arc::clone(job), self.watch.waker());
+    /// What ends the watch's sleep.
+    #[must_use]
+    pub fn waker(&self) -> Arc<Waker> {
+        self.watch.waker()
     }
 
     /// The numbers of the descriptors, if they are shared.
@@ -244,7 +241,6 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        self.detector = None;
         for end in self.endpoints.drain(..) {
             end.inner.into_inner().close(self.descriptors.as_ref());
         }

@@ -226,7 +226,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // SAFETY: opened by `open`; the failure detector, which shares the waker, has ended.
+        // SAFETY: opened by `open`; the service, which shares the waker, has ended.
         unsafe { libc::close(self.waker.descriptor) };
     }
 }

@@ -54,7 +54,8 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Chooses one: what is wanted, or the best of the machine's own fabrics. `others` names what there is besides libfabric, for messages.
+    /// Chooses one: what is wanted, or the best of the machine's own fabrics. `others` names what there is
+    /// besides libfabric, for messages.
     ///
     /// # Errors
     /// [`Unavailable`].

@@ -316,7 +316,7 @@ impl TcpEndpoint {
         }
     }
 
-    /// Gives up ranks that the failure detector found dead.
+    /// Gives up ranks that the service found dead.
     #[cold]
     fn notice_deaths(&mut self, deaths: u32) {
         self.deaths_seen = deaths;

@@ -4,10 +4,11 @@ use crate::wireup::{World, all_gather};
 use crate::{Failure, Manager};
 use cohort_base::settings::network;
 use cohort_fabric::boot::{
-    Addresses, Api, LIBRARY, MAGIC, Notify, OPEN, Open, Problem, Request, VERSION,
+    Addresses, Api, DeadNode, LIBRARY, MAGIC, Notify, OPEN, Open, Problem, Request, VERSION,
 };
 use std::ffi::{CStr, CString, c_void};
 use std::ops::RangeInclusive;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -153,6 +154,24 @@ impl Network {
         // SAFETY: an open handle, and two places for the result.
         unsafe { (self.api.descriptors)(self.handle, &raw mut first, &raw mut last) };
         first..=last
+    }
+
+    /// What to poll for input: it comes when another node is dead.
+    #[must_use]
+    pub fn alarm(&self) -> Option<BorrowedFd<'_>> {
+        // SAFETY: an open handle.
+        let alarm = unsafe { (self.api.alarm)(self.handle) };
+        // SAFETY: open until the network is closed, which takes this value.
+        (alarm >= 0).then(|| unsafe { BorrowedFd::borrow_raw(alarm) })
+    }
+
+    /// A node that was found dead, each once.
+    #[must_use]
+    pub fn next_dead(&self) -> Option<DeadNode> {
+        let mut dead = DeadNode::default();
+        // SAFETY: an open handle, and a place for the result.
+        let found = unsafe { (self.api.dead_node)(self.handle, &raw mut dead) };
+        (found == 1).then_some(dead)
     }
 
     /// Ends the network.

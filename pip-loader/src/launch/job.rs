@@ -207,6 +207,7 @@ impl<'a> Job<'a> {
             sources.extend(server.descriptors().map(input));
         }
         sources.extend(self.membership.monitor().descriptors().map(input));
+        sources.extend(self.membership.alarm().map(input));
         // An interrupted wait is followed by another round of looking.
         let _ = poll(&mut sources, limit);
     }

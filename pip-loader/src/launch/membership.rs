@@ -10,6 +10,7 @@ use cohort_manager::watch::{Limit, Watch};
 use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange};
 use cohort_manager::{Failure, Manager, Place};
 use std::ffi::c_void;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -179,6 +180,29 @@ impl Membership {
         &self.monitor
     }
 
+    /// What to poll for input: it comes when the network finds a node dead.
+    pub fn alarm(&self) -> Option<BorrowedFd<'_>> {
+        self.network.as_ref()?.alarm()
+    }
+
+    /// Says which node the network has found dead, if it has found one.
+    fn report_dead(&self) -> bool {
+        let Some(dead) = self.network.as_ref().and_then(Network::next_dead) else {
+            return false;
+        };
+        let (node, host) = (dead.node, self.world.host(dead.node));
+        match dead.code {
+            libc::ECONNREFUSED => say(format_args!("node {node} ({host}) is gone")),
+            _ => say(format_args!(
+                "node {node} ({host}) has not answered for {} s: it is stopped, or cut off from node {}; \
+                 COHORT_NET_TIMEOUT is how long that may last",
+                (dead.silent + 500) / 1000,
+                self.world.place.index
+            )),
+        }
+        true
+    }
+
     /// What has happened to other nodes: the status to end this one with, after saying why, if
     /// one has failed.
     pub fn remote_failure(&mut self) -> Option<i32> {
@@ -191,10 +215,11 @@ impl Membership {
             let host = self.world.host(*node);
             say(format_args!("node {node} ({host}) is gone"));
         }
-        events.first().map(|event| match event {
+        let failure = events.first().map(|event| match event {
             NodeEvent::Lost(_) => 1,
             NodeEvent::Failed(status) => *status,
-        })
+        });
+        failure.or_else(|| self.report_dead().then_some(1))
     }
 
     /// Tells the other nodes and the manager how this node's part has ended: a failure ends the whole job.

@@ -22,6 +22,9 @@ enum Work {
 const MESSAGE: Work = Work::Busy("message");
 const COLLECTIVE: Work = Work::Busy("collective");
 
+/// What happens to a job over a network, and what it makes of it.
+type Fault = fn(Network) -> Outcome;
+
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let calls = [("a message", MESSAGE), ("a collective", COLLECTIVE)];
@@ -41,6 +44,20 @@ pub fn trials() -> Vec<Trial> {
             let killed = format!("nodes/a node that is killed in {ending}");
             trials.push(trial(down, move || link_down(work, network)));
             trials.push(trial(killed, move || killed_node(work, network)));
+        }
+        let suffix = network.suffix();
+        let of_silence: [(&str, Fault); 3] = [
+            ("ranks that compute are not missed", computing),
+            ("a node that is stopped is missed in time", |network| {
+                silent_node(network, stop)
+            }),
+            ("a node that is cut off is missed in time", |network| {
+                silent_node(network, |hosts| hosts.set_link(1, "down"))
+            }),
+        ];
+        for (name, run) in of_silence {
+            let name = format!("nodes/{name}{suffix}");
+            trials.push(trial(name, move || run(network)));
         }
     }
     trials
@@ -115,6 +132,78 @@ fn link_down(work: Work, network: Network) -> Outcome {
     match problem {
         Some(problem) => Err(ended.failure(&problem)),
         None => ended.expect_text("node 1").map(drop),
+    }
+}
+
+/// Seconds of `COHORT_NET_TIMEOUT` where ranks compute for longer.
+const TIMEOUT: &str = "3";
+
+/// Ranks, one on each of two hosts, that compute for so many seconds while messages are on their way, and what they
+/// make when they begin.
+fn computing_job(hosts: &Hosts, seconds: &str) -> Result<(Program, PathBuf), String> {
+    let source = place::root().join("tests/programs/tools/computing.c");
+    let sign = hosts.file("computing")?;
+    let name = format!("nodes-computing-{}", hosts.name());
+    let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
+    let job = hosts.pip_exec("1")?.env("COHORT_NET_TIMEOUT", TIMEOUT);
+    Ok((job.arg(program).arg(&sign).arg(seconds), sign))
+}
+
+/// A receiver that computes has a full socket, and a listener that nobody accepts from fills up: neither is a death.
+fn computing(network: Network) -> Outcome {
+    let hosts = Hosts::new(2)?.over(network);
+    if namespaces_work() {
+        for host in 0..2 {
+            let few = "echo 8 >/proc/sys/net/core/somaxconn";
+            let limited = hosts.program(host, "sh").args(["-c", few]).run()?;
+            limited.expect_code(0)?;
+        }
+    }
+    let (job, _sign) = computing_job(&hosts, "12")?;
+    job.run()?.expect_code(0)?.expect_text("all came")?;
+    Ok(())
+}
+
+/// Stops the processes of the second host.
+fn stop(hosts: &Hosts) -> Result<(), String> {
+    let processes = hosts.processes(1).into_iter().filter_map(Pid::from_raw);
+    for process in processes {
+        kill_process(process, Signal::STOP).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// The second host falls silent in some way while all ranks compute.
+fn silent_node(network: Network, silence: fn(&Hosts) -> Result<(), String>) -> Outcome {
+    if !namespaces_work() {
+        return Ok(());
+    }
+    let hosts = Hosts::new(2)?.over(network);
+    let (job, sign) = computing_job(&hosts, "100")?;
+    let mut problem = None;
+    let ended = job.seconds(90).run_with(|mpiexec| {
+        if !until_under_way(&hosts, Some(&sign)) {
+            problem = Some("the job did not start".to_owned());
+        }
+        problem = problem.take().or(silence(&hosts).err());
+        if !eventually(|| launchers(&hosts, 0).is_empty()) {
+            problem = Some("pip-exec runs on".to_owned());
+        }
+        // Hydra waits for its own daemon on the silent host.
+        sleep(Duration::from_millis(500));
+        let others = hosts.processes(1);
+        for process in others.into_iter().chain([mpiexec.cast_signed()]) {
+            if let Some(process) = Pid::from_raw(process) {
+                let _ = kill_process(process, Signal::KILL);
+            }
+        }
+    })?;
+    match problem {
+        Some(problem) => Err(ended.failure(&problem)),
+        None => {
+            let ended = ended.expect_text("node 1 (")?;
+            ended.expect_text("has not answered for").map(drop)
+        }
     }
 }
 

@@ -10,10 +10,7 @@ use cohort_fabric::interpose::{Action, Hooks, Kind, REGISTER, Register, VERSION}
 use libc::c_int;
 use std::cell::Cell;
 use std::ffi::CString;
-
-/// Longest time that sent data may go without an answer of the other system before a connection
-/// is given up, milliseconds.
-const UNACKNOWLEDGED_MAX: c_int = 30_000;
+use std::time::Duration;
 
 /// A call of the network, as long as it lasts.
 #[derive(Debug)]
@@ -118,7 +115,7 @@ extern "C" fn opened(descriptor: c_int, kind: Kind) -> c_int {
     with_call(|descriptors, table, process, _| {
         let number = table.add(descriptors, process, descriptor, kind);
         if kind == Kind::Socket {
-            set_timeouts(number);
+            set_timeouts(number, descriptors.timeout);
         }
         number
     })
@@ -165,8 +162,12 @@ fn is_device(descriptor: c_int) -> bool {
     }
 }
 
-/// Lets the system end a connection whose other end does not answer any more. Sockets that are not of TCP refuse that.
-pub fn set_timeouts(socket: c_int) {
+/// Lets the system end an idle connection whose other end's system is silent for this long. Sockets that are not of TCP
+/// refuse that.
+///
+/// There is no limit for data that is not acknowledged (`TCP_USER_TIMEOUT`): it would count the time in which a living
+/// receiver has no room, because its rank computes. Whether that node lives is found out by the service.
+pub fn set_timeouts(socket: c_int, timeout: Duration) {
     let set = |level: c_int, name: c_int, value: c_int| {
         // SAFETY: an int of the size that is passed.
         unsafe {
@@ -179,12 +180,11 @@ pub fn set_timeouts(socket: c_int) {
             );
         }
     };
-    set(
-        libc::IPPROTO_TCP,
-        libc::TCP_USER_TIMEOUT,
-        UNACKNOWLEDGED_MAX,
-    );
+    // The kernel takes at most 32767 seconds.
+    let seconds = timeout.as_secs().clamp(1, 32767) as c_int;
+    let (idle, interval) = ((seconds / 2).max(1), (seconds / 6).max(1));
     set(libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1);
-    set(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 10);
-    set(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 5);
+    set(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, idle);
+    set(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, interval);
+    set(libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 3);
 }

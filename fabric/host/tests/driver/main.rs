@@ -12,6 +12,7 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 const OWNER: usize = 0;
 const THIEF: usize = 1;
@@ -128,7 +129,7 @@ fn what_is_withheld_is_issued_once_and_in_order() {
     cohort_interpose::keep();
     register().unwrap();
     let driver = Driver::build();
-    let descriptors = Descriptors::new(2, true);
+    let descriptors = Descriptors::new(2, true, Duration::from_secs(30));
     let numbers = descriptors.numbers().range();
     let sample = File::open("/dev/null").unwrap();
     descriptors.set_sample(sample.as_raw_fd());

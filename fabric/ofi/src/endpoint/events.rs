@@ -147,7 +147,7 @@ impl OfiEndpoint {
         }
     }
 
-    /// Reports ranks that the failure detector found dead.
+    /// Reports ranks that the service found dead.
     fn notice_deaths(&mut self) {
         let job = std::sync::Arc::clone(&self.job);
         let deaths = job.deaths();

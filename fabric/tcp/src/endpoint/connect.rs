@@ -7,6 +7,7 @@ use cohort_fabric::WorldRank;
 use cohort_fabric_host::packet::{PREFIX, Prefix};
 use libc::c_int;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl TcpEndpoint {
     /// Begins to connect to a rank. What is sent meanwhile waits.
@@ -15,7 +16,7 @@ impl TcpEndpoint {
         let address = job.address(rank).ok_or(libc::EDESTADDRREQ)?;
         let family = address.first_chunk::<2>().ok_or(libc::EAFNOSUPPORT)?;
         let family = c_int::from(u16::from_ne_bytes(*family));
-        let socket = new_socket(family).ok_or_else(last_code)?;
+        let socket = new_socket(family, job.timeout).ok_or_else(last_code)?;
         // SAFETY: an address as the system lays it out, checked when it came.
         let result =
             unsafe { libc::connect(socket, address.as_ptr().cast(), address.len() as u32) };
@@ -56,7 +57,7 @@ impl TcpEndpoint {
             if socket < 0 {
                 return;
             }
-            set_up(socket);
+            set_up(socket, self.job.timeout);
             // Without room for it the other end finds it closed.
             let _index = self.add(Stream::new(socket, None));
         }
@@ -64,19 +65,19 @@ impl TcpEndpoint {
 }
 
 /// A socket for connections; none if there is none to be had.
-pub(super) fn new_socket(family: c_int) -> Option<c_int> {
+fn new_socket(family: c_int, timeout: Duration) -> Option<c_int> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no condition.
     let socket = unsafe { libc::socket(family, kind, 0) };
     if socket < 0 {
         return None;
     }
-    set_up(socket);
+    set_up(socket, timeout);
     Some(socket)
 }
 
-/// Has a socket send packets at once.
-fn set_up(socket: c_int) {
+/// Has a socket send packets at once, and end when the other system is silent.
+fn set_up(socket: c_int, timeout: Duration) {
     let on: c_int = 1;
     // SAFETY: an int of the size that is passed.
     unsafe {
@@ -88,7 +89,7 @@ fn set_up(socket: c_int) {
             size_of::<c_int>() as u32,
         );
     }
-    cohort_fabric_host::descriptors::hooks::set_timeouts(socket);
+    cohort_fabric_host::descriptors::hooks::set_timeouts(socket, timeout);
 }
 
 /// Closes a descriptor.

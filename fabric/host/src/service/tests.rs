@@ -1,0 +1,153 @@
+use super::message::{Kind, LENGTH, Message};
+use super::*;
+use crate::watch::Watch;
+use cohort_base::boot::RankLocation;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Instant;
+
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Enough for everything that these tests wait for.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A node of a job of two, and what it wakes.
+struct Node {
+    service: Service,
+    job: Arc<Job>,
+    watch: Watch,
+}
+
+impl Node {
+    fn new(index: u32, timeout: Duration) -> Self {
+        let home = |node| RankLocation {
+            node,
+            local_rank: 0,
+        };
+        Self {
+            service: Service::open(HERE, Ports::default()).unwrap(),
+            job: Arc::new(Job::new(index, [3, 4], timeout, vec![home(0), home(1)])),
+            watch: Watch::open(&[]).unwrap(),
+        }
+    }
+
+    fn start(&mut self, addresses: [SocketAddr; 2]) {
+        let (job, waker) = (Arc::clone(&self.job), self.watch.waker());
+        self.service.start(job, waker, addresses.to_vec()).unwrap();
+    }
+
+    /// The next dead node; none if there is none for a time.
+    fn dead(&self, time: Duration) -> Option<DeadNode> {
+        let end = Instant::now() + time;
+        loop {
+            match self.service.next_dead() {
+                None if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+                result => return result,
+            }
+        }
+    }
+}
+
+fn pair(timeout: Duration) -> (Node, Node) {
+    let (mut first, mut second) = (Node::new(0, timeout), Node::new(1, timeout));
+    let addresses = [first.service.address(), second.service.address()];
+    first.start(addresses);
+    second.start(addresses);
+    (first, second)
+}
+
+#[test]
+fn nodes_that_answer_live() {
+    let (first, second) = pair(Duration::from_secs(3));
+    assert_eq!(first.dead(Duration::from_secs(4)), None);
+    assert_eq!((second.service.next_dead(), first.job.deaths()), (None, 0));
+}
+
+#[test]
+fn a_silent_node_is_reported_once() {
+    // Its system accepts connections, as that of a stopped process does.
+    let silent = TcpListener::bind((HERE, 0)).unwrap();
+    let mut node = Node::new(0, Duration::from_millis(300));
+    node.start([node.service.address(), silent.local_addr().unwrap()]);
+    let dead = node.dead(LONG).unwrap();
+    assert_eq!((dead.node, dead.code), (1, libc::ETIMEDOUT));
+    assert!(dead.silent >= 300);
+    assert_eq!(
+        (node.job.death(1), node.job.death(0)),
+        (Some(libc::ETIMEDOUT), None)
+    );
+    assert_eq!(node.dead(Duration::from_millis(700)), None);
+    assert_eq!(node.job.deaths(), 1);
+}
+
+#[test]
+fn who_takes_leave_is_not_missed() {
+    let (first, second) = pair(Duration::from_millis(600));
+    std::thread::sleep(Duration::from_millis(300));
+    drop(second);
+    assert_eq!(first.dead(Duration::from_secs(2)), None);
+}
+
+/// Answers the next question that comes in a connection.
+fn answer_once(stream: &mut TcpStream, job: &Job) {
+    let mut bytes = [0; LENGTH];
+    stream.read_exact(&mut bytes).unwrap();
+    let asked = Message::read(&bytes, job.cookie).unwrap();
+    let answer = Message {
+        kind: Kind::Answer,
+        from: asked.to,
+        to: asked.from,
+        number: asked.number,
+    };
+    stream.write_all(&answer.bytes(job.cookie)).unwrap();
+}
+
+#[test]
+fn a_process_that_is_gone_is_reported() {
+    let killed = TcpListener::bind((HERE, 0)).unwrap();
+    let mut node = Node::new(0, LONG);
+    node.start([node.service.address(), killed.local_addr().unwrap()]);
+    let (mut stream, _) = killed.accept().unwrap();
+    answer_once(&mut stream, &node.job);
+    drop((stream, killed));
+    let dead = node.dead(LONG).unwrap();
+    assert_eq!((dead.node, dead.code), (1, libc::ECONNREFUSED));
+}
+
+/// Asks node 0 as node 1 of a job with this cookie; whether an answer comes.
+fn ask(stream: &mut TcpStream, cookie: u64) -> bool {
+    let question = Message {
+        kind: Kind::Ask,
+        from: 1,
+        to: 0,
+        number: 5,
+    };
+    let mut bytes = [0; LENGTH];
+    stream.write_all(&question.bytes(cookie)).is_ok()
+        && stream.read_exact(&mut bytes).is_ok()
+        && Message::read(&bytes, cookie).is_some_and(|answer| answer.number == 5)
+}
+
+#[test]
+fn strangers_take_little_and_keep_nobody_out() {
+    let (first, _second) = pair(LONG);
+    let address = first.service.address();
+    let mut early = TcpStream::connect(address).unwrap();
+    assert!(ask(&mut early, first.job.cookie));
+    let idle: Vec<TcpStream> = (0..3 * STRANGERS_MAX)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    let mut late = TcpStream::connect(address).unwrap();
+    assert!(ask(&mut late, first.job.cookie) && ask(&mut early, first.job.cookie));
+    let mut wrong = TcpStream::connect(address).unwrap();
+    assert!(!ask(&mut wrong, first.job.cookie + 1));
+    let mut rubbish = TcpStream::connect(address).unwrap();
+    rubbish.write_all(&[0x55; 10 * LENGTH]).unwrap();
+    assert!(!matches!(rubbish.read(&mut [0]), Ok(1..)));
+    // All of them end in time, most at once.
+    for mut stream in idle {
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        assert!(!matches!(stream.read(&mut [0]), Ok(1..)));
+    }
+    assert_eq!(first.service.next_dead(), None);
+}

@@ -1,0 +1,426 @@
+//! The thread of the service.
+
+use super::line::{FLAGS, Line};
+use super::message::{Kind, Message};
+use super::pulse::{Patience, Pulse, Verdict};
+use super::roster::{Roster, WINDOW};
+use super::{GUESTS_MAX, STRANGER_TIME, STRANGERS_MAX, Shared};
+use crate::job::Job;
+use crate::watch::Waker;
+use cohort_fabric::WorldRank;
+use cohort_fabric::boot::DeadNode;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::accept_with;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Connections that are accepted before others get their turn.
+const ACCEPTS: usize = 64;
+
+/// A wait that lasts so much longer than it should says that this process was stopped.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long to wait for a descriptor.
+const SHORTAGE: Duration = Duration::from_millis(10);
+
+/// A connection that another node has made.
+#[derive(Debug)]
+struct Guest {
+    line: Line,
+    /// Its node, once it has shown the job's cookie.
+    node: Option<u32>,
+    since: Instant,
+}
+
+/// A node that is looked at.
+#[derive(Debug)]
+struct Watched {
+    pulse: Pulse,
+    line: Option<Line>,
+    /// The number of the question that waits for an answer.
+    asked: Option<u64>,
+    /// Whether its connection is kept: it is one of the ring.
+    is_kept: bool,
+}
+
+/// What the thread has.
+#[derive(Debug)]
+pub struct Worker {
+    job: Arc<Job>,
+    waker: Arc<Waker>,
+    shared: Arc<Shared>,
+    listener: OwnedFd,
+    addresses: Vec<SocketAddr>,
+    guests: Vec<Guest>,
+    watched: BTreeMap<u32, Watched>,
+    roster: Roster,
+    patience: Patience,
+    /// For nodes that are not of the ring.
+    shared_patience: Patience,
+    /// When others take their turn.
+    rotate: Instant,
+    /// Questions so far.
+    questions: u64,
+}
+
+impl Worker {
+    /// For the services at these addresses, in the order of the nodes.
+    pub fn new(
+        job: Arc<Job>,
+        waker: Arc<Waker>,
+        shared: Arc<Shared>,
+        listener: OwnedFd,
+        addresses: Vec<SocketAddr>,
+    ) -> Self {
+        let nodes = addresses.len() as u32;
+        let patience = Patience::of(job.timeout);
+        Self {
+            roster: Roster::new(job.node, nodes),
+            shared_patience: patience.shared_by(nodes),
+            patience,
+            rotate: Instant::now(),
+            job,
+            waker,
+            shared,
+            listener,
+            addresses,
+            guests: Vec::new(),
+            watched: BTreeMap::new(),
+            questions: 0,
+        }
+    }
+
+    /// Works until the service ends.
+    pub fn run(mut self) {
+        let mut planned = Instant::now();
+        // Acquire pairs with the Release of the service's end.
+        while !self.shared.is_stopping.load(Ordering::Acquire) {
+            let now = Instant::now();
+            let late = now.saturating_duration_since(planned);
+            if late > PAUSE {
+                self.watched
+                    .values_mut()
+                    .for_each(|watched| watched.pulse.forgive(late));
+            }
+            self.choose(now);
+            self.look(now);
+            self.judge(now);
+            self.guests
+                .retain(|guest| guest.node.is_some() || now < guest.since + STRANGER_TIME);
+            planned = self.next_time(now);
+            let ready = self.wait(planned.saturating_duration_since(now));
+            self.serve(&ready);
+        }
+        self.leave();
+    }
+
+    /// Tells who asks this node that its silence will mean nothing.
+    fn leave(&self) {
+        for guest in &self.guests {
+            if let Some(node) = guest.node {
+                // Who is gone need not know.
+                let _ = guest.line.send(&self.message(Kind::Leaving, node, 0));
+            }
+        }
+    }
+
+    fn message(&self, kind: Kind, to: u32, number: u64) -> [u8; super::message::LENGTH] {
+        let from = self.job.node;
+        let message = Message {
+            kind,
+            from,
+            to,
+            number,
+        };
+        message.bytes(self.job.cookie)
+    }
+
+    /// How patient this node is with one of those that it looks at.
+    fn patience(&self, watched: &Watched) -> Patience {
+        match watched.is_kept {
+            true => self.patience,
+            false => self.shared_patience,
+        }
+    }
+
+    /// Says at whom to look.
+    fn choose(&mut self, now: Instant) {
+        for node in self.roster.ring() {
+            let watched = self
+                .watched
+                .entry(node)
+                .or_insert_with(|| Watched::begin(now));
+            watched.is_kept = true;
+        }
+        if now < self.rotate {
+            return;
+        }
+        self.rotate = now + self.shared_patience.period;
+        let job = &self.job;
+        let talks_with = |node| job.talks_with(node);
+        let watched = &self.watched;
+        let others = watched.values().filter(|watched| !watched.is_kept).count();
+        let is_watched = |node| watched.contains_key(&node);
+        // One round more than there is room tells whether others wait.
+        let waiting = self.roster.next(WINDOW, talks_with, is_watched);
+        let room = WINDOW - others;
+        if waiting.len() > room {
+            self.watched
+                .retain(|_, watched| watched.is_kept || watched.asked.is_some());
+        }
+        let others = self.watched.values();
+        let room = WINDOW - others.filter(|watched| !watched.is_kept).count();
+        for node in waiting.into_iter().take(room) {
+            self.watched.insert(node, Watched::begin(now));
+        }
+    }
+
+    /// Asks those whose time has come.
+    fn look(&mut self, now: Instant) {
+        let mut due: Vec<u32> = Vec::new();
+        for (&node, watched) in &mut self.watched {
+            if watched.pulse.next() <= now {
+                due.push(node);
+            }
+        }
+        for node in due {
+            let Some(mut watched) = self.watched.remove(&node) else {
+                continue;
+            };
+            watched.pulse.look(now, self.patience(&watched));
+            if watched.asked.take().is_some() {
+                // A new connection may get through where an old one waits for its next try.
+                watched.line = None;
+                watched.pulse.fail(now, Errno::TIMEDOUT);
+            }
+            self.questions += 1;
+            if let Err(error) = self.ask(&mut watched, node) {
+                (watched.line, watched.asked) = (None, None);
+                watched.pulse.fail(now, error);
+            }
+            self.watched.insert(node, watched);
+        }
+    }
+
+    /// Asks a node, once it is connected.
+    fn ask(&self, watched: &mut Watched, node: u32) -> Result<(), Errno> {
+        let line = match watched.line.take() {
+            Some(line) => line,
+            None => Line::connect(self.addresses[node as usize])?,
+        };
+        watched.asked = Some(self.questions);
+        let line = watched.line.insert(line);
+        if line.is_connecting()? {
+            return Ok(());
+        }
+        line.send(&self.message(Kind::Ask, node, self.questions))
+    }
+
+    /// Reports nodes that are dead.
+    fn judge(&mut self, now: Instant) {
+        let verdict = |(&node, watched): (&u32, &Watched)| {
+            let verdict = watched.pulse.verdict(now, self.patience(watched))?;
+            Some((node, verdict))
+        };
+        let dead: Vec<(u32, Verdict)> = self.watched.iter().filter_map(verdict).collect();
+        for (node, Verdict { code, silent }) in dead {
+            self.forget(node);
+            for (rank, home) in self.job.homes.iter().enumerate() {
+                if home.node == node {
+                    self.job.mark_dead(rank as WorldRank, code);
+                }
+            }
+            self.waker.interrupt();
+            let silent = silent.as_millis() as u64;
+            self.shared.report(DeadNode { node, code, silent });
+        }
+    }
+
+    fn forget(&mut self, node: u32) {
+        self.watched.remove(&node);
+        self.roster.remove(node);
+    }
+
+    /// When there is something to do though nothing comes.
+    fn next_time(&self, now: Instant) -> Instant {
+        let watched = self.watched.values().flat_map(|watched| {
+            let pulse = &watched.pulse;
+            [pulse.next(), pulse.deadline(self.patience(watched))]
+        });
+        let strangers = self.guests.iter().filter(|guest| guest.node.is_none());
+        let ends = strangers.map(|guest| guest.since + STRANGER_TIME);
+        let times = watched.chain(ends).chain([self.rotate]);
+        // What is due has been done.
+        let times = times.filter(|&time| time > now);
+        times.min().unwrap_or(now + self.patience.period)
+    }
+
+    /// Waits; says which of the bell, the listener, the guests and the lines of watched nodes have something.
+    fn wait(&self, time: Duration) -> Vec<bool> {
+        let lines = self
+            .watched
+            .values()
+            .filter_map(|watched| watched.line.as_ref());
+        let mut entries = vec![
+            PollFd::new(&self.shared.bell, PollFlags::IN),
+            PollFd::new(&self.listener, PollFlags::IN),
+        ];
+        entries.extend(self.guests.iter().map(|guest| guest.line.entry()));
+        entries.extend(lines.map(Line::entry));
+        // A millisecond more, so that the time has come when the wait is over.
+        let time = Timespec::try_from(time + Duration::from_millis(1)).ok();
+        // What ends the wait early is seen next time.
+        let _ = poll(&mut entries, time.as_ref());
+        entries
+            .iter()
+            .map(|entry| !entry.revents().is_empty())
+            .collect()
+    }
+
+    /// Deals with what has come.
+    fn serve(&mut self, ready: &[bool]) {
+        let now = Instant::now();
+        let (rest, _bell) = (&ready[1..], ready[0]);
+        let (guests, lines) = rest[1..].split_at(self.guests.len());
+        let mut lines = lines.iter();
+        let nodes: Vec<u32> = self
+            .watched
+            .iter()
+            .filter(|(_, watched)| watched.line.is_some())
+            .filter_map(|(&node, _)| lines.next().copied().unwrap_or(false).then_some(node))
+            .collect();
+        for node in nodes {
+            self.hear(node, now);
+        }
+        let mut kept = Vec::with_capacity(self.guests.len());
+        for (mut guest, &ready) in std::mem::take(&mut self.guests).into_iter().zip(guests) {
+            if !ready || self.answer(&mut guest).is_ok() {
+                kept.push(guest);
+            }
+        }
+        self.guests = kept;
+        if rest[0] {
+            self.accept(now);
+        }
+    }
+
+    /// Takes in what a watched node says.
+    fn hear(&mut self, node: u32, now: Instant) {
+        let Some(mut watched) = self.watched.remove(&node) else {
+            return;
+        };
+        match self.listen(&mut watched, node, now) {
+            Ok(true) => {
+                self.watched.insert(node, watched);
+            }
+            Ok(false) => self.roster.remove(node),
+            Err(error) => {
+                (watched.line, watched.asked) = (None, None);
+                watched.pulse.fail(now, error);
+                if !watched.is_kept && watched.pulse.refusals() > 0 {
+                    // It has ended, with or without taking leave: the ends of its streams say more.
+                    self.roster.remove(node);
+                } else {
+                    self.watched.insert(node, watched);
+                }
+            }
+        }
+    }
+
+    /// Whether a watched node, which has said something, is to be looked at further.
+    fn listen(&self, watched: &mut Watched, node: u32, now: Instant) -> Result<bool, Errno> {
+        let Some(line) = &mut watched.line else {
+            return Ok(true);
+        };
+        let was_connecting = line.entry_is_for_connecting();
+        if line.is_connecting()? {
+            return Ok(true);
+        }
+        if was_connecting && let Some(number) = watched.asked {
+            line.send(&self.message(Kind::Ask, node, number))?;
+        }
+        while let Some(bytes) = line.receive()? {
+            let message = Message::read(&bytes, self.job.cookie).ok_or(Errno::PROTO)?;
+            if (message.from, message.to) != (node, self.job.node) {
+                return Err(Errno::PROTO);
+            }
+            match message.kind {
+                Kind::Leaving => return Ok(false),
+                Kind::Answer if watched.asked == Some(message.number) => {
+                    watched.asked = None;
+                    watched.pulse.answer(now);
+                }
+                Kind::Answer | Kind::Ask => return Err(Errno::PROTO),
+            }
+        }
+        if !watched.is_kept && watched.asked.is_none() {
+            watched.line = None;
+        }
+        Ok(true)
+    }
+
+    /// Answers a guest.
+    fn answer(&self, guest: &mut Guest) -> Result<(), Errno> {
+        while let Some(bytes) = guest.line.receive()? {
+            let message = Message::read(&bytes, self.job.cookie).ok_or(Errno::PROTO)?;
+            let is_ours = message.to == self.job.node
+                && message.kind == Kind::Ask
+                && (message.from as usize) < self.addresses.len();
+            if !is_ours {
+                return Err(Errno::PROTO);
+            }
+            guest.node = Some(message.from);
+            let answer = self.message(Kind::Answer, message.from, message.number);
+            guest.line.send(&answer)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in new connections; the oldest ones make room.
+    fn accept(&mut self, now: Instant) {
+        for _ in 0..ACCEPTS {
+            let socket = match accept_with(&self.listener, FLAGS) {
+                Ok(socket) => socket,
+                Err(Errno::MFILE | Errno::NFILE) => {
+                    // The oldest one's descriptor is for the next. Without any, there may be one soon.
+                    match self.guests.is_empty() {
+                        true => std::thread::sleep(SHORTAGE),
+                        false => drop(self.guests.remove(0)),
+                    }
+                    return;
+                }
+                Err(_) => return,
+            };
+            let is_stranger = |guest: &Guest| guest.node.is_none();
+            let strangers = self.guests.iter().filter(|guest| is_stranger(guest));
+            let leaves = match strangers.count() >= STRANGERS_MAX {
+                true => self.guests.iter().position(is_stranger),
+                false => (self.guests.len() >= GUESTS_MAX).then_some(0),
+            };
+            if let Some(index) = leaves {
+                self.guests.remove(index);
+            }
+            self.guests.push(Guest {
+                line: Line::accepted(socket),
+                node: None,
+                since: now,
+            });
+        }
+    }
+}
+
+impl Watched {
+    fn begin(now: Instant) -> Self {
+        Self {
+            pulse: Pulse::begin(now),
+            line: None,
+            asked: None,
+            is_kept: false,
+        }
+    }
+}
