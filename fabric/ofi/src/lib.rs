@@ -12,6 +12,7 @@ mod endpoint;
 mod library;
 mod operations;
 mod provider;
+mod quirks;
 mod regions;
 mod sys;
 

@@ -1,6 +1,7 @@
 //! Which provider and interface are used, and what was agreed on with it.
 
 use crate::library::{Information, Library};
+use crate::quirks::Quirks;
 use crate::{Unavailable, sys};
 use std::ffi::{CStr, CString};
 
@@ -57,6 +58,8 @@ pub struct Provider {
     pub pins: bool,
     /// Bytes of a key.
     pub key_size: usize,
+    /// What it does otherwise.
+    pub quirks: Quirks,
 }
 
 impl Provider {
@@ -120,6 +123,7 @@ impl Provider {
         let has = |bit: i32| mode & bit != 0;
         let base = name.split(';').next().unwrap_or("");
         let pins = !NOTHING_PINNED.contains(&base);
+        let quirks = Quirks::of(base);
         Self {
             packet: PACKET_MAX.min(ep.max_msg_size),
             transfer: if capabilities & sys::RMA == 0 {
@@ -129,6 +133,7 @@ impl Provider {
             },
             inject: tx.inject_size,
             pieces: tx.iov_limit.max(1),
+            quirks,
             local_registration: has(sys::MR_LOCAL),
             virtual_addresses: has(sys::MR_VIRT_ADDR),
             provider_keys: has(sys::MR_PROV_KEY),

@@ -33,7 +33,12 @@ impl Objects {
     };
 
     /// Opens everything but the endpoint.
-    fn open(library: &Library, info: &Information, world: usize) -> Result<Self, String> {
+    fn open(
+        library: &Library,
+        info: &Information,
+        world: usize,
+        sleeps: bool,
+    ) -> Result<Self, String> {
         let mut this = Self::NONE;
         let failed =
             |what: &str, result: i32| Err(format!("cannot open {what}: {}", library.text(result)));
@@ -69,12 +74,13 @@ impl Objects {
             if result != 0 {
                 return failed("the address vector", result);
             }
-            let result = this.open_completions(sys::WAIT_FD);
-            let result = if result == 0 {
-                0
-            } else {
-                this.open_completions(sys::WAIT_NONE)
-            };
+            let mut result = -1;
+            if sleeps {
+                result = this.open_completions(sys::WAIT_FD);
+            }
+            if result != 0 {
+                result = this.open_completions(sys::WAIT_NONE);
+            }
             if result != 0 {
                 return failed("the completion queue", result);
             }
@@ -212,7 +218,7 @@ impl OfiEndpoint {
     ) -> Result<Self, String> {
         let world = job.ranks();
         let info = provider.copy();
-        let objects = Objects::open(library, &info, world)?;
+        let objects = Objects::open(library, &info, world, !provider.quirks.sleeps_forever)?;
         let always_copied = provider.local_registration || provider.pieces < 3;
         let room = Pool::room_for(provider.packet, always_copied);
         let endpoint = if provider.endpoint_regions {

@@ -1,0 +1,23 @@
+//! What is done otherwise with a provider that does not do what its description says, or not in a way that fits here.
+
+/// What is done otherwise with a provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quirks {
+    /// Nothing signals its queue's descriptor while nobody polls: whoever sleeps on it sleeps for ever.
+    pub sleeps_forever: bool,
+}
+
+const PSM2: Quirks = Quirks {
+    sleeps_forever: true,
+};
+
+impl Quirks {
+    /// Those of the provider of this name, without what is layered on it.
+    #[must_use]
+    pub fn of(provider: &str) -> Self {
+        match provider {
+            "psm2" => PSM2,
+            _ => Self::default(),
+        }
+    }
+}
