@@ -132,7 +132,11 @@ impl Provider {
                 TRANSFER_MAX.min(ep.max_msg_size)
             },
             inject: tx.inject_size,
-            pieces: tx.iov_limit.max(1),
+            pieces: if quirks.one_piece {
+                1
+            } else {
+                tx.iov_limit.max(1)
+            },
             quirks,
             local_registration: has(sys::MR_LOCAL),
             virtual_addresses: has(sys::MR_VIRT_ADDR),

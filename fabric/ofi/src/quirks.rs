@@ -5,10 +5,13 @@
 pub struct Quirks {
     /// Nothing signals its queue's descriptor while nobody polls: whoever sleeps on it sleeps for ever.
     pub sleeps_forever: bool,
+    /// A packet of several pieces takes several messages, which the receiver puts together wrongly.
+    pub one_piece: bool,
 }
 
 const PSM2: Quirks = Quirks {
     sleeps_forever: true,
+    one_piece: true,
 };
 
 impl Quirks {
