@@ -131,7 +131,11 @@ impl Provider {
             } else {
                 TRANSFER_MAX.min(ep.max_msg_size)
             },
-            inject: tx.inject_size,
+            inject: if quirks.inject_blocks {
+                0
+            } else {
+                tx.inject_size
+            },
             pieces: if quirks.one_piece {
                 1
             } else {

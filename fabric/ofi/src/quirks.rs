@@ -7,11 +7,14 @@ pub struct Quirks {
     pub sleeps_forever: bool,
     /// A packet of several pieces takes several messages, which the receiver puts together wrongly.
     pub one_piece: bool,
+    /// An inject is a blocking send, in which a thief would wait for what only the owner may do.
+    pub inject_blocks: bool,
 }
 
 const PSM2: Quirks = Quirks {
     sleeps_forever: true,
     one_piece: true,
+    inject_blocks: true,
 };
 
 impl Quirks {
