@@ -1,5 +1,8 @@
 //! What is done otherwise with a provider that does not do what its description says, or not in a way that fits here.
 
+use cohort_fabric_host::descriptors::hooks;
+use std::io;
+
 /// What is done otherwise with a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
@@ -9,12 +12,15 @@ pub struct Quirks {
     pub one_piece: bool,
     /// An inject is a blocking send, in which a thief would wait for what only the owner may do.
     pub inject_blocks: bool,
+    /// An endpoint is called after the process that opened it, so one process has one.
+    pub named_by_process: bool,
 }
 
 const PSM2: Quirks = Quirks {
     sleeps_forever: true,
     one_piece: true,
     inject_blocks: true,
+    named_by_process: true,
 };
 
 impl Quirks {
@@ -25,5 +31,16 @@ impl Quirks {
             "psm2" => PSM2,
             _ => Self::default(),
         }
+    }
+
+    /// What the call does first that opens an endpoint.
+    ///
+    /// # Errors
+    /// No thread can be made.
+    pub fn before_open(&self) -> io::Result<()> {
+        if self.named_by_process {
+            hooks::appear_as_another_process()?;
+        }
+        Ok(())
     }
 }

@@ -12,6 +12,9 @@ use std::cell::Cell;
 use std::ffi::CString;
 use std::time::Duration;
 
+/// Stack of a thread that lends its number.
+const STACK: usize = 64 << 10;
+
 /// A call of the network, as long as it lasts.
 #[derive(Debug)]
 struct Call {
@@ -148,7 +151,45 @@ extern "C" fn withhold(descriptor: c_int, action: Action) -> c_int {
 }
 
 extern "C" fn process() -> c_int {
-    with_call(|descriptors, _, _, _| descriptors.root_process()).unwrap_or(0)
+    let number = |descriptors: &Descriptors, table: &mut DescriptorTable| {
+        table
+            .process()
+            .unwrap_or_else(|| descriptors.root_process())
+    };
+    with_call(|descriptors, table, _, _| number(descriptors, table)).unwrap_or(0)
+}
+
+/// Lets this call and all later ones for its endpoint give another number than the root's as their process id. For
+/// libraries that tell endpoints from each other by their process ids.
+///
+/// # Errors
+/// No thread can be made.
+pub fn appear_as_another_process() -> std::io::Result<()> {
+    let number = own_number()?;
+    with_call(|_, table, _, _| table.set_process(number));
+    Ok(())
+}
+
+/// A number that no other process of the machine has, and that the system takes for the root's: that of
+/// a thread of it, which sleeps until the root ends.
+fn own_number() -> std::io::Result<i32> {
+    let (send, receive) = std::sync::mpsc::channel();
+    let mask = crate::seat::block_signals();
+    let thread = std::thread::Builder::new()
+        .name("cohort-identity".into())
+        .stack_size(STACK)
+        .spawn(move || {
+            // SAFETY: no condition.
+            let number = unsafe { libc::gettid() };
+            // The receiver waits for it.
+            let _ = send.send(number);
+            loop {
+                std::thread::park();
+            }
+        });
+    crate::seat::restore_signals(mask);
+    thread?;
+    receive.recv().map_err(std::io::Error::other)
 }
 
 /// Whether a file is a character device, as drivers of networks are; other files are read and closed

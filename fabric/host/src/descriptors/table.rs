@@ -32,6 +32,8 @@ pub struct DescriptorTable {
     withheld: bool,
     /// The process of the endpoint's own rank, and where it gets what thieves make.
     owner: Option<(usize, Mailbox)>,
+    /// What its calls give as their process id, if not the root's.
+    process: Option<i32>,
 }
 
 impl DescriptorTable {
@@ -44,7 +46,19 @@ impl DescriptorTable {
             seen: vec![0; processes],
             withheld: false,
             owner: None,
+            process: None,
         }
+    }
+
+    /// Sets what calls of the endpoint give as their process id.
+    pub fn set_process(&mut self, process: i32) {
+        self.process = Some(process);
+    }
+
+    /// What calls of the endpoint give as their process id; none for the root's.
+    #[must_use]
+    pub fn process(&self) -> Option<i32> {
+        self.process
     }
 
     /// Says whose endpoint this is, and where that process gets what thieves make: a mailbox that

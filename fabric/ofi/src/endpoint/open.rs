@@ -218,6 +218,10 @@ impl OfiEndpoint {
     ) -> Result<Self, String> {
         let world = job.ranks();
         let info = provider.copy();
+        let quirks = provider.quirks;
+        quirks
+            .before_open()
+            .map_err(|error| format!("no thread for the endpoint: {error}"))?;
         let objects = Objects::open(library, &info, world, !provider.quirks.sleeps_forever)?;
         let always_copied = provider.local_registration || provider.pieces < 3;
         let room = Pool::room_for(provider.packet, always_copied);
