@@ -35,6 +35,7 @@ struct OpenNetwork {
     description: CString,
     /// Ends before the network, whose watch it wakes.
     service: Option<Service>,
+    meets: bool,
     /// Why another network was not taken.
     failure: Option<String>,
     record: Option<Box<record::Network>>,
@@ -263,6 +264,7 @@ fn finish(
         job,
         description: CString::new(source.description()).unwrap_or_default(),
         service,
+        meets: source.meets(),
         failure,
         record: None,
         network: Box::new(network),
@@ -408,6 +410,9 @@ impl OpenNetwork {
         debug_assert!(all.iter().all(|address| address.len() <= LENGTH_MAX));
         if !self.job.set_addresses(all) {
             return Err("the network is connected already".into());
+        }
+        if self.meets {
+            self.network.meet()?;
         }
         if let Some(service) = self
             .service

@@ -14,6 +14,15 @@ pub trait Endpoint: Debug + Send {
     /// Whether one may sleep on the descriptor now: false if there are events already.
     fn may_sleep(&mut self) -> bool;
 
+    /// Makes all connections, where the transport cannot do that later. Called when the addresses are known and before
+    /// the ranks start, for all endpoints of the job at once, on a thread for each.
+    ///
+    /// # Errors
+    /// A text that says who cannot be reached.
+    fn meet(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Sends a packet.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use cohort_fabric::{
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// One endpoint, its lock, and its descriptors.
@@ -35,6 +36,15 @@ pub struct OpenEndpoint {
 }
 
 impl OpenEndpoint {
+    /// Makes all of the endpoint's connections, from the root.
+    fn meet(&mut self, descriptors: Option<&Descriptors>) -> Result<(), String> {
+        let Self { endpoint, table } = self;
+        match descriptors {
+            None => endpoint.meet(),
+            Some(shared) => run_call(shared, table, shared.root(), false, || endpoint.meet()),
+        }
+    }
+
     /// Closes the endpoint, from the root.
     pub fn close(self, descriptors: Option<&Descriptors>) {
         let Self {
@@ -136,6 +146,21 @@ impl Network {
     #[must_use]
     pub fn waker(&self) -> Arc<Waker> {
         self.watch.waker()
+    }
+
+    /// Lets the endpoints connect with those of the other nodes, all at once: each may wait for any of them.
+    ///
+    /// # Errors
+    /// A text that says who cannot be reached.
+    pub fn meet(&mut self) -> Result<(), String> {
+        let descriptors = self.descriptors.as_ref();
+        std::thread::scope(|scope| {
+            let meet = |end: &mut SharedEndpoint| end.inner.get_mut().meet(descriptors);
+            let ends = self.endpoints.iter_mut();
+            let threads: Vec<_> = ends.map(|end| scope.spawn(move || meet(end))).collect();
+            let mut joined = threads.into_iter().map(ScopedJoinHandle::join);
+            joined.try_for_each(|met| met.unwrap_or_else(|_| Err("a thread has panicked".into())))
+        })
     }
 
     /// The numbers of the descriptors, if they are shared.

@@ -44,6 +44,11 @@ pub trait Source: Debug {
     /// Whether its endpoints listen on TCP sockets at their addresses.
     fn listens(&self) -> bool;
 
+    /// Whether its endpoints are connected before the ranks start, see [`Endpoint::meet`].
+    fn meets(&self) -> bool {
+        false
+    }
+
     /// For people.
     fn description(&self) -> String;
 }

@@ -5,6 +5,7 @@
 //! locks of the provider.
 
 mod events;
+mod meeting;
 mod open;
 
 use crate::operations::{Kind, Operation, Pieces, Pool};
@@ -16,6 +17,8 @@ use cohort_fabric::{
 use cohort_fabric_host::endpoint::{Endpoint, PendingEvent, RejectedPackets};
 use cohort_fabric_host::job::Job;
 use cohort_fabric_host::packet::{PREFIX, Prefix};
+use events::NO_ENTRY;
+use meeting::Early;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -57,6 +60,10 @@ pub struct OfiEndpoint {
     unposted: Vec<*mut Operation>,
     peers: Vec<Peer>,
     pending: VecDeque<PendingEvent>,
+    /// Packets that came before the ranks started.
+    early: VecDeque<Early>,
+    /// All connections are made before the ranks start.
+    connects_first: bool,
     /// How many deaths were reported to this endpoint.
     deaths_seen: u32,
     rejected: RejectedPackets,
@@ -102,54 +109,12 @@ impl OfiEndpoint {
         Ok(address)
     }
 
-    /// What libfabric said when an operation was to start.
-    fn started(&mut self, peer: WorldRank, result: isize) -> Result<(), Refused> {
-        match i32::try_from(-result).unwrap_or(i32::MAX) {
-            0 => Ok(()),
-            sys::EAGAIN | libc::EINTR => Err(Refused::Busy),
-            libc::ENOMEM => Err(Refused::OutOfMemory),
-            code => Err(self.lose(peer, code)),
-        }
-    }
-
-    /// Notes that a rank cannot be reached any more.
-    fn lose(&mut self, rank: WorldRank, code: i32) -> Refused {
-        let peer = &mut self.peers[rank as usize];
-        if peer.lost.is_none() {
-            peer.lost = Some(code);
-            self.pending.push_back(PendingEvent::Lost { rank, code });
-        }
-        Refused::Lost(peer.lost.unwrap_or(code))
-    }
-}
-
-impl Endpoint for OfiEndpoint {
-    fn name(&self) -> &[u8] {
-        &self.name
-    }
-
-    fn wait_descriptor(&self) -> Option<i32> {
-        self.wait_descriptor
-    }
-
-    fn may_sleep(&mut self) -> bool {
-        if !self.pending.is_empty() || !self.unposted.is_empty() {
-            return false;
-        }
-        if self.wait_descriptor.is_none() {
-            // There is nothing to ask: sleep is short.
-            return true;
-        }
-        let fabric = self.objects.fabric;
-        let completions = self.objects.completions;
-        // SAFETY: open objects; libfabric reads a list of one.
-        unsafe {
-            let mut list = [&raw mut (*completions).fid];
-            ((*(*fabric).ops).trywait)(fabric, list.as_mut_ptr(), 1) == 0
-        }
-    }
-
-    unsafe fn send(
+    /// Sends a packet.
+    ///
+    /// # Safety
+    /// As for [`Endpoint::send`].
+    #[inline]
+    pub(super) unsafe fn send_packet(
         &mut self,
         to: WorldRank,
         packet: Packet<'_>,
@@ -200,6 +165,70 @@ impl Endpoint for OfiEndpoint {
             return Err(refused);
         }
         Ok(if copied { Sent::Done } else { Sent::Pending })
+    }
+
+    /// What libfabric said when an operation was to start.
+    fn started(&mut self, peer: WorldRank, result: isize) -> Result<(), Refused> {
+        match i32::try_from(-result).unwrap_or(i32::MAX) {
+            0 => Ok(()),
+            sys::EAGAIN | libc::EINTR => Err(Refused::Busy),
+            libc::ENOMEM => Err(Refused::OutOfMemory),
+            code => Err(self.lose(peer, code)),
+        }
+    }
+
+    /// Notes that a rank cannot be reached any more.
+    fn lose(&mut self, rank: WorldRank, code: i32) -> Refused {
+        let peer = &mut self.peers[rank as usize];
+        if peer.lost.is_none() {
+            peer.lost = Some(code);
+            self.pending.push_back(PendingEvent::Lost { rank, code });
+        }
+        Refused::Lost(peer.lost.unwrap_or(code))
+    }
+}
+
+impl Endpoint for OfiEndpoint {
+    fn meet(&mut self) -> Result<(), String> {
+        if self.connects_first {
+            return self.connect_all();
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    fn wait_descriptor(&self) -> Option<i32> {
+        self.wait_descriptor
+    }
+
+    fn may_sleep(&mut self) -> bool {
+        if !self.pending.is_empty() || !self.early.is_empty() || !self.unposted.is_empty() {
+            return false;
+        }
+        if self.wait_descriptor.is_none() {
+            // There is nothing to ask: sleep is short.
+            return true;
+        }
+        let fabric = self.objects.fabric;
+        let completions = self.objects.completions;
+        // SAFETY: open objects; libfabric reads a list of one.
+        unsafe {
+            let mut list = [&raw mut (*completions).fid];
+            ((*(*fabric).ops).trywait)(fabric, list.as_mut_ptr(), 1) == 0
+        }
+    }
+
+    unsafe fn send(
+        &mut self,
+        to: WorldRank,
+        packet: Packet<'_>,
+        token: Token,
+    ) -> Result<Sent, Refused> {
+        // SAFETY: the caller's promise.
+        unsafe { self.send_packet(to, packet, token) }
     }
 
     unsafe fn expose(&mut self, start: *mut u8, length: usize) -> Result<Region, Refused> {

@@ -126,6 +126,10 @@ impl Source for Fabric {
         is_sockets(&self.provider.name)
     }
 
+    fn meets(&self) -> bool {
+        self.provider.quirks.connect_waits
+    }
+
     fn description(&self) -> String {
         let (major, minor) = self.library.version();
         let (name, interface) = (self.name(), self.interface());

@@ -88,6 +88,7 @@ impl Provider {
         let mut last = -sys::ENODATA;
         let mut broken = None;
         for name in names {
+            Quirks::of(name).set_variables();
             for capabilities in [sys::MSG | sys::RMA, sys::MSG] {
                 let hints = hints(library, name, capabilities);
                 match library.query(source.as_ref(), &hints) {

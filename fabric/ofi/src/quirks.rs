@@ -14,6 +14,10 @@ pub struct Quirks {
     pub inject_blocks: bool,
     /// An endpoint is called after the process that opened it, so one process has one.
     pub named_by_process: bool,
+    /// The first send to a peer waits until the peer polls, see [`crate::endpoint`].
+    pub connect_waits: bool,
+    /// Variables that are set if they are not.
+    settings: &'static [(&'static str, &'static str)],
 }
 
 const PSM2: Quirks = Quirks {
@@ -21,6 +25,9 @@ const PSM2: Quirks = Quirks {
     one_piece: true,
     inject_blocks: true,
     named_by_process: true,
+    connect_waits: true,
+    // A node may be slow to start. When this time is over, the provider ends the process.
+    settings: &[("FI_PSM2_CONN_TIMEOUT", "30")],
 };
 
 impl Quirks {
@@ -30,6 +37,16 @@ impl Quirks {
         match provider {
             "psm2" => PSM2,
             _ => Self::default(),
+        }
+    }
+
+    /// Sets its variables, before libfabric looks at the provider.
+    pub fn set_variables(&self) {
+        for (name, value) in self.settings {
+            if std::env::var_os(name).is_none() {
+                // SAFETY: the loader opens the network while it has one thread.
+                unsafe { std::env::set_var(name, value) };
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use cohort_fabric_host::packet::Prefix;
 /// Completions that are read at once.
 const BATCH: usize = 16;
 
-const NO_ENTRY: sys::CqEntry = sys::CqEntry {
+pub(super) const NO_ENTRY: sys::CqEntry = sys::CqEntry {
     op_context: std::ptr::null_mut(),
     flags: 0,
     len: 0,
@@ -20,6 +20,9 @@ impl OfiEndpoint {
     /// Takes events as far as `budget` goes; returns how many.
     pub(super) fn take_events(&mut self, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
         self.notice_deaths();
+        if !self.early.is_empty() {
+            return self.give_early(sink);
+        }
         let mut given = 0;
         for _ in 0..budget.looks {
             given = self.look(budget.events, sink);
@@ -78,7 +81,7 @@ impl OfiEndpoint {
     }
 
     /// Frees an operation; says what it was, and with whom.
-    fn finish(&mut self, operation: *mut Operation) -> (Kind, WorldRank) {
+    pub(super) fn finish(&mut self, operation: *mut Operation) -> (Kind, WorldRank) {
         // SAFETY: an operation of the pool `sends`, which libfabric has given back.
         let (kind, peer, local) =
             unsafe { ((*operation).kind, (*operation).peer, (*operation).local) };
@@ -90,7 +93,7 @@ impl OfiEndpoint {
     }
 
     /// Gives a packet to the sink, if it is of this job and for this rank.
-    fn arrive(
+    pub(super) fn arrive(
         &mut self,
         receive: *mut Operation,
         length: usize,
@@ -117,7 +120,7 @@ impl OfiEndpoint {
     }
 
     /// Takes an entry of the error queue.
-    fn take_error(&mut self) {
+    pub(super) fn take_error(&mut self) {
         // SAFETY: zeros are valid for this record of numbers and pointers.
         let mut room: sys::ErrorRoom = unsafe { std::mem::zeroed() };
         let queue = self.objects.completions;

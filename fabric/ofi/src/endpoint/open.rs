@@ -253,6 +253,8 @@ impl OfiEndpoint {
             unposted: Vec::with_capacity(RECEIVES),
             peers: vec![peer; world],
             pending: VecDeque::new(),
+            early: VecDeque::new(),
+            connects_first: quirks.connect_waits,
             deaths_seen: 0,
             rejected: RejectedPackets::default(),
             inject: provider.inject,
