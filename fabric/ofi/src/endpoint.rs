@@ -20,6 +20,7 @@ use cohort_fabric_host::packet::{PREFIX, Prefix};
 use events::NO_ENTRY;
 use meeting::Early;
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// Longest packet that is passed to `fi_inject`, from the stack.
@@ -49,11 +50,12 @@ struct Peer {
 pub struct OfiEndpoint {
     own: WorldRank,
     job: Arc<Job>,
-    regions: Regions,
-    /// Closed before the memory that it uses is freed: fields are dropped in this order.
-    objects: Objects,
-    sends: Pool,
-    receives: Pool,
+    regions: ManuallyDrop<Regions>,
+    objects: ManuallyDrop<Objects>,
+    sends: ManuallyDrop<Pool>,
+    receives: ManuallyDrop<Pool>,
+    /// The end of the process closes it.
+    left_open: bool,
     /// Descriptors of the memory of both pools.
     descriptors: [*mut libc::c_void; 2],
     /// Receives that could not be posted.

@@ -16,6 +16,8 @@ pub struct Quirks {
     pub named_by_process: bool,
     /// The first send to a peer waits until the peer polls, see [`crate::endpoint`].
     pub connect_waits: bool,
+    /// To close an endpoint waits until its peers close theirs, and holds up all others of the process meanwhile.
+    pub close_waits: bool,
     /// Variables that are set if they are not.
     settings: &'static [(&'static str, &'static str)],
 }
@@ -26,6 +28,7 @@ const PSM2: Quirks = Quirks {
     inject_blocks: true,
     named_by_process: true,
     connect_waits: true,
+    close_waits: true,
     // A node may be slow to start. When this time is over, the provider ends the process.
     settings: &[("FI_PSM2_CONN_TIMEOUT", "30")],
 };

@@ -11,6 +11,7 @@ use cohort_fabric_host::address::LENGTH_MAX;
 use cohort_fabric_host::endpoint::RejectedPackets;
 use cohort_fabric_host::job::Job;
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
@@ -246,9 +247,9 @@ impl OfiEndpoint {
         let mut this = Self {
             own,
             job,
-            regions: Regions::new(registrar),
-            sends: Pool::new(count, room),
-            receives: Pool::new(RECEIVES, provider.packet),
+            regions: ManuallyDrop::new(Regions::new(registrar)),
+            sends: ManuallyDrop::new(Pool::new(count, room)),
+            receives: ManuallyDrop::new(Pool::new(RECEIVES, provider.packet)),
             descriptors: [null_mut(); 2],
             unposted: Vec::with_capacity(RECEIVES),
             peers: vec![peer; world],
@@ -261,7 +262,8 @@ impl OfiEndpoint {
             local_registration: provider.local_registration,
             wait_descriptor: objects.wait_descriptor(),
             name: objects.name(library)?,
-            objects,
+            objects: ManuallyDrop::new(objects),
+            left_open: quirks.close_waits,
         };
         if provider.local_registration {
             let pools = [this.sends.memory(), this.receives.memory()];
@@ -282,5 +284,21 @@ impl OfiEndpoint {
         }
         this.post();
         Ok(this)
+    }
+}
+
+impl Drop for OfiEndpoint {
+    fn drop(&mut self) {
+        if self.left_open {
+            // The provider may still write to the receive buffers: they stay too.
+            return;
+        }
+        // SAFETY: none is used again. Regions go before the domain, and buffers after the endpoint that uses them.
+        unsafe {
+            ManuallyDrop::drop(&mut self.regions);
+            ManuallyDrop::drop(&mut self.objects);
+            ManuallyDrop::drop(&mut self.sends);
+            ManuallyDrop::drop(&mut self.receives);
+        }
     }
 }
