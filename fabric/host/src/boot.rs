@@ -1,17 +1,10 @@
 //! Opens a network and hands it to the loader as the functions of an [`Api`]; see [`cohort_fabric::boot`].
 
 use crate::address::{self, LENGTH_MAX, NodeAddresses};
-use crate::descriptors::Descriptors;
-use crate::descriptors::hooks::{self, run_call};
-use crate::descriptors::mailbox::Mailbox;
-use crate::descriptors::table::DescriptorTable;
 use crate::job::Job;
-use crate::network::{Network, OpenEndpoint};
 use crate::ports::Ports;
-use crate::seat::Seats;
 use crate::service::Service;
-use crate::source::{Choice, Source, Wanted};
-use crate::watch::Watch;
+use crate::source::{Choice, NodeNetwork, Setup, Source, Wanted};
 use cohort_base::boot::RankLocation;
 use cohort_fabric::boot::{Addresses, Api, DeadNode, MAGIC, Notify, Problem, Request, VERSION};
 use cohort_fabric::{WorldRank, record};
@@ -21,12 +14,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// More seats than that are hardly in use at a time.
-const SEATS_MAX: u32 = 64;
-
-/// PSM2 opens more than one endpoint in a process if this variable is 1.
-const MANY_ENDPOINTS: &str = "PSM2_MULTI_EP";
-
 /// An open network, behind the handle.
 struct OpenNetwork {
     job: Arc<Job>,
@@ -35,11 +22,10 @@ struct OpenNetwork {
     description: CString,
     /// Ends before the network, whose watch it wakes.
     service: Option<Service>,
-    meets: bool,
     /// Why another network was not taken.
     failure: Option<String>,
     record: Option<Box<record::Network>>,
-    network: Box<Network>,
+    network: Box<dyn NodeNetwork>,
 }
 
 static API: Api = Api {
@@ -103,136 +89,24 @@ unsafe fn try_to_open(
         )
     };
     let own_ranks = own_ranks(request, &homes)?;
-    if request.node_ranks > 1 && std::env::var_os(MANY_ENDPOINTS).is_none() {
-        // SAFETY: the loader calls this while it has one thread.
-        unsafe { std::env::set_var(MANY_ENDPOINTS, "1") };
-    }
     let choice = choose(&wanted)?;
-    let ports = wanted.ports;
     let job = Job::new(request.node, request.job, timeout(request), homes);
     let job = Arc::new(job);
-    let descriptors = match request.shared_address_space {
-        0 => None,
-        _ => Some(share(request)?),
+    let setup = Setup {
+        job: &job,
+        own_ranks: &own_ranks,
+        ports: wanted.ports,
+        is_shared: request.shared_address_space != 0,
+        defers: request.notify == Notify::Defer as u32,
     };
-    let opened = open_choice(choice, &job, &own_ranks, descriptors.as_ref())?;
-    finish(request, (job, ports), opened, descriptors)
-}
-
-/// What was opened.
-struct Opened {
-    source: Box<dyn Source>,
-    endpoints: Vec<OpenEndpoint>,
-    /// Why something else was not taken.
-    failure: Option<String>,
-}
-
-/// Opens the endpoints of what was chosen, or of its fallback.
-fn open_choice(
-    choice: Choice,
-    job: &Arc<Job>,
-    own_ranks: &[WorldRank],
-    descriptors: Option<&Descriptors>,
-) -> Result<Opened, String> {
-    let Choice {
-        source,
-        fallback,
-        failure,
-    } = choice;
-    match (
-        open_endpoints(&*source, job, own_ranks, descriptors),
-        fallback,
-    ) {
-        (Ok(endpoints), _) => Ok(Opened {
-            source,
-            endpoints,
-            failure,
-        }),
-        (Err(problem), None) => Err(format!(
-            "{problem}; COHORT_NET_PROVIDER and COHORT_NET_INTERFACE choose another"
-        )),
-        (Err(problem), Some(fallback)) => {
-            let endpoints = open_endpoints(&*fallback, job, own_ranks, descriptors)
-                .map_err(|second| format!("{problem}; and {second}"))?;
-            Ok(Opened {
-                source: fallback,
-                endpoints,
-                failure: Some(problem),
-            })
-        }
-    }
-}
-
-/// Opens an endpoint for each rank of the node.
-fn open_endpoints(
-    source: &dyn Source,
-    job: &Arc<Job>,
-    own_ranks: &[WorldRank],
-    descriptors: Option<&Descriptors>,
-) -> Result<Vec<OpenEndpoint>, String> {
-    let mut endpoints: Vec<OpenEndpoint> = Vec::with_capacity(own_ranks.len());
-    for &rank in own_ranks {
-        let opened = open_endpoint(source, job, rank, endpoints.len(), descriptors);
-        match opened {
-            Ok(end) => endpoints.push(end),
-            Err(problem) => {
-                endpoints.into_iter().for_each(|end| end.close(descriptors));
-                return Err(format!(
-                    "the network {} on {} is not usable: {problem}",
-                    source.name(),
-                    source.interface()
-                ));
-            }
-        }
-    }
-    Ok(endpoints)
-}
-
-/// Opens the endpoint of a rank, whose local rank is `owner`, and its mailbox.
-fn open_endpoint(
-    source: &dyn Source,
-    job: &Arc<Job>,
-    rank: WorldRank,
-    owner: usize,
-    descriptors: Option<&Descriptors>,
-) -> Result<OpenEndpoint, String> {
-    let (endpoint, table) = with_table(descriptors, || source.open(job, rank))?;
-    let mut opened = OpenEndpoint { endpoint, table };
-    let Some(descriptors) = descriptors else {
-        return Ok(opened);
-    };
-    let root = descriptors.root();
-    match run_call(descriptors, &mut opened.table, root, false, Mailbox::open) {
-        Ok(mailbox) => {
-            opened.table.set_owner(owner, mailbox);
-            Ok(opened)
-        }
-        Err(error) => {
-            opened.close(Some(descriptors));
-            Err(error.to_string())
-        }
-    }
-}
-
-/// Puts the network together, now that its endpoints are open.
-fn finish(
-    request: &Request,
-    (job, ports): (Arc<Job>, Ports),
-    opened: Opened,
-    descriptors: Option<Descriptors>,
-) -> Result<OpenNetwork, String> {
+    let opened = open_choice(choice, &setup)?;
+    let ip = opened.network.listens_at();
+    let service = ip.map(|ip| Service::open(ip, wanted.ports)).transpose()?;
     let Opened {
         source,
-        endpoints,
+        network,
         failure,
     } = opened;
-    let system = |error| format!("the network cannot be opened: {error}");
-    let name = |end: &OpenEndpoint| end.endpoint.name().to_vec();
-    let each: Vec<Vec<u8>> = endpoints.iter().map(name).collect();
-    let listens = address::is_socket(source.format()) && source.listens();
-    let ip = each.first().filter(|_| listens);
-    let ip = ip.and_then(|first| Some(address::socket(first)?.ip()));
-    let service = ip.map(|ip| Service::open(ip, ports)).transpose()?;
     let own = NodeAddresses {
         format: source.format(),
         provider: source.name().to_owned(),
@@ -240,66 +114,64 @@ fn finish(
         host: address::host(),
         fell_back: failure.is_some(),
         service: service.as_ref().map(Service::address),
-        each,
+        each: network.addresses(),
     };
-    let queue = |end: &OpenEndpoint| end.endpoint.wait_descriptor();
-    let queues: Vec<Option<i32>> = endpoints.iter().map(queue).collect();
-    let watch = with_table(descriptors.as_ref(), || Watch::open(&queues)).map_err(system)?;
-    let mut seats = 0;
-    if let Some(descriptors) = &descriptors {
-        descriptors.set_sample(watch.0.descriptor());
-        seats = request.node_ranks.min(SEATS_MAX);
-    }
-    let seats = Seats::park(seats as usize, hooks::touch_thread_local).map_err(system)?;
-    let network = Network::new(
-        (source.limits(), source.pins()),
-        endpoints,
-        watch,
-        descriptors,
-        seats,
-    );
     Ok(OpenNetwork {
         bytes: own.bytes(request.node),
         own,
         job,
         description: CString::new(source.description()).unwrap_or_default(),
         service,
-        meets: source.meets(),
         failure,
         record: None,
-        network: Box::new(network),
+        network,
     })
+}
+
+/// What was opened.
+struct Opened {
+    source: Box<dyn Source>,
+    network: Box<dyn NodeNetwork>,
+    /// Why something else was not taken.
+    failure: Option<String>,
+}
+
+/// Opens what was chosen, or its fallback.
+fn open_choice(choice: Choice, setup: &Setup<'_>) -> Result<Opened, String> {
+    let Choice {
+        source,
+        fallback,
+        failure,
+    } = choice;
+    let open = |source: &dyn Source| {
+        source.open(setup).map_err(|problem| {
+            let (name, interface) = (source.name(), source.interface());
+            format!("the network {name} on {interface} is not usable: {problem}")
+        })
+    };
+    match (open(&*source), fallback) {
+        (Ok(network), _) => Ok(Opened {
+            source,
+            network,
+            failure,
+        }),
+        (Err(problem), None) => Err(format!(
+            "{problem}; COHORT_NET_PROVIDER and COHORT_NET_INTERFACE choose another"
+        )),
+        (Err(problem), Some(fallback)) => {
+            let network = open(&*fallback).map_err(|second| format!("{problem}; and {second}"))?;
+            Ok(Opened {
+                source: fallback,
+                network,
+                failure: Some(problem),
+            })
+        }
+    }
 }
 
 /// How long a node may be silent.
 fn timeout(request: &Request) -> Duration {
     Duration::from_secs(request.timeout.max(1).into())
-}
-
-/// What ranks with descriptors of their own need.
-fn share(request: &Request) -> Result<Descriptors, String> {
-    hooks::register().map_err(|problem| {
-        format!("ranks cannot share the network's descriptors: {problem}; use the files of one installation")
-    })?;
-    let defer = request.notify == Notify::Defer as u32;
-    Ok(Descriptors::new(
-        request.node_ranks as usize,
-        defer,
-        timeout(request),
-    ))
-}
-
-/// Makes something whose descriptors go to a table of its own, if descriptors are shared.
-fn with_table<T, E>(
-    descriptors: Option<&Descriptors>,
-    make: impl FnOnce() -> Result<T, E>,
-) -> Result<(T, DescriptorTable), E> {
-    let Some(descriptors) = descriptors else {
-        return make().map(|made| (made, DescriptorTable::new(0)));
-    };
-    let mut table = DescriptorTable::new(descriptors.root() + 1);
-    let made = run_call(descriptors, &mut table, descriptors.root(), false, make);
-    made.map(|made| (made, table))
 }
 
 /// World ranks of this node, in the order of their local ranks.
@@ -389,35 +261,26 @@ impl OpenNetwork {
         }
         let mut each: Vec<Vec<Vec<u8>>> = Vec::with_capacity(nodes.len());
         let mut services: Vec<SocketAddr> = Vec::with_capacity(nodes.len());
-        for (node, bytes) in nodes.iter().enumerate() {
-            let lives_there = |home: &&RankLocation| home.node as usize == node;
-            let count = self.job.homes.iter().filter(lives_there).count();
+        if nodes.len() < self.job.nodes() {
+            return Err(format!(
+                "there are addresses of {} nodes, but ranks live on more",
+                nodes.len()
+            ));
+        }
+        for (node, bytes) in nodes.iter().enumerate().take(self.job.nodes()) {
+            let ranks = self.job.ranks_of(node as u32).len();
+            let count = self.network.address_count(ranks);
             let node = self.own.read(bytes, node as u32, count)?;
             each.push(node.each);
             services.extend(node.service);
         }
-        let address = |home: &RankLocation| {
-            let node = each.get(home.node as usize)?;
-            node.get(home.local_rank as usize).cloned()
-        };
-        let all: Option<Vec<Vec<u8>>> = self.job.homes.iter().map(address).collect();
-        let all = all.ok_or_else(|| {
-            format!(
-                "there are addresses of {} nodes, but ranks live on more",
-                nodes.len()
-            )
-        })?;
-        debug_assert!(all.iter().all(|address| address.len() <= LENGTH_MAX));
-        if !self.job.set_addresses(all) {
-            return Err("the network is connected already".into());
-        }
-        if self.meets {
-            self.network.meet()?;
-        }
+        let mut addresses = each.iter().flatten();
+        debug_assert!(addresses.all(|address| address.len() <= LENGTH_MAX));
+        self.network.connect(each)?;
         if let Some(service) = self
             .service
             .as_mut()
-            .filter(|_| services.len() == nodes.len())
+            .filter(|_| services.len() == self.job.nodes())
         {
             let started = service.start(Arc::clone(&self.job), self.network.waker(), services);
             started.map_err(|error| format!("no thread for the network: {error}"))?;
@@ -445,11 +308,10 @@ fn fallback_report(failure: &str, own: u32, nodes: &[&[u8]]) -> Option<String> {
 unsafe extern "C" fn network(handle: *mut c_void) -> *const record::Network {
     // SAFETY: the contract of `Api`.
     let open = unsafe { opened(handle) };
-    // SAFETY: boxed, so it does not move; the loader promises that nobody uses the record after `close`.
-    let network: &'static Network = unsafe { &*std::ptr::from_ref(open.network.as_ref()) };
-    &raw const **open
-        .record
-        .get_or_insert_with(|| Box::new(record::Network::of(network)))
+    let network = &open.network;
+    // SAFETY: boxed, so the network does not move; the loader promises that nobody uses the record after `close`.
+    let make = || Box::new(unsafe { network.record() });
+    &raw const **open.record.get_or_insert_with(make)
 }
 
 unsafe extern "C" fn descriptors(handle: *mut c_void, first: *mut i32, last: *mut i32) {

@@ -12,6 +12,8 @@ use std::time::Duration;
 pub struct Job {
     /// Index of this node.
     pub node: u32,
+    /// A random number that only members of the job know.
+    pub number: [u64; 2],
     /// What every packet of the job carries.
     pub cookie: u64,
     /// How long a node may be silent until it is dead.
@@ -22,7 +24,9 @@ pub struct Job {
     addresses: OnceLock<Vec<Vec<u8>>>,
     /// Nodes with whose ranks this node has exchanged packets.
     contacted: Vec<AtomicBool>,
-    /// Why a rank is dead; 0 while it is not.
+    /// The ranks of each node.
+    nodes: Vec<Vec<WorldRank>>,
+    /// Why a node is dead; 0 while it is not.
     codes: Vec<AtomicI32>,
     /// How many times `codes` has changed.
     deaths: AtomicU32,
@@ -32,17 +36,42 @@ impl Job {
     /// A job of `homes.len()` ranks.
     #[must_use]
     pub fn new(node: u32, number: [u64; 2], timeout: Duration, homes: Vec<RankLocation>) -> Self {
-        let nodes = homes.iter().map(|home| home.node + 1).max().unwrap_or(0);
+        let count = homes.iter().map(|home| home.node as usize + 1).max();
+        let mut nodes = vec![Vec::new(); count.unwrap_or(0)];
+        for (rank, home) in homes.iter().enumerate() {
+            nodes[home.node as usize].push(rank as WorldRank);
+        }
         Self {
             node,
+            number,
             cookie: packet::cookie(number),
             timeout,
             addresses: OnceLock::new(),
-            contacted: (0..nodes).map(|_| AtomicBool::new(false)).collect(),
-            codes: homes.iter().map(|_| AtomicI32::new(0)).collect(),
+            contacted: nodes.iter().map(|_| AtomicBool::new(false)).collect(),
+            codes: nodes.iter().map(|_| AtomicI32::new(0)).collect(),
             deaths: AtomicU32::new(0),
+            nodes,
             homes,
         }
+    }
+
+    /// Nodes of the job.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The ranks of a node.
+    #[must_use]
+    pub fn ranks_of(&self, node: u32) -> &[WorldRank] {
+        &self.nodes[node as usize]
+    }
+
+    /// The node of a rank.
+    #[must_use]
+    #[inline]
+    pub fn node_of(&self, rank: WorldRank) -> u32 {
+        self.homes[rank as usize].node
     }
 
     /// Ranks of the job.
@@ -82,28 +111,42 @@ impl Job {
         contacted.is_some_and(|contacted| contacted.load(Ordering::Relaxed))
     }
 
-    /// Notes that a rank is dead.
-    pub fn mark_dead(&self, rank: WorldRank, code: i32) {
-        let before = self.codes[rank as usize].swap(code, Ordering::Relaxed);
-        if before == 0 {
+    /// Notes that a node is dead; whether that is news.
+    pub fn mark_node_dead(&self, node: u32, code: i32) -> bool {
+        let code = if code == 0 { libc::EIO } else { code };
+        let place = &self.codes[node as usize];
+        let before = place.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
+        if before.is_ok() {
             // Release pairs with the Acquire of `deaths`: who sees the number sees the code.
             self.deaths.fetch_add(1, Ordering::Release);
         }
+        before.is_ok()
     }
 
-    /// How many ranks are dead.
+    /// Notes that a rank's node is dead.
+    pub fn mark_dead(&self, rank: WorldRank, code: i32) {
+        self.mark_node_dead(self.node_of(rank), code);
+    }
+
+    /// How many nodes are dead.
     #[must_use]
     #[inline]
     pub fn deaths(&self) -> u32 {
         self.deaths.load(Ordering::Acquire)
     }
 
-    /// Why a rank is dead, if it is.
+    /// Why a node is dead, if it is.
     #[must_use]
-    pub fn death(&self, rank: WorldRank) -> Option<i32> {
-        match self.codes[rank as usize].load(Ordering::Relaxed) {
+    pub fn node_death(&self, node: u32) -> Option<i32> {
+        match self.codes[node as usize].load(Ordering::Relaxed) {
             0 => None,
             code => Some(code),
         }
+    }
+
+    /// Why a rank is dead, if its node is.
+    #[must_use]
+    pub fn death(&self, rank: WorldRank) -> Option<i32> {
+        self.node_death(self.node_of(rank))
     }
 }

@@ -15,6 +15,7 @@
 //! | `job` | what all endpoints of a node share about the job |
 //! | `seat` | how a task with another C library calls this one |
 //! | `descriptors` | descriptors that tasks with tables of their own share |
+//! | `handles` | descriptors of the root's that every process uses under a number of its own |
 //! | `watch` | the sleep of a node that waits for the network |
 //! | `service` | answers other nodes, and notices dead ones |
 
@@ -22,11 +23,12 @@ pub mod address;
 pub mod boot;
 pub mod descriptors;
 pub mod endpoint;
+pub mod handles;
 pub mod job;
-mod network;
+pub mod network;
 pub mod packet;
 pub mod ports;
-mod seat;
+pub mod seat;
 pub mod service;
 pub mod source;
-mod watch;
+pub mod watch;

@@ -1,4 +1,7 @@
-//! The transport of a node: takes a seat and the endpoint's lock, then calls the endpoint.
+//! The transport of a node whose ranks have an endpoint each: takes a seat and the endpoint's lock, then calls the
+//! endpoint.
+
+pub mod open;
 
 use crate::descriptors::Descriptors;
 use crate::descriptors::hooks::run_call;
@@ -46,7 +49,7 @@ impl OpenEndpoint {
     }
 
     /// Closes the endpoint, from the root.
-    pub fn close(self, descriptors: Option<&Descriptors>) {
+    fn close(self, descriptors: Option<&Descriptors>) {
         let Self {
             endpoint,
             mut table,
@@ -105,6 +108,8 @@ pub struct Network {
     /// Whether to register memory is to call the driver.
     pins: bool,
     endpoints: Vec<SharedEndpoint>,
+    /// The descriptor of each one's queue, if it has any.
+    queues: Vec<Option<i32>>,
     watch: Watch,
     /// The waker's descriptor.
     waker: Mutex<DescriptorTable>,
@@ -133,6 +138,10 @@ impl Network {
         Self {
             limits,
             pins,
+            queues: inner
+                .iter()
+                .map(|end| end.endpoint.wait_descriptor())
+                .collect(),
             waker_holders: inner.iter().map(|_| AtomicU8::new(UNKNOWN)).collect(),
             endpoints: inner.into_iter().map(end).collect(),
             watch,
@@ -350,11 +359,12 @@ unsafe impl Transport for Network {
         let process = caller as usize;
         self.watch.sleep(limit, |list| {
             let _seat = self.seats.borrow(process);
-            list.watch_waker(self.holds_waker(process));
+            let waker = self.holds_waker(process);
+            list.watch_waker(waker.then_some(self.watch.descriptor()));
             for index in 0..self.endpoints.len() {
                 match self.may_sleep(index, process) {
-                    Some(true) => list.watch(index, true),
-                    None => list.watch(index, false),
+                    Some(true) => list.watch(self.queues[index]),
+                    None => list.leave_out(),
                     Some(false) => return false,
                 }
             }
@@ -377,7 +387,7 @@ unsafe impl Transport for Network {
             holds => holds == HOLDS,
         };
         if holds {
-            self.watch.wake();
+            Watch::wake(self.watch.descriptor());
         }
     }
 }

@@ -25,6 +25,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
+/// More seats than that are hardly in use at a time.
+pub const SEATS_MAX: usize = 64;
+
 /// Stack of a parked thread, which does nothing.
 const STACK: usize = 64 << 10;
 

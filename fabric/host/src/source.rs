@@ -1,10 +1,11 @@
 //! What a transport offers before its endpoints are open.
 
-use crate::endpoint::Endpoint;
 use crate::job::Job;
 use crate::ports::Ports;
-use cohort_fabric::{Limits, WorldRank};
+use crate::watch::Waker;
+use cohort_fabric::{Limits, WorldRank, record};
 use std::fmt::Debug;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// What the user wants of a network.
@@ -18,13 +19,59 @@ pub struct Wanted {
     pub ports: Ports,
 }
 
+/// What a network is opened for.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// The job.
+    pub job: &'a Arc<Job>,
+    /// World ranks of this node, in the order of their local ranks.
+    pub own_ranks: &'a [WorldRank],
+    /// The ports that may listen.
+    pub ports: Ports,
+    /// Whether ranks are tasks that share this address space and have descriptors of their own; else the caller is the
+    /// one rank of its node.
+    pub is_shared: bool,
+    /// Whether what thieves have for a driver waits for somebody else (`COHORT_NET_NOTIFY=defer`).
+    pub defers: bool,
+}
+
+/// An open network of this node.
+pub trait NodeNetwork: Debug {
+    /// The addresses of this node, all of the same length.
+    fn addresses(&self) -> Vec<Vec<u8>>;
+
+    /// How many addresses a node of `ranks` ranks has.
+    fn address_count(&self, ranks: usize) -> usize;
+
+    /// Takes the addresses of all nodes, in the order of their numbers.
+    ///
+    /// # Errors
+    /// A text that says what is wrong.
+    fn connect(&mut self, nodes: Vec<Vec<Vec<u8>>>) -> Result<(), String>;
+
+    /// The address of this host at which the node listens, if its addresses are those of TCP sockets.
+    fn listens_at(&self) -> Option<IpAddr>;
+
+    /// What ends the sleep of a rank that waits for the network.
+    fn waker(&self) -> Arc<Waker>;
+
+    /// The numbers `first..=last` of descriptors that ranks inherit, if they do.
+    fn descriptors(&self) -> Option<(i32, i32)>;
+
+    /// The transport, for ranks.
+    ///
+    /// # Safety
+    /// It is used no longer than this value lives, at this place.
+    unsafe fn record(&self) -> record::Network;
+}
+
 /// A network that was chosen, and not opened yet.
 pub trait Source: Debug {
-    /// Opens the endpoint of rank `own`.
+    /// Opens this node's part of it.
     ///
     /// # Errors
     /// A text that says which step failed and why.
-    fn open(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Endpoint>, String>;
+    fn open(&self, setup: &Setup<'_>) -> Result<Box<dyn NodeNetwork>, String>;
 
     /// Its name, as `COHORT_NET_PROVIDER` takes it.
     fn name(&self) -> &str;
@@ -37,17 +84,6 @@ pub trait Source: Debug {
 
     /// What it can do.
     fn limits(&self) -> Limits;
-
-    /// Whether to register memory is to call a driver.
-    fn pins(&self) -> bool;
-
-    /// Whether its endpoints listen on TCP sockets at their addresses.
-    fn listens(&self) -> bool;
-
-    /// Whether its endpoints are connected before the ranks start, see [`Endpoint::meet`].
-    fn meets(&self) -> bool {
-        false
-    }
 
     /// For people.
     fn description(&self) -> String;

@@ -10,7 +10,7 @@
 //! `AWAY`, and the next sleep finds `NOTIFIED`. A wake-up that nobody saw ends the next sleep early.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
+use rustix::fd::BorrowedFd;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -41,43 +41,40 @@ impl Waker {
         self.word.swap(NOTIFIED, Ordering::AcqRel) == ASLEEP
     }
 
-    /// Ends the sleep. Only by a process that holds the descriptor.
-    fn wake(&self) {
-        // An event descriptor takes eight bytes. It cannot be full.
-        let _ = rustix::io::write(self.borrow(), &1_u64.to_ne_bytes());
-    }
-
-    /// Takes what was written to it.
-    fn reset(&self) {
-        // An event descriptor gives eight bytes.
-        let _ = rustix::io::read(self.borrow(), &mut [0_u8; 8]);
-    }
-
-    fn borrow(&self) -> BorrowedFd<'_> {
-        // SAFETY: open until the watch is dropped, which outlives all use of the waker.
-        unsafe { BorrowedFd::borrow_raw(self.descriptor) }
-    }
-
     /// Ends the sleep, or the next one, from a thread of the process that opened the waker.
     pub fn interrupt(&self) {
         if self.notify() {
-            self.wake();
+            wake(self.descriptor);
         }
     }
 }
 
-/// What a sleeper polls: the waker, and the queues of endpoints.
+/// Ends the sleep of who polls an event counter, by the number that it has in the calling process.
+fn wake(counter: i32) {
+    // SAFETY: the number is used for this call; if it is not open, the system says so.
+    let counter = unsafe { BorrowedFd::borrow_raw(counter) };
+    // An event descriptor takes eight bytes. It cannot be full.
+    let _ = rustix::io::write(counter, &1_u64.to_ne_bytes());
+}
+
+/// Takes what was written to an event counter.
+fn reset(counter: i32) {
+    // SAFETY: as in `wake`.
+    let counter = unsafe { BorrowedFd::borrow_raw(counter) };
+    // An event descriptor gives eight bytes.
+    let _ = rustix::io::read(counter, &mut [0_u8; 8]);
+}
+
+/// What a sleeper polls: the waker, and the queues of the network, by their numbers in the calling process.
 #[derive(Debug)]
 pub struct List {
-    /// What is polled, in any order.
+    /// What is polled: the waker is the first, if it is one of them.
     entries: Vec<PollFd<'static>>,
-    /// The waker's descriptor.
-    waker: i32,
-    /// Of each endpoint the queue's descriptor.
-    queues: Vec<Option<i32>>,
+    /// The waker's number.
+    waker: Option<i32>,
     /// Whether something has no descriptor, or the caller not the waker's.
     is_blind: bool,
-    /// Whether an endpoint is left alone.
+    /// Whether a queue is left alone.
     is_partial: bool,
 }
 
@@ -85,36 +82,34 @@ impl List {
     /// Begins anew with nothing.
     fn clear(&mut self) {
         self.entries.clear();
+        self.waker = None;
         self.is_blind = false;
         self.is_partial = false;
     }
 
-    /// Whether the waker is polled; without, sleep is short.
-    pub fn watch_waker(&mut self, hears: bool) {
-        let waker = hears.then_some(self.waker);
-        self.add(waker);
+    /// The waker's number in the calling process, to be said first; without one, sleep is short.
+    pub fn watch_waker(&mut self, number: Option<i32>) {
+        self.waker = number;
+        self.watch(number);
     }
 
-    /// Whether an endpoint's queue is polled; while one is not, sleep is short.
-    pub fn watch(&mut self, endpoint: usize, watched: bool) {
-        if watched {
-            self.add(self.queues[endpoint]);
-        } else {
-            self.is_partial = true;
-        }
-    }
-
-    fn add(&mut self, descriptor: Option<i32>) {
+    /// The number of a queue's descriptor in the calling process; without one, sleep is short.
+    pub fn watch(&mut self, descriptor: Option<i32>) {
         match descriptor {
             Some(descriptor) => {
-                // SAFETY: open in the calling process while it sleeps: its own endpoint's, or one that it has mirrored
-                // before and closes in calls only.
+                // SAFETY: open in the calling process while it sleeps, unless the program closes what is not its own:
+                // then the system says so, and the sleep ends.
                 let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
                 let entry = PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
                 self.entries.push(entry);
             }
             None => self.is_blind = true,
         }
+    }
+
+    /// Leaves a queue alone; sleep is short meanwhile.
+    pub fn leave_out(&mut self) {
+        self.is_partial = true;
     }
 
     /// The longest sleep, if there is one.
@@ -140,11 +135,11 @@ pub struct Watch {
 unsafe impl Sync for Watch {}
 
 impl Watch {
-    /// A watch over endpoints, of which each has a descriptor or none.
+    /// A watch over so many queues.
     ///
     /// # Errors
     /// There are no more descriptors.
-    pub fn open(queues: &[Option<i32>]) -> std::io::Result<Self> {
+    pub fn open(queues: usize) -> std::io::Result<Self> {
         // SAFETY: no condition.
         let waker = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if waker < 0 {
@@ -157,9 +152,8 @@ impl Watch {
             }),
             occupied: AtomicBool::new(false),
             list: UnsafeCell::new(List {
-                entries: Vec::with_capacity(1 + queues.len()),
-                waker,
-                queues: queues.to_vec(),
+                entries: Vec::with_capacity(1 + queues),
+                waker: None,
                 is_blind: false,
                 is_partial: false,
             }),
@@ -178,50 +172,63 @@ impl Watch {
         self.waker.descriptor
     }
 
+    /// Another descriptor of the waker's event counter.
+    ///
+    /// # Errors
+    /// There are no more descriptors.
+    pub fn try_clone(&self) -> Result<rustix::fd::OwnedFd, rustix::io::Errno> {
+        // SAFETY: open as long as the watch is.
+        let counter = unsafe { BorrowedFd::borrow_raw(self.waker.descriptor) };
+        rustix::io::fcntl_dupfd_cloexec(counter, 0)
+    }
+
     /// Ends the next sleep, or says that there is a sleeper for whom one must [`Watch::wake`].
     #[must_use]
     pub fn notify(&self) -> bool {
         self.waker.notify()
     }
 
-    /// Ends the sleep. Only by a process that holds the waker's descriptor.
-    pub fn wake(&self) {
-        self.waker.wake();
+    /// Ends the sleep, by the number that the waker's descriptor has in the calling process.
+    pub fn wake(number: i32) {
+        wake(number);
     }
 
     /// Sleeps until there may be completions, the waker ends it or `limit` is over. `prepare` is called once: it says
-    /// whether there are none, and what the calling process can poll. Uses no thread-local data.
-    pub fn sleep(&self, limit: Option<Duration>, prepare: impl FnOnce(&mut List) -> bool) {
+    /// whether there are none, and what the calling process can poll. Uses no thread-local data. Says whether a
+    /// descriptor of the list turned out not to be open.
+    pub fn sleep(&self, limit: Option<Duration>, prepare: impl FnOnce(&mut List) -> bool) -> bool {
         if self.occupied.swap(true, Ordering::Acquire) {
-            return;
+            return false;
         }
         let word = &self.waker.word;
         let entered = word.compare_exchange(AWAY, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
         // SAFETY: nobody else gets here before `occupied` is false again.
         let list = unsafe { &mut *self.list.get() };
         list.clear();
+        let mut is_gone = false;
         if entered.is_ok() && prepare(list) {
-            self.poll(list, limit);
+            is_gone = poll_list(list, limit);
         }
         // Acquire pairs with the Release of `notify`: what the caller did before is seen.
         word.swap(AWAY, Ordering::AcqRel);
         // Release pairs with the Acquire above.
         self.occupied.store(false, Ordering::Release);
+        is_gone
     }
+}
 
-    fn poll(&self, list: &mut List, limit: Option<Duration>) {
-        let limit = limit.into_iter().chain(list.limit()).min();
-        let time = limit.and_then(|limit| Timespec::try_from(limit).ok());
-        // A signal ends the sleep early, as it may.
-        let _ = poll(&mut list.entries, time.as_ref());
-        let mut entries = list.entries.iter();
-        let wakes = |entry: &PollFd<'_>| {
-            entry.as_fd().as_raw_fd() == list.waker && !entry.revents().is_empty()
-        };
-        if entries.any(wakes) {
-            self.waker.reset();
-        }
+/// Sleeps; whether a descriptor is not open.
+fn poll_list(list: &mut List, limit: Option<Duration>) -> bool {
+    let limit = limit.into_iter().chain(list.limit()).min();
+    let time = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    // A signal ends the sleep early, as it may.
+    let _ = poll(&mut list.entries, time.as_ref());
+    let first = list.entries.first().map(PollFd::revents);
+    if let (Some(waker), Some(PollFlags::IN)) = (list.waker, first) {
+        reset(waker);
     }
+    let mut entries = list.entries.iter();
+    entries.any(|entry| entry.revents().contains(PollFlags::NVAL))
 }
 
 impl Drop for Watch {
@@ -238,9 +245,9 @@ mod tests {
 
     #[test]
     fn a_ring_ends_the_sleep_or_the_next_one() {
-        let watch = Watch::open(&[]).unwrap();
+        let watch = Watch::open(0).unwrap();
         let hear = |list: &mut List| {
-            list.watch_waker(true);
+            list.watch_waker(Some(watch.descriptor()));
             true
         };
         watch.sleep(Some(Duration::from_millis(1)), hear);
@@ -261,21 +268,25 @@ mod tests {
 
     #[test]
     fn no_sleep_where_there_is_work_or_no_descriptor() {
-        let watch = Watch::open(&[]).unwrap();
+        let watch = Watch::open(0).unwrap();
         watch.sleep(None, |_| false);
-        let blind = Watch::open(&[None]).unwrap();
+        let blind = Watch::open(1).unwrap();
         let start = Instant::now();
         blind.sleep(Some(Duration::from_secs(3600)), |list| {
-            list.watch_waker(true);
-            list.watch(0, true);
+            list.watch_waker(Some(blind.descriptor()));
+            list.watch(None);
             true
         });
         assert!(start.elapsed() < Duration::from_secs(3600));
-        let deaf = Watch::open(&[Some(watch.descriptor())]).unwrap();
-        deaf.sleep(None, |list| {
-            list.watch_waker(true);
-            list.watch(0, false);
+        blind.sleep(None, |list| {
+            list.watch_waker(Some(blind.descriptor()));
+            list.leave_out();
             true
         });
+        let is_gone = blind.sleep(None, |list| {
+            list.watch_waker(Some(i32::MAX));
+            true
+        });
+        assert!(is_gone, "a descriptor that is not open ends the sleep");
     }
 }

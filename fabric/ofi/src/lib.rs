@@ -19,8 +19,9 @@ mod sys;
 use cohort_fabric::{Limits, WorldRank};
 use cohort_fabric_host::endpoint::Endpoint;
 use cohort_fabric_host::job::Job;
+use cohort_fabric_host::network::open::{EndpointSource, open};
 use cohort_fabric_host::packet::PREFIX;
-use cohort_fabric_host::source::{Source, Wanted};
+use cohort_fabric_host::source::{NodeNetwork, Setup, Source, Wanted};
 use endpoint::OfiEndpoint;
 use library::Library;
 use provider::Provider;
@@ -93,10 +94,28 @@ pub fn is_sockets(provider: &str) -> bool {
     ["tcp", "net"].contains(&base)
 }
 
-impl Source for Fabric {
-    fn open(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Endpoint>, String> {
+impl EndpointSource for Fabric {
+    fn open_endpoint(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Endpoint>, String> {
         let endpoint = OfiEndpoint::open(&self.library, &self.provider, Arc::clone(job), own)?;
         Ok(Box::new(endpoint))
+    }
+
+    fn pins(&self) -> bool {
+        self.provider.pins
+    }
+
+    fn listens(&self) -> bool {
+        is_sockets(&self.provider.name)
+    }
+
+    fn meets(&self) -> bool {
+        self.provider.quirks.connect_waits
+    }
+}
+
+impl Source for Fabric {
+    fn open(&self, setup: &Setup<'_>) -> Result<Box<dyn NodeNetwork>, String> {
+        open(self, setup)
     }
 
     fn name(&self) -> &str {
@@ -116,18 +135,6 @@ impl Source for Fabric {
             packet: self.provider.packet - PREFIX,
             transfer: self.provider.transfer,
         }
-    }
-
-    fn pins(&self) -> bool {
-        self.provider.pins
-    }
-
-    fn listens(&self) -> bool {
-        is_sockets(&self.provider.name)
-    }
-
-    fn meets(&self) -> bool {
-        self.provider.quirks.connect_waits
     }
 
     fn description(&self) -> String {

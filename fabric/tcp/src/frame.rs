@@ -2,14 +2,14 @@
 //!
 //! Both ends run the same build on the same kind of machine; numbers are little-endian.
 
+use cohort_fabric::WorldRank;
+
 /// What a frame is.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The first of a stream: who opened it, a [`cohort_fabric_host::packet::Prefix`].
-    Hello = 1,
-    /// A packet of the engine.
-    Packet,
+    /// A packet of the engine; the id is its [`Way`].
+    Packet = 1,
     /// Asks for memory: a [`Target`]. Answered by `Data` or `Refused` with the same id.
     Read,
     /// The memory that was asked for.
@@ -20,6 +20,8 @@ pub enum Kind {
     Written,
     /// There is no such memory.
     Refused,
+    /// The last of a stream: all ranks of the node have ended as they should.
+    Bye,
 }
 
 impl Kind {
@@ -48,8 +50,34 @@ pub struct Head {
     pub kind: Kind,
     /// Bytes of it.
     pub length: u32,
-    /// Of the sender's read or write, or of the one that is answered.
+    /// Of the sender's read or write, or of the one that is answered; of a packet its [`Way`].
     pub id: u64,
+}
+
+/// From which rank to which a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Its sender.
+    pub from: WorldRank,
+    /// Its receiver.
+    pub to: WorldRank,
+}
+
+impl Way {
+    /// As a head has it.
+    #[must_use]
+    pub fn id(self) -> u64 {
+        u64::from(self.from) | u64::from(self.to) << 32
+    }
+
+    /// The one that a head has.
+    #[must_use]
+    pub fn of(id: u64) -> Self {
+        Self {
+            from: id as WorldRank,
+            to: (id >> 32) as WorldRank,
+        }
+    }
 }
 
 impl Head {
@@ -66,9 +94,9 @@ impl Head {
     /// Splits what has come of a frame; none if the head is not whole. An unknown kind is an error.
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Result<Self, Malformed>, &[u8])> {
-        use Kind::{Data, Hello, Packet, Read, Refused, Write, Written};
+        use Kind::{Bye, Data, Packet, Read, Refused, Write, Written};
         let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
-        let kind = [Hello, Packet, Read, Data, Write, Written, Refused]
+        let kind = [Packet, Read, Data, Write, Written, Refused, Bye]
             .into_iter()
             .find(|kind| *kind as u8 == head[0]);
         let head = kind.ok_or(Malformed).map(|kind| Self {
@@ -140,6 +168,11 @@ mod tests {
         let sent = [&head.bytes()[..], b"rest"].concat();
         assert_eq!(Head::split(&sent), Some((Ok(head), &b"rest"[..])));
         assert_eq!(Head::split(&sent[..HEAD - 1]), None);
+        let way = Way {
+            from: 7,
+            to: u32::MAX,
+        };
+        assert_eq!(Way::of(way.id()), way);
         let target = Target {
             key: 1,
             offset: 1 << 40,

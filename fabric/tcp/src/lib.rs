@@ -1,30 +1,47 @@
 //! The network over TCP, without libfabric.
 //!
+//! The node owns its connections: its ranks share one to each other node that any of them talks with (or a few,
+//! `COHORT_NET_RAILS`), and whoever is awake moves what is on them, for all.
+//!
 //! | module | what it does |
 //! |---|---|
-//! | `interface` | which address of this host is used |
-//! | `endpoint` | one rank's end: its streams, regions and operations |
+//! | `network` | the node's network, as the engine sees it |
+//! | `rail` | the connections, and who uses them |
 //! | `stream`, `frame` | one connection, and what travels in it |
+//! | `mail` | what has come for ranks that did not look for it |
+//! | `regions`, `node` | what the rails share |
+//! | `caller` | who makes a call, and how it uses the sockets |
+//! | `connector` | the root's thread that makes connections |
+//! | `interface` | which address of this host is used |
 
-mod endpoint;
+mod caller;
+mod connector;
 mod frame;
 pub mod interface;
+mod mail;
+mod network;
+mod node;
+mod rail;
+mod regions;
 mod stream;
 
-use cohort_fabric::{Limits, WorldRank};
-use cohort_fabric_host::endpoint::Endpoint;
-use cohort_fabric_host::job::Job;
-use cohort_fabric_host::source::Source;
-use endpoint::{PACKET_MAX, TRANSFER_MAX, TcpEndpoint};
+use cohort_fabric::Limits;
+use cohort_fabric_host::source::{NodeNetwork, Setup, Source};
 use interface::Interface;
-use std::sync::Arc;
+use network::TcpNetwork;
+
+/// Bytes of the longest packet: messages up to 64 KiB travel with their data.
+pub const PACKET_MAX: usize = (64 << 10) + 256;
+
+/// Bytes of the longest read or write.
+pub const TRANSFER_MAX: usize = 64 << 20;
 
 /// The name of this network.
 pub const NAME: &str = "direct";
 
 impl Source for Interface {
-    fn open(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Endpoint>, String> {
-        Ok(Box::new(TcpEndpoint::open(self, Arc::clone(job), own)?))
+    fn open(&self, setup: &Setup<'_>) -> Result<Box<dyn NodeNetwork>, String> {
+        Ok(Box::new(TcpNetwork::open(self, setup, 1)?))
     }
 
     fn name(&self) -> &str {
@@ -46,15 +63,23 @@ impl Source for Interface {
         }
     }
 
-    fn pins(&self) -> bool {
-        false
-    }
-
-    fn listens(&self) -> bool {
-        true
-    }
-
     fn description(&self) -> String {
         format!("TCP on {}", self.name)
+    }
+}
+
+/// The number of the calling thread's last error.
+fn last_code() -> i32 {
+    let code = std::io::Error::last_os_error().raw_os_error();
+    code.unwrap_or(libc::EIO)
+}
+
+/// Fills a place with random bytes.
+fn random(place: &mut [u8]) -> Result<(), i32> {
+    // SAFETY: a place of the length that is passed.
+    let got = unsafe { libc::getrandom(place.as_mut_ptr().cast(), place.len(), 0) };
+    match usize::try_from(got) {
+        Ok(got) if got == place.len() => Ok(()),
+        _ => Err(last_code()),
     }
 }

@@ -1,8 +1,11 @@
-//! One connection: what waits to be written, and what has come of a frame.
+//! One connection of the node: what waits to be written, and what has come of a frame.
+//!
+//! It exists from the first frame for its node on; until the connector has connected it, frames wait.
 
+use crate::caller::Caller;
 use crate::frame::{HEAD, Head, Malformed};
-use cohort_fabric::{Token, WorldRank};
-use cohort_fabric_host::endpoint::PendingEvent;
+use crate::mail::{Delivery, Ticket};
+use cohort_fabric_host::handles::Handle;
 use libc::{c_int, c_void};
 use std::collections::VecDeque;
 
@@ -17,7 +20,7 @@ const FLUSH_MAX: usize = 512 << 10;
 const PIECES: usize = 16;
 
 /// Pieces that may wait until more packets are refused.
-const QUEUE_MAX: usize = 128;
+const QUEUE_MAX: usize = 512;
 
 /// Longest piece that is copied: heads, targets, and a packet's short beginning.
 const SMALL: usize = 64;
@@ -28,19 +31,21 @@ struct Segment {
     bytes: Bytes,
     at: usize,
     /// To be reported when the piece is written.
-    token: Option<Token>,
+    ticket: Option<Ticket>,
 }
 
 /// Where the bytes of a piece are.
 #[derive(Debug)]
 enum Bytes {
     Small([u8; SMALL], usize),
-    /// The engine's memory, until the token is reported, or of a region that is exposed.
+    /// Of several packets.
+    Copied(Box<[u8]>),
+    /// The engine's memory, until the ticket is reported, or of a region that is exposed.
     Memory(*const u8, usize),
 }
 
 impl Segment {
-    fn of(bytes: &[u8], token: Option<Token>, is_kept: bool) -> Self {
+    fn of(bytes: &[u8], is_kept: bool) -> Self {
         let bytes = if is_kept {
             Bytes::Memory(bytes.as_ptr(), bytes.len())
         } else {
@@ -51,13 +56,14 @@ impl Segment {
         Self {
             bytes,
             at: 0,
-            token,
+            ticket: None,
         }
     }
 
     fn rest(&self) -> libc::iovec {
         let (start, length) = match &self.bytes {
             Bytes::Small(bytes, length) => (bytes.as_ptr(), *length),
+            Bytes::Copied(bytes) => (bytes.as_ptr(), bytes.len()),
             Bytes::Memory(start, length) => (*start, *length),
         };
         libc::iovec {
@@ -113,20 +119,18 @@ pub struct Filled {
 /// One connection.
 #[derive(Debug)]
 pub struct Stream {
-    /// Its descriptor.
-    pub socket: c_int,
-    /// The other end; none before its first frame.
-    pub peer: Option<WorldRank>,
-    /// The other end has sent more than who it is and answers, so this is where all it sends comes.
-    pub carries_requests: bool,
-    /// Whether `saved` may hold whole frames.
-    pub is_ready: bool,
-    /// Whether the endpoint's set tells of room to write.
-    pub polls_writable: bool,
-    /// The system took less than was to be written: the set is asked before the next try, since
-    /// tries keep the system from making room.
+    /// The other node.
+    pub node: u32,
+    /// Its socket; none until it is connected.
+    pub socket: Option<Handle>,
+    /// The system took less than it was given, or the caller leaves writing to the connector, so nothing is written
+    /// before there is room.
     pub is_blocked: bool,
-    /// The beginning of a frame of which the rest has not come.
+    /// The other node has said its last.
+    pub has_left: bool,
+    /// Reads and writes under way that this node has asked for.
+    pub operations: u32,
+    /// The beginning of a frame, as far as it has come.
     pub saved: Vec<u8>,
     /// The body of a transfer that is coming.
     pub body: Option<Body>,
@@ -135,22 +139,31 @@ pub struct Stream {
     queue: VecDeque<Segment>,
 }
 
+// SAFETY: pointers are to memory of sends and transfers under way and of exposed regions, which any thread may use, one
+// at a time as the rail's lock demands.
+unsafe impl Send for Stream {}
+
 impl Stream {
-    /// A connection without anything under way.
+    /// A connection that is not made yet.
     #[must_use]
-    pub fn new(socket: c_int, peer: Option<WorldRank>) -> Self {
+    pub fn new(node: u32) -> Self {
         Self {
-            socket,
-            peer,
-            carries_requests: false,
-            is_ready: false,
-            polls_writable: false,
-            is_blocked: false,
+            node,
+            socket: None,
+            is_blocked: true,
+            has_left: false,
+            operations: 0,
             saved: Vec::new(),
             body: None,
             write_error: None,
             queue: VecDeque::new(),
         }
+    }
+
+    /// The connection is made.
+    pub fn connected(&mut self, socket: Handle) {
+        self.socket = Some(socket);
+        self.is_blocked = false;
     }
 
     /// Whether something waits to be written.
@@ -167,29 +180,41 @@ impl Stream {
 
     /// Lines up a copy of at most 64 bytes.
     pub fn queue(&mut self, bytes: &[u8]) {
-        self.queue.push_back(Segment::of(bytes, None, false));
+        self.queue.push_back(Segment::of(bytes, false));
     }
 
-    /// Lines up memory that stays until it is written, which is reported if there is a token.
-    pub fn queue_memory(&mut self, start: *const u8, length: usize, token: Option<Token>) {
+    /// Lines up memory that stays until it is written.
+    pub fn queue_memory(&mut self, start: *const u8, length: usize) {
         self.queue.push_back(Segment {
             bytes: Bytes::Memory(start, length),
             at: 0,
-            token,
+            ticket: None,
         });
     }
 
+    /// Writes whole frames, of which what must wait is copied.
+    pub fn send_copy(&mut self, caller: &Caller<'_>, frames: &[u8]) {
+        let written = match self.queue.is_empty() {
+            true => self.write(caller, &[piece(frames)]),
+            false => 0,
+        };
+        if written < frames.len() {
+            self.is_blocked |= self.queue.is_empty();
+            self.queue.push_back(Segment {
+                bytes: Bytes::Copied(frames[written..].into()),
+                at: 0,
+                ticket: None,
+            });
+        }
+    }
+
     /// Writes a packet, of which the first piece, at most 64 bytes, is copied if it must wait, and
-    /// so are other short ones; the rest stays until the token is reported. True if all of it was
+    /// so are other short ones; the rest stays until the ticket is reported. True if all of it was
     /// written.
-    pub fn send(&mut self, pieces: [&[u8]; 3], token: Token) -> bool {
+    pub fn send(&mut self, caller: &Caller<'_>, pieces: [&[u8]; 3], ticket: Ticket) -> bool {
         let mut written = 0;
         if self.queue.is_empty() {
-            let list = pieces.map(|piece| libc::iovec {
-                iov_base: piece.as_ptr().cast_mut().cast(),
-                iov_len: piece.len(),
-            });
-            written = self.write(&list);
+            written = self.write(caller, &pieces.map(piece));
         }
         if written == pieces.iter().map(|piece| piece.len()).sum::<usize>() {
             return true;
@@ -200,33 +225,38 @@ impl Stream {
             written -= skipped;
             if skipped < piece.len() {
                 let kept = index > 0 && piece.len() > SMALL;
-                self.queue
-                    .push_back(Segment::of(&piece[skipped..], None, kept));
+                self.queue.push_back(Segment::of(&piece[skipped..], kept));
             }
         }
         if let Some(last) = self.queue.back_mut() {
-            last.token = Some(token);
+            last.ticket = Some(ticket);
         }
         false
     }
 
-    /// Writes; 0 if the system takes nothing now or, which is noted, any more.
-    fn write(&mut self, pieces: &[libc::iovec]) -> usize {
-        write(self.socket, pieces).unwrap_or_else(|code| {
-            self.write_error = Some(code);
-            0
-        })
+    /// Writes; 0 if nothing is taken now or, which is noted, any more.
+    fn write(&mut self, caller: &Caller<'_>, pieces: &[libc::iovec]) -> usize {
+        let Some(socket) = self.socket.as_ref().filter(|_| self.write_error.is_none()) else {
+            return 0;
+        };
+        if caller.defers {
+            caller.leave_to_connector();
+            return 0;
+        }
+        let written = caller.call(socket, |number| write(number, pieces));
+        written
+            .map(|written| written.unwrap_or(0))
+            .unwrap_or_else(|code| {
+                self.write_error = Some(code);
+                0
+            })
     }
 
     /// Writes what waits as far as the system takes it, unless it took too little before.
-    pub fn flush(&mut self, pending: &mut VecDeque<PendingEvent>) {
+    pub fn flush(&mut self, caller: &Caller<'_>, delivery: &mut Delivery<'_>) {
         let mut total = 0;
         while self.waits() && !self.is_blocked && total < FLUSH_MAX {
-            let none = libc::iovec {
-                iov_base: std::ptr::null_mut(),
-                iov_len: 0,
-            };
-            let mut list = [none; PIECES];
+            let mut list = [piece(&[]); PIECES];
             let (mut count, mut wanted) = (0, 0);
             for segment in self.queue.iter().take(PIECES) {
                 let mut piece = segment.rest();
@@ -238,9 +268,9 @@ impl Stream {
                     break;
                 }
             }
-            let written = self.write(&list[..count]);
+            let written = self.write(caller, &list[..count]);
             total += written;
-            self.advance(written, pending);
+            self.advance(written, delivery);
             if written < wanted {
                 self.is_blocked = true;
                 break;
@@ -249,7 +279,7 @@ impl Stream {
     }
 
     /// Takes what was written out of the queue.
-    fn advance(&mut self, mut written: usize, pending: &mut VecDeque<PendingEvent>) {
+    fn advance(&mut self, mut written: usize, delivery: &mut Delivery<'_>) {
         while let Some(first) = self.queue.front_mut() {
             let left = first.rest().iov_len;
             if written < left {
@@ -257,18 +287,18 @@ impl Stream {
                 return;
             }
             written -= left;
-            if let Some(token) = first.token {
-                pending.push_back(PendingEvent::Completed(token));
+            if let Some(ticket) = first.ticket {
+                delivery.completed(ticket);
             }
             self.queue.pop_front();
         }
     }
 
     /// Reports what was not written as failed.
-    pub fn fail(&mut self, code: i32, pending: &mut VecDeque<PendingEvent>) {
+    pub fn fail(&mut self, code: i32, delivery: &mut Delivery<'_>) {
         for segment in self.queue.drain(..) {
-            if let Some(token) = segment.token {
-                pending.push_back(PendingEvent::Failed { token, code });
+            if let Some(ticket) = segment.ticket {
+                delivery.failed(ticket, code);
             }
         }
     }
@@ -278,7 +308,10 @@ impl Stream {
     ///
     /// # Errors
     /// The system's number: the connection is broken, or (`ECONNRESET`) at its end.
-    pub fn fill(&mut self, common: &mut [u8]) -> Result<Option<Filled>, i32> {
+    pub fn fill(&mut self, caller: &Caller<'_>, common: &mut [u8]) -> Result<Option<Filled>, i32> {
+        let Some(socket) = &self.socket else {
+            return Ok(None);
+        };
         let (start, left) = match &self.body {
             Some(body) => (body.memory, body.left),
             None if self.saved.is_empty() => (std::ptr::null_mut(), 0),
@@ -305,7 +338,7 @@ impl Stream {
                 },
             },
         ];
-        let Some(read) = read(self.socket, &mut list)? else {
+        let Some(read) = caller.call(socket, |number| read(number, &mut list))? else {
             return Ok(None);
         };
         let placed = read.min(list[0].iov_len);
@@ -375,8 +408,16 @@ pub enum Next<'a> {
     Arrived(Head),
 }
 
-/// Writes as much as the system takes; 0 if that is nothing now.
-fn write(socket: c_int, pieces: &[libc::iovec]) -> Result<usize, i32> {
+/// Bytes as the system takes them.
+fn piece(bytes: &[u8]) -> libc::iovec {
+    libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    }
+}
+
+/// Writes as much as the system takes; none if that is nothing now.
+fn write(socket: c_int, pieces: &[libc::iovec]) -> Result<Option<usize>, i32> {
     // SAFETY: zeros are a valid message; the pieces are readable by the callers' promises.
     let written = unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
@@ -389,8 +430,8 @@ fn write(socket: c_int, pieces: &[libc::iovec]) -> Result<usize, i32> {
         )
     };
     match usize::try_from(written) {
-        Ok(written) => Ok(written),
-        Err(_) => again().map(|()| 0),
+        Ok(written) => Ok(Some(written)),
+        Err(_) => again().map(|()| None),
     }
 }
 

@@ -1,0 +1,446 @@
+//! Descriptors of the root's that every process of the node uses, each under a number of its own.
+//!
+//! Ranks share memory, not descriptors. What the root opens is a [`Handle`]: a process that wants to use it takes a
+//! copy (`pidfd_getfd`) at its first use, and the system chooses the number there. So nothing that the
+//! program has open is ever replaced, and the numbers of programs and of the network do not meet: copies lie at the
+//! upper end of what the process may have, where programs have none.
+//!
+//! A program may close what is not its own (`closefrom(3)`). The next call with such a number fails with
+//! `EBADF`, or `ENOTSOCK` if the program has opened something else there; the caller [forgets](Processes::forget) the
+//! number and takes a copy anew.
+//!
+//! # Where `pidfd_getfd` is forbidden
+//! (a seccomp filter, Yama's strictest mode) a process asks the root, which sends the copy (`SCM_RIGHTS`): over its
+//! *desk*, a pair of local sockets that was open before the rank was started, so that it has one end under the root's
+//! number. The root's service answers ([`Processes::serve`]); until then the process has no copy, and its call is told
+//! to try again.
+//!
+//! Nothing here uses thread-local data: it needs no seat.
+
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use rustix::io::{Errno, IoSlice, IoSliceMut};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, send, sendmsg, socketpair,
+};
+use rustix::process::{
+    PTracer, Pid, PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, getrlimit, pidfd_getfd,
+    pidfd_open, setrlimit,
+};
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+
+/// No number.
+const NONE: i32 = -1;
+
+/// Numbers below are left to programs, where the limit has room for it.
+const BASE_MIN: u64 = 1024;
+
+/// Higher numbers cost memory in each process: the kernel's table has 8 bytes for each number.
+const BASE_MAX: u64 = 16384;
+
+/// How many numbers the copies need at most, or a quarter of what there is.
+const ROOM: u64 = 4096;
+
+/// Room for the control message of one descriptor.
+const CONTROL: usize = rustix::cmsg_space!(ScmRights(1));
+
+/// A descriptor of the root's, and the numbers of its copies.
+#[derive(Debug)]
+pub struct Handle {
+    /// Tells it from all others, for ever.
+    id: u64,
+    /// The root's own; closed when this is dropped, by the root.
+    own: Option<OwnedFd>,
+    /// The number in each process; `NONE` before its first use there.
+    numbers: Box<[AtomicI32]>,
+}
+
+impl AsFd for Handle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the root's number, which it keeps open as long as this lives.
+        unsafe { BorrowedFd::borrow_raw(self.number_of_root()) }
+    }
+}
+
+impl Handle {
+    /// What it is called by who asks for it.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The root's number.
+    #[must_use]
+    pub fn number_of_root(&self) -> i32 {
+        self.own.as_ref().map_or(NONE, AsRawFd::as_raw_fd)
+    }
+}
+
+/// What a process asks the root over.
+#[derive(Debug)]
+struct Desk {
+    root: OwnedFd,
+    /// The process's end; the root keeps it too, so that all ranks inherit it.
+    rank: OwnedFd,
+    /// What was asked for and has not come; 0 for nothing.
+    pending: AtomicU64,
+}
+
+/// The processes of a node: its ranks, and last the root.
+#[derive(Debug)]
+pub struct Processes {
+    root: Pid,
+    desks: Vec<Desk>,
+    /// Whether each process was refused `pidfd_getfd`.
+    refused: Vec<AtomicBool>,
+    /// Where copies lie.
+    base: i32,
+    next: AtomicU64,
+    /// A process that had no room for a copy; 0 if there was none yet.
+    short: AtomicI32,
+}
+
+impl Processes {
+    /// For `ranks` tasks with descriptors of their own, 0 if the caller is the one rank of its node; called by the root
+    /// before it starts them.
+    ///
+    /// # Errors
+    /// There are no more descriptors.
+    pub fn open(ranks: usize) -> Result<Self, Errno> {
+        // Fails where there is no Yama. Ranks are allowed to take the root's descriptors.
+        let _ = rustix::process::set_ptracer(PTracer::Any);
+        let base = base(&getrlimit(Resource::Nofile));
+        let desks: Result<Vec<Desk>, Errno> = (0..ranks).map(|_| open_desk(base)).collect();
+        Ok(Self {
+            root: rustix::process::getpid(),
+            desks: desks?,
+            refused: (0..ranks).map(|_| AtomicBool::new(false)).collect(),
+            base,
+            next: AtomicU64::new(1),
+            short: AtomicI32::new(0),
+        })
+    }
+
+    /// The root's index.
+    #[must_use]
+    pub fn root(&self) -> usize {
+        self.desks.len()
+    }
+
+    /// The index of the process in which a local rank's calls run.
+    #[must_use]
+    #[inline]
+    pub fn of(&self, rank: cohort_fabric::LocalRank) -> usize {
+        (rank as usize).min(self.root())
+    }
+
+    /// The numbers that ranks must inherit: first and last.
+    #[must_use]
+    pub fn inherited(&self) -> Option<(i32, i32)> {
+        let numbers = || self.desks.iter().map(|desk| desk.rank.as_raw_fd());
+        Some((numbers().min()?, numbers().max()?))
+    }
+
+    /// Makes a descriptor of the root's known to all.
+    ///
+    /// # Errors
+    /// There are no more descriptors.
+    pub fn share(&self, descriptor: OwnedFd) -> Result<Handle, Errno> {
+        Ok(Handle {
+            id: self.next.fetch_add(1, Ordering::Relaxed),
+            own: Some(lift(descriptor, self.base)?),
+            numbers: self.desks.iter().map(|_| AtomicI32::new(NONE)).collect(),
+        })
+    }
+
+    /// The number of a handle in the calling process, which is number `process`. None if it has no copy and gets none
+    /// now.
+    #[inline]
+    pub fn number(&self, handle: &Handle, process: usize) -> Option<i32> {
+        let Some(place) = handle.numbers.get(process) else {
+            return Some(handle.number_of_root());
+        };
+        // Relaxed: written by the process that it is about.
+        match place.load(Ordering::Relaxed) {
+            NONE => self.take(handle, place, process),
+            number => Some(number),
+        }
+    }
+
+    /// Whether the calling process holds a copy, so that [`Self::number`] makes no call.
+    #[must_use]
+    pub fn holds(&self, handle: &Handle, process: usize) -> bool {
+        let place = handle.numbers.get(process);
+        place.is_none_or(|place| place.load(Ordering::Relaxed) != NONE)
+    }
+
+    /// The number is not what it was; the next use takes a copy anew. The number is the program's now.
+    #[cold]
+    pub fn forget(&self, handle: &Handle, process: usize) {
+        if let Some(place) = handle.numbers.get(process) {
+            place.store(NONE, Ordering::Relaxed);
+        }
+    }
+
+    /// Closes the calling process's copy.
+    pub fn release(&self, handle: &Handle, process: usize) {
+        if let Some(place) = handle.numbers.get(process) {
+            let number = place.swap(NONE, Ordering::Relaxed);
+            if number != NONE {
+                // SAFETY: a copy of this module's, which nobody uses any more.
+                drop(unsafe { OwnedFd::from_raw_fd(number) });
+            }
+        }
+    }
+
+    #[cold]
+    fn take(&self, handle: &Handle, place: &AtomicI32, process: usize) -> Option<i32> {
+        let copy = match self.refused[process].load(Ordering::Relaxed) {
+            false => self.fetch(handle.number_of_root(), process),
+            true => None,
+        };
+        let copy = copy.or_else(|| {
+            let refused = self.refused[process].load(Ordering::Relaxed);
+            refused.then(|| self.ask(handle.id, process)).flatten()
+        });
+        let Ok(copy) = lift(copy?, self.base) else {
+            return None;
+        };
+        let number = copy.into_raw_fd();
+        let stored = place.compare_exchange(NONE, number, Ordering::Relaxed, Ordering::Relaxed);
+        match stored {
+            Ok(_) => Some(number),
+            Err(other) => {
+                // Another thread of the process was first.
+                // SAFETY: just made, and not told to anybody.
+                drop(unsafe { OwnedFd::from_raw_fd(number) });
+                Some(other)
+            }
+        }
+    }
+
+    /// A copy of a descriptor of the root's.
+    fn fetch(&self, number: i32, process: usize) -> Option<OwnedFd> {
+        let get = || {
+            let root = pidfd_open(self.root, PidfdFlags::empty())?;
+            pidfd_getfd(root, number, PidfdGetfdFlags::empty())
+        };
+        match with_limit_lifted(get) {
+            Ok(copy) => Some(copy),
+            Err(Errno::PERM | Errno::NOSYS | Errno::ACCESS) => {
+                self.refused[process].store(true, Ordering::Relaxed);
+                None
+            }
+            Err(code) => {
+                if matches!(code, Errno::MFILE | Errno::NFILE) {
+                    let own = rustix::process::getpid().as_raw_pid();
+                    self.short.store(own, Ordering::Relaxed);
+                }
+                None
+            }
+        }
+    }
+
+    /// Asks the root for a copy, or takes what it has sent.
+    fn ask(&self, id: u64, process: usize) -> Option<OwnedFd> {
+        let desk = &self.desks[process];
+        let pending = desk.pending.load(Ordering::Acquire);
+        if pending != 0 {
+            let (sent, copy) = receive(desk.rank.as_fd())?;
+            desk.pending.store(0, Ordering::Release);
+            if sent == id {
+                return copy;
+            }
+        }
+        let is_mine = desk
+            .pending
+            .compare_exchange(0, id, Ordering::AcqRel, Ordering::Relaxed);
+        if is_mine.is_ok() {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            if send(desk.rank.as_fd(), &id.to_le_bytes(), flags).is_err() {
+                desk.pending.store(0, Ordering::Release);
+            }
+        }
+        None
+    }
+
+    /// Wakes the root's service, by a process that may have no other descriptor.
+    pub fn knock(&self, process: usize) {
+        if let Some(desk) = self.desks.get(process) {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            // If the desk is full the service is about to wake.
+            let _ = send(desk.rank.as_fd(), &0_u64.to_le_bytes(), flags);
+        }
+    }
+
+    /// A process that had no room for a copy, once.
+    pub fn take_short(&self) -> Option<i32> {
+        match self.short.swap(0, Ordering::Relaxed) {
+            0 => None,
+            process => Some(process),
+        }
+    }
+
+    /// The root's ends of the desks, readable when somebody asks.
+    pub fn desks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.desks.iter().map(|desk| desk.root.as_fd())
+    }
+
+    /// Answers what was asked at a desk; `find` knows the root's descriptors by their ids.
+    pub fn serve(&self, process: usize, find: impl Fn(u64, &mut dyn FnMut(BorrowedFd<'_>))) {
+        let desk = &self.desks[process];
+        let mut id = [0; 8];
+        while let Ok((8, _)) =
+            rustix::net::recv(desk.root.as_fd(), &mut id[..], RecvFlags::DONTWAIT)
+        {
+            if id == [0; 8] {
+                continue;
+            }
+            let mut is_sent = false;
+            find(u64::from_le_bytes(id), &mut |descriptor| {
+                is_sent = reply(desk.root.as_fd(), id, Some(descriptor));
+            });
+            if !is_sent {
+                // It is gone.
+                reply(desk.root.as_fd(), id, None);
+            }
+        }
+    }
+}
+
+fn open_desk(base: i32) -> Result<Desk, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (root, rank) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    Ok(Desk {
+        root,
+        rank: lift(rank, base)?,
+        pending: AtomicU64::new(0),
+    })
+}
+
+/// Where the copies lie: above the soft limit of open files, so that the system hands none of these numbers out, if
+/// the hard limit has room for them; else the highest that it allows.
+fn base(limit: &Rlimit) -> i32 {
+    let hard = limit.maximum.unwrap_or(u64::MAX);
+    let wanted = limit.current.unwrap_or(u64::MAX).clamp(BASE_MIN, BASE_MAX);
+    wanted.min(hard.saturating_sub(ROOM.min(hard / 4))) as i32
+}
+
+/// Moves a descriptor to a free number from `base` on, or leaves it where it is if there is none.
+fn lift(descriptor: OwnedFd, base: i32) -> Result<OwnedFd, Errno> {
+    if descriptor.as_raw_fd() >= base {
+        return Ok(descriptor);
+    }
+    let lifted = with_limit_lifted(|| rustix::io::fcntl_dupfd_cloexec(&descriptor, base));
+    Ok(lifted.unwrap_or(descriptor))
+}
+
+/// Makes a descriptor. The soft limit of open files is lifted for that moment, if it is in the way: it bounds
+/// new numbers only, and those that programs get.
+fn with_limit_lifted<T>(make: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+    match make() {
+        Err(Errno::MFILE | Errno::INVAL) => {
+            let limit = getrlimit(Resource::Nofile);
+            let lifted = Rlimit {
+                current: limit.maximum,
+                maximum: limit.maximum,
+            };
+            // If it cannot be lifted the call fails again.
+            let _ = setrlimit(Resource::Nofile, lifted);
+            let made = make();
+            let _ = setrlimit(Resource::Nofile, limit);
+            made
+        }
+        made => made,
+    }
+}
+
+fn reply(desk: BorrowedFd<'_>, id: [u8; 8], descriptor: Option<BorrowedFd<'_>>) -> bool {
+    let mut room = [MaybeUninit::uninit(); CONTROL];
+    let mut control = SendAncillaryBuffer::new(&mut room);
+    let rights = descriptor.as_slice();
+    if descriptor.is_some() && !control.push(SendAncillaryMessage::ScmRights(rights)) {
+        return false;
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(desk, &[IoSlice::new(&id)], &mut control, flags).is_ok()
+}
+
+/// The next answer of the root: what was asked for, and the copy if there is one.
+fn receive(desk: BorrowedFd<'_>) -> Option<(u64, Option<OwnedFd>)> {
+    let mut id = [0; 8];
+    let mut room = [MaybeUninit::uninit(); CONTROL];
+    let mut control = RecvAncillaryBuffer::new(&mut room);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let received = recvmsg(desk, &mut [IoSliceMut::new(&mut id)], &mut control, flags).ok()?;
+    let copy = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut copies) => copies.next(),
+        _ => None,
+    });
+    (received.bytes == 8).then(|| (u64::from_le_bytes(id), copy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_lie_above_what_the_system_hands_out() {
+        let limit = |current, maximum| {
+            base(&Rlimit {
+                current: Some(current),
+                maximum: Some(maximum),
+            })
+        };
+        assert_eq!(limit(1024, 1 << 20), 1024);
+        assert_eq!(limit(256, 1 << 20), 1024);
+        assert_eq!(limit(1 << 20, 1 << 20), 16384);
+        assert_eq!(limit(1024, 1024), 768);
+    }
+
+    #[test]
+    fn the_root_uses_its_own_number() {
+        let processes = Processes::open(2).unwrap();
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let handle = processes.share(reader.into()).unwrap();
+        let own = processes.number(&handle, processes.root()).unwrap();
+        assert!(own >= processes.base);
+        let (first, last) = processes.inherited().unwrap();
+        assert!(first >= processes.base && last > first);
+    }
+
+    #[test]
+    fn a_copy_that_was_closed_is_taken_anew_and_replaces_nothing() {
+        let processes = Processes::open(1).unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        let handle = processes.share(writer.into()).unwrap();
+        let number = processes.number(&handle, 0).unwrap();
+        assert_eq!(processes.number(&handle, 0), Some(number));
+        // SAFETY: the program closes what is not its own, and opens something there.
+        let other = unsafe {
+            libc::close(number);
+            libc::dup2(reader.as_raw_fd(), number)
+        };
+        assert_eq!(other, number);
+        processes.forget(&handle, 0);
+        let again = processes.number(&handle, 0).unwrap();
+        assert_ne!(again, number);
+    }
+
+    #[test]
+    fn a_process_that_may_not_take_asks() {
+        let processes = Processes::open(1).unwrap();
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let handle = processes.share(reader.into()).unwrap();
+        processes.refused[0].store(true, Ordering::Relaxed);
+        assert_eq!(processes.number(&handle, 0), None);
+        processes.serve(0, |id, give| {
+            assert_eq!(id, handle.id());
+            if let Some(own) = &handle.own {
+                give(own.as_fd());
+            }
+        });
+        assert!(processes.number(&handle, 0).is_some());
+    }
+}

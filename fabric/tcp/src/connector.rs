@@ -1,0 +1,302 @@
+//! The connector: a thread of the root that makes the node's connections.
+//!
+//! It listens, proves those who connect ([`meeting`]), connects with the nodes that packets wait for, hands descriptors
+//! to processes that may not take them, and writes what others had to leave (under `COHORT_NET_NOTIFY=defer`, or
+//! because they have no room for a descriptor). It sleeps in one `poll` over all of that. It never moves data
+//! otherwise: ranks do.
+//!
+//! All sockets are opened here, by the root, and closed here; others use copies.
+
+mod meeting;
+
+use crate::interface::Interface;
+use crate::mail::Delivery;
+use crate::network::Shared;
+use cohort_fabric_host::address;
+use cohort_fabric_host::seat::{block_signals, restore_signals};
+use libc::c_int;
+use meeting::Meetings;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::IntoRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often it moves the connections for a process that cannot.
+const MOVE_PERIOD: Duration = Duration::from_millis(1);
+
+/// How long it goes on after it was asked.
+const MOVE_TIME: Duration = Duration::from_millis(50);
+
+/// The thread, and what it is started with.
+#[derive(Debug)]
+pub struct Connector {
+    shared: Arc<Shared>,
+    listener: Option<OwnedFd>,
+    address: Vec<u8>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Connector {
+    /// Listens at an address of this host.
+    ///
+    /// # Errors
+    /// A text that says which step failed and why.
+    pub fn open(interface: &Interface, shared: Arc<Shared>) -> Result<Self, String> {
+        let failed = |error| format!("cannot listen at {}: {error}", interface.address());
+        let listener = interface.listen()?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = address::bytes(listener.local_addr().map_err(failed)?);
+        // SAFETY: open, and nobody else's from now on.
+        let listener = unsafe { OwnedFd::from_raw_fd(listener.into_raw_fd()) };
+        Ok(Self {
+            shared,
+            listener: Some(listener),
+            address,
+            stop: Arc::new(AtomicBool::new(false)),
+            thread: None,
+        })
+    }
+
+    /// Where it listens, as the system lays it out.
+    #[must_use]
+    pub fn address(&self) -> &[u8] {
+        &self.address
+    }
+
+    /// Starts the thread, now that the addresses of all nodes are known.
+    ///
+    /// # Errors
+    /// A text that says what failed.
+    pub fn start(&mut self, addresses: Vec<Vec<u8>>) -> Result<(), String> {
+        let Some(listener) = self.listener.take() else {
+            return Err("the network is connected already".into());
+        };
+        let meetings = Meetings::new(Arc::clone(&self.shared), listener, addresses);
+        let (shared, stop) = (Arc::clone(&self.shared), Arc::clone(&self.stop));
+        // Signals are for the process's own threads.
+        let mask = block_signals();
+        let thread = std::thread::Builder::new()
+            .name("cohort-connector".into())
+            .stack_size(256 << 10)
+            .spawn(move || run(&shared, meetings, &stop));
+        restore_signals(mask);
+        self.thread = Some(thread.map_err(|error| format!("cannot make a thread: {error}"))?);
+        Ok(())
+    }
+}
+
+impl Drop for Connector {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.shared.ring();
+        if let Some(thread) = self.thread.take() {
+            // The thread does not panic.
+            let _ = thread.join();
+        }
+        let caller = self.shared.root();
+        for rail in &self.shared.rails {
+            rail.hold(&self.shared.node, &caller).say_bye();
+        }
+    }
+}
+
+/// The thread's life.
+fn run(shared: &Shared, mut meetings: Meetings, stop: &AtomicBool) {
+    let mut moves_until: Option<Instant> = None;
+    loop {
+        let limit = match moves_until {
+            Some(_) => Some(MOVE_PERIOD),
+            None => meetings.time_left(),
+        };
+        let ready = sleep(shared, &meetings, limit);
+        if stop.load(Ordering::Acquire) {
+            return;
+        }
+        if ready.is_rung {
+            shared.reset_bell();
+        }
+        for &process in &ready.desks {
+            shared.serve_desk(process);
+        }
+        if !ready.desks.is_empty() {
+            // A process that cannot end the watch has knocked.
+            shared.interrupt(shared.processes.root());
+        }
+        meetings.serve(&ready.meetings);
+        let now = Instant::now();
+        let is_asked = shared.requests.once.swap(false, Ordering::AcqRel);
+        if is_asked {
+            meetings.connect_wanted();
+        }
+        if shared.requests.starved.swap(false, Ordering::Relaxed) {
+            moves_until = Some(now + MOVE_TIME);
+        }
+        if is_asked || moves_until.is_some() {
+            shared.move_all();
+        }
+        moves_until = moves_until.filter(|&until| now < until);
+        close_buried(shared);
+        if let Some(process) = shared.processes.take_short() {
+            report_shortage(process);
+        }
+    }
+}
+
+/// What the sleep has ended for.
+struct Ready {
+    is_rung: bool,
+    desks: Vec<usize>,
+    /// Of the meetings' descriptors those that have something.
+    meetings: Vec<bool>,
+}
+
+fn sleep(shared: &Shared, meetings: &Meetings, limit: Option<Duration>) -> Ready {
+    let entry = |descriptor: BorrowedFd<'_>, events| libc::pollfd {
+        fd: descriptor.as_raw_fd(),
+        events,
+        revents: 0,
+    };
+    let mut entries = vec![entry(shared.bell.as_fd(), libc::POLLIN)];
+    entries.extend(
+        shared
+            .processes
+            .desks()
+            .map(|desk| entry(desk, libc::POLLIN)),
+    );
+    let desks = entries.len();
+    entries.extend(
+        meetings
+            .descriptors()
+            .map(|(descriptor, events)| entry(descriptor, events)),
+    );
+    let milliseconds = limit.map_or(-1, |limit| limit.as_micros().div_ceil(1000) as c_int);
+    // SAFETY: as many records as the call is told.
+    unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as u64, milliseconds) };
+    let has = |entry: &libc::pollfd| entry.revents != 0;
+    let desk_of = |(index, entry)| has(entry).then_some(index);
+    Ready {
+        is_rung: has(&entries[0]),
+        desks: entries[1..desks]
+            .iter()
+            .enumerate()
+            .filter_map(desk_of)
+            .collect(),
+        meetings: entries[desks..].iter().map(has).collect(),
+    }
+}
+
+/// Closes the sockets of lost nodes, which others have copies of.
+fn close_buried(shared: &Shared) {
+    for socket in shared.node.take_buried() {
+        for rail in &shared.rails {
+            for set in [&rail.readable, &rail.writable] {
+                // SAFETY: the sets of another rail do not know the socket, and say so.
+                unsafe {
+                    libc::epoll_ctl(
+                        set.number_of_root(),
+                        libc::EPOLL_CTL_DEL,
+                        socket.number_of_root(),
+                        std::ptr::null_mut(),
+                    );
+                }
+            }
+        }
+        // SAFETY: open until the handle is dropped.
+        unsafe { libc::shutdown(socket.number_of_root(), libc::SHUT_RDWR) };
+    }
+}
+
+fn report_shortage(process: i32) {
+    eprintln!(
+        "cohort: process {process} has no room for a descriptor of the network, so its messages go through \
+         pip-exec, which takes longer: raise the limit of open files (ulimit -n)"
+    );
+}
+
+/// A socket for connections; none if there is none to be had.
+fn new_socket(family: c_int) -> Option<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: no condition; a new descriptor.
+    unsafe {
+        let socket = libc::socket(family, kind, 0);
+        (socket >= 0).then(|| OwnedFd::from_raw_fd(socket))
+    }
+}
+
+/// Has a socket send packets at once, and notice when the other system is gone.
+fn set_up(socket: BorrowedFd<'_>, timeout: Duration) {
+    let on: c_int = 1;
+    // SAFETY: an int of the size that is passed.
+    unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_NODELAY,
+            (&raw const on).cast(),
+            size_of::<c_int>() as u32,
+        );
+    }
+    cohort_fabric_host::descriptors::hooks::set_timeouts(socket.as_raw_fd(), timeout);
+}
+
+impl Shared {
+    /// Wakes the connector, by the root.
+    fn ring(&self) {
+        cohort_fabric_host::watch::Watch::wake(self.bell.number_of_root());
+    }
+
+    fn reset_bell(&self) {
+        let mut count = [0_u8; 8];
+        let _ = rustix::io::read(self.bell.as_fd(), &mut count);
+    }
+
+    /// Hands a process what it asks for.
+    fn serve_desk(&self, process: usize) {
+        let caller = self.root();
+        self.processes.serve(process, |id, give| {
+            let sets = self
+                .rails
+                .iter()
+                .flat_map(|rail| [&rail.readable, &rail.writable]);
+            let mut own = sets.chain([&self.waker, &self.bell]);
+            if let Some(handle) = own.find(|handle| handle.id() == id) {
+                give(handle.as_fd());
+                return;
+            }
+            for rail in &self.rails {
+                let held = rail.hold(&self.node, &caller);
+                if let Some(number) = held.find(id) {
+                    // SAFETY: open while the rail is held.
+                    give(unsafe { BorrowedFd::borrow_raw(number) });
+                }
+            }
+        });
+    }
+
+    /// A connection is proven: the rail uses it from now on.
+    fn connected(&self, rail: usize, node: u32, socket: OwnedFd) {
+        set_up(socket.as_fd(), self.node.job.timeout);
+        let code = match self.processes.share(socket) {
+            Ok(handle) => {
+                self.node.job.contacted(self.node.job.ranks_of(node)[0]);
+                let caller = self.root();
+                let rail = &self.rails[rail];
+                let mut delivery = Delivery::to_mail(&self.node.mail);
+                let mut held = rail.hold(&self.node, &caller);
+                let connected = held.connected(node, handle, &mut delivery);
+                drop(held);
+                rail.finish(&self.node, &caller);
+                connected.err()
+            }
+            Err(code) => Some(code.raw_os_error()),
+        };
+        if let Some(code) = code {
+            self.node.lose(node, code);
+        }
+        // There may be mail, and sleepers have not seen the new socket.
+        self.interrupt(self.processes.root());
+    }
+}

@@ -1,0 +1,408 @@
+//! How two nodes come by a connection.
+//!
+//! Either may connect; the other proves it and is proven by it ([`cohort_proof`]), and then says with one
+//! byte whether the connection is taken. Two nodes that connect at the same time would have two: so a node that is
+//! connecting itself refuses the other's as *crossed* if its own number is the lower one, and otherwise gives its
+//! own up.
+//!
+//! | own attempt under way | connected | the other's number is | the other's connection is |
+//! |---|---|---|---|
+//! | no | no | | taken |
+//! | yes | no | lower | taken, the own attempt is given up |
+//! | yes | no | higher | crossed |
+//! | | yes | | crossed |
+//!
+//! So at most one is taken. If both connect, that of the lower node stays: nobody refuses it, since the higher node
+//! takes it unless it is connected, and then by this very rule with the lower one. Who was told that it crossed waits
+//! for the other's; an attempt that fails is made again until the time of `COHORT_NET_TIMEOUT` is over.
+//!
+//! # Strangers
+//! A listener holds at most [`STRANGERS_MAX`] connections that are not proven, for at most [`PROOF_TIME`], and reads no
+//! more than the words of the proof. One more takes the place of the oldest; a node that was pushed out so tries again.
+
+use super::{new_socket, set_up};
+use crate::network::Shared;
+use crate::{last_code, random};
+use cohort_fabric_host::endpoint::RejectedPackets;
+use cohort_proof::{Handshake, Nonce, Purpose, Secret};
+use libc::c_int;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The kind of listener, in proofs.
+const SERVICE: u32 = 2;
+
+/// Connections at a time that nobody has proven.
+const STRANGERS_MAX: usize = 64;
+
+/// How long a proof may take.
+const PROOF_TIME: Duration = Duration::from_secs(5);
+
+/// Pauses between attempts to connect: the first, and the longest.
+const RETRY_MIN: Duration = Duration::from_millis(10);
+const RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// The acceptor's last word.
+const TAKEN: u8 = 1;
+const CROSSED: u8 = 0;
+
+/// A connection between nodes: the rail and the other node.
+type Way = (u32, u32);
+
+/// A connection that is not proven yet, or whose verdict is to come.
+#[derive(Debug)]
+struct Meeting {
+    socket: OwnedFd,
+    handshake: Handshake,
+    deadline: Instant,
+    /// Where it leads, if this node has begun it.
+    to: Option<Way>,
+}
+
+/// What this node does to reach another.
+#[derive(Debug)]
+struct Attempt {
+    /// When it was wanted first.
+    since: Instant,
+    pause: Duration,
+    /// When to connect; none while a meeting is under way.
+    next: Option<Instant>,
+    code: i32,
+}
+
+/// All that is on its way to be a connection.
+#[derive(Debug)]
+pub struct Meetings {
+    shared: Arc<Shared>,
+    listener: OwnedFd,
+    addresses: Vec<Vec<u8>>,
+    secret: Secret,
+    meetings: Vec<Meeting>,
+    attempts: BTreeMap<Way, Attempt>,
+    rejected: RejectedPackets,
+    /// No descriptors were left; the listener rests until then.
+    rests_until: Option<Instant>,
+}
+
+/// How a meeting goes on.
+enum Step {
+    /// More is to come.
+    Waits,
+    /// It is over: nothing came of it, by the system's number.
+    Over(i32),
+    /// It is proven, and this node has to say what becomes of it.
+    Asked(Way),
+    /// The other node has taken it, or not.
+    Told(Way, bool),
+}
+
+impl Meetings {
+    /// None yet.
+    pub fn new(shared: Arc<Shared>, listener: OwnedFd, addresses: Vec<Vec<u8>>) -> Self {
+        let [first, second] = shared.node.job.number;
+        let material = [first.to_le_bytes(), second.to_le_bytes()].concat();
+        Self {
+            shared,
+            listener,
+            addresses,
+            secret: Secret::new(&material),
+            meetings: Vec::new(),
+            attempts: BTreeMap::new(),
+            rejected: RejectedPackets::default(),
+            rests_until: None,
+        }
+    }
+
+    /// What to wait for: the listener, then each meeting.
+    pub fn descriptors(&self) -> impl Iterator<Item = (BorrowedFd<'_>, i16)> {
+        let listens = match self.rests_until {
+            None => libc::POLLIN,
+            Some(_) => 0,
+        };
+        let meetings = self.meetings.iter().map(|meeting| {
+            let writes = !meeting.handshake.output().is_empty();
+            let events = if writes { libc::POLLOUT } else { libc::POLLIN };
+            (meeting.socket.as_fd(), events)
+        });
+        std::iter::once((self.listener.as_fd(), listens)).chain(meetings)
+    }
+
+    /// How long to wait at most.
+    pub fn time_left(&self) -> Option<Duration> {
+        let deadlines = self.meetings.iter().map(|meeting| meeting.deadline);
+        let attempts = self.attempts.values().filter_map(|attempt| attempt.next);
+        let first = deadlines.chain(attempts).chain(self.rests_until).min()?;
+        Some(first.saturating_duration_since(Instant::now()))
+    }
+
+    /// Deals with what has come; `ready` is for the descriptors as they were.
+    pub fn serve(&mut self, ready: &[bool]) {
+        let now = Instant::now();
+        let (listener, meetings) = ready.split_first().unwrap_or((&false, &[]));
+        let all = std::mem::take(&mut self.meetings);
+        for (index, mut meeting) in all.into_iter().enumerate() {
+            let is_ready = meetings.get(index).copied().unwrap_or(false);
+            let step = match is_ready {
+                true => meeting.go_on(),
+                false => Step::Waits,
+            };
+            let step = match step {
+                Step::Waits if now >= meeting.deadline => Step::Over(libc::ETIMEDOUT),
+                step => step,
+            };
+            self.take_step(meeting, step);
+        }
+        if self.rests_until.is_some_and(|until| now >= until) {
+            self.rests_until = None;
+        }
+        if *listener {
+            self.accept();
+        }
+        self.try_again(now);
+    }
+
+    fn take_step(&mut self, meeting: Meeting, step: Step) {
+        match step {
+            Step::Waits => self.meetings.push(meeting),
+            Step::Over(code) => match meeting.to {
+                Some(way) => self.put_off(way, code),
+                None if code == libc::EPROTO => self.rejected.refuse(self.shared.node.job.node, 0),
+                None => {}
+            },
+            Step::Asked(way) => self.decide(meeting, way),
+            Step::Told(way, true) => {
+                self.attempts.remove(&way);
+                self.shared.connected(way.0 as usize, way.1, meeting.socket);
+            }
+            Step::Told(way, false) => self.put_off(way, libc::ECONNREFUSED),
+        }
+    }
+
+    /// Takes a connection that another node has begun, or not.
+    fn decide(&mut self, meeting: Meeting, way: Way) {
+        let (rail, node) = way;
+        let own = self.shared.node.job.node;
+        let is_known = (rail as usize) < self.shared.rails.len()
+            && (node as usize) < self.addresses.len()
+            && node != own;
+        let attempt = self.attempts.get(&way);
+        let is_connecting = attempt.is_some_and(|attempt| attempt.next.is_none());
+        let is_taken = is_known
+            && self.shared.node.job.node_death(node).is_none()
+            && !self.shared.is_connected(way)
+            && !(is_connecting && own < node);
+        let verdict = if is_taken { TAKEN } else { CROSSED };
+        // A byte fits into the buffer of a fresh connection.
+        let sent = rustix::io::write(&meeting.socket, &[verdict]);
+        if is_taken && sent == Ok(1) {
+            self.attempts.remove(&way);
+            self.meetings.retain(|meeting| meeting.to != Some(way));
+            self.shared.connected(rail as usize, node, meeting.socket);
+        }
+    }
+
+    /// Takes in those who connect.
+    fn accept(&mut self) {
+        // A bound for one turn; the rest waits in the system's queue.
+        for _ in 0..STRANGERS_MAX {
+            let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+            let none = std::ptr::null_mut();
+            // SAFETY: the address is not asked for.
+            let socket = unsafe {
+                libc::accept4(self.listener.as_raw_fd(), none, std::ptr::null_mut(), flags)
+            };
+            if socket < 0 {
+                if matches!(
+                    last_code(),
+                    libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM
+                ) {
+                    self.rests_until = Some(Instant::now() + RETRY_MAX);
+                }
+                return;
+            }
+            // SAFETY: a new descriptor.
+            let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+            let Ok(nonce) = nonce() else { return };
+            let own = self.shared.node.job.node;
+            let handshake = Handshake::accept(self.secret.clone(), SERVICE, own, nonce);
+            self.make_room();
+            self.meetings.push(Meeting {
+                socket,
+                handshake,
+                deadline: Instant::now() + PROOF_TIME,
+                to: None,
+            });
+        }
+    }
+
+    /// Gives up the oldest stranger if there are too many.
+    fn make_room(&mut self) {
+        let is_stranger = |meeting: &Meeting| meeting.to.is_none();
+        let count = self.meetings.iter().filter(|one| is_stranger(one)).count();
+        if count >= STRANGERS_MAX
+            && let Some(oldest) = self.meetings.iter().position(is_stranger)
+        {
+            self.meetings.remove(oldest);
+        }
+    }
+
+    /// Begins to connect with the nodes that packets wait for.
+    pub fn connect_wanted(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        for (rail, one) in shared.rails.iter().enumerate() {
+            let caller = shared.root();
+            let wanted = one.hold(&shared.node, &caller).take_wanted();
+            for node in wanted {
+                let now = Instant::now();
+                let attempt = || Attempt {
+                    since: now,
+                    pause: RETRY_MIN,
+                    next: Some(now),
+                    code: 0,
+                };
+                self.attempts
+                    .entry((rail as u32, node))
+                    .or_insert_with(attempt);
+            }
+        }
+        self.try_again(Instant::now());
+    }
+
+    /// Makes the attempts whose time has come.
+    fn try_again(&mut self, now: Instant) {
+        let due = |attempt: &Attempt| attempt.next.is_some_and(|next| next <= now);
+        let ways = self.attempts.iter().filter(|(_, attempt)| due(attempt));
+        let ways: Vec<Way> = ways.map(|(&way, _)| way).collect();
+        for way in ways {
+            match self.connect(way) {
+                Ok(meeting) => {
+                    if let Some(attempt) = self.attempts.get_mut(&way) {
+                        attempt.next = None;
+                    }
+                    self.meetings.push(meeting);
+                }
+                Err(code) => self.put_off(way, code),
+            }
+        }
+    }
+
+    /// An attempt has failed: makes it again later, or gives the node up.
+    fn put_off(&mut self, way: Way, code: i32) {
+        let Some(attempt) = self.attempts.get_mut(&way) else {
+            return;
+        };
+        let now = Instant::now();
+        attempt.code = code;
+        if now - attempt.since > self.shared.node.job.timeout {
+            let code = attempt.code;
+            self.attempts.remove(&way);
+            self.shared.node.lose(way.1, code);
+            self.shared.interrupt(self.shared.processes.root());
+            return;
+        }
+        attempt.next = Some(now + attempt.pause);
+        attempt.pause = (attempt.pause * 2).min(RETRY_MAX);
+    }
+
+    fn connect(&self, way: Way) -> Result<Meeting, i32> {
+        let (rail, node) = way;
+        let address = &self.addresses[node as usize];
+        let family = address.first_chunk::<2>().ok_or(libc::EAFNOSUPPORT)?;
+        let family = c_int::from(u16::from_ne_bytes(*family));
+        let socket = new_socket(family).ok_or_else(last_code)?;
+        set_up(socket.as_fd(), self.shared.node.job.timeout);
+        // SAFETY: an address as the system lays it out, checked when it came.
+        let result = unsafe {
+            let (start, length) = (address.as_ptr().cast(), address.len() as u32);
+            libc::connect(socket.as_raw_fd(), start, length)
+        };
+        if result != 0 && last_code() != libc::EINPROGRESS {
+            return Err(last_code());
+        }
+        let purpose = Purpose {
+            service: SERVICE,
+            from: self.shared.node.job.node,
+            to: node,
+            lane: rail,
+        };
+        Ok(Meeting {
+            socket,
+            handshake: Handshake::connect(self.secret.clone(), purpose, nonce()?),
+            deadline: Instant::now() + PROOF_TIME,
+            to: Some(way),
+        })
+    }
+}
+
+impl Meeting {
+    /// Moves it on as far as it goes.
+    fn go_on(&mut self) -> Step {
+        loop {
+            let output = self.handshake.output();
+            if !output.is_empty() {
+                match rustix::net::send(&self.socket, output, rustix::net::SendFlags::NOSIGNAL) {
+                    Ok(sent) => self.handshake.sent(sent),
+                    Err(code) => return waits_or_over(code),
+                }
+                continue;
+            }
+            let wanted = self.handshake.wanted();
+            if wanted == 0 {
+                return self.proven();
+            }
+            let mut bytes = [0; 256];
+            let room = wanted.min(bytes.len());
+            match rustix::io::read(&self.socket, &mut bytes[..room]) {
+                Ok(0) => return Step::Over(libc::ECONNRESET),
+                Ok(count) => {
+                    if self.handshake.receive(&bytes[..count]).is_err() {
+                        return Step::Over(libc::EPROTO);
+                    }
+                }
+                Err(code) => return waits_or_over(code),
+            }
+        }
+    }
+
+    /// Nothing is left to prove.
+    fn proven(&self) -> Step {
+        let Some(proven) = self.handshake.proven() else {
+            return Step::Over(libc::EPROTO);
+        };
+        let Some(way) = self.to else {
+            return Step::Asked((proven.purpose.lane, proven.purpose.from));
+        };
+        let mut verdict = [0];
+        match rustix::io::read(&self.socket, &mut verdict) {
+            Ok(1) => Step::Told(way, verdict[0] == TAKEN),
+            Ok(_) => Step::Over(libc::ECONNRESET),
+            Err(code) => waits_or_over(code),
+        }
+    }
+}
+
+fn waits_or_over(code: rustix::io::Errno) -> Step {
+    use rustix::io::Errno;
+    match code {
+        Errno::AGAIN | Errno::INTR | Errno::NOTCONN => Step::Waits,
+        code => Step::Over(code.raw_os_error()),
+    }
+}
+
+/// A number that nobody has seen before.
+fn nonce() -> Result<Nonce, i32> {
+    let mut nonce = Nonce::default();
+    random(&mut nonce)?;
+    Ok(nonce)
+}
+
+impl Shared {
+    /// Whether a connection is there.
+    fn is_connected(&self, (rail, node): Way) -> bool {
+        let caller = self.root();
+        let held = self.rails[rail as usize].hold(&self.node, &caller);
+        held.is_connected(node)
+    }
+}

@@ -1,0 +1,438 @@
+//! The node's network over TCP, as the engine sees it.
+
+use crate::caller::{Caller, Requests};
+use crate::connector::Connector;
+use crate::frame::Way;
+use crate::interface::Interface;
+use crate::mail::{Delivery, Ticket};
+use crate::node::Node;
+use crate::rail::Rail;
+use crate::{PACKET_MAX, TRANSFER_MAX};
+use cohort_fabric::{
+    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transfer, Transport,
+    WorldRank, record,
+};
+use cohort_fabric_host::address;
+use cohort_fabric_host::descriptors::hooks;
+use cohort_fabric_host::handles::{Handle, Processes};
+use cohort_fabric_host::seat::{SEATS_MAX, Seats};
+use cohort_fabric_host::source::{NodeNetwork, Setup};
+use cohort_fabric_host::watch::{List, Waker, Watch};
+use rustix::fd::{FromRawFd, OwnedFd};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// What ranks' tasks and the connector use.
+#[derive(Debug)]
+pub struct Shared {
+    /// The node.
+    pub node: Node,
+    /// Its connections.
+    pub rails: Vec<Rail>,
+    /// Its processes.
+    pub processes: Processes,
+    /// Where one of its tasks sleeps.
+    pub watch: Watch,
+    /// The watch's event counter.
+    pub waker: Handle,
+    /// The connector's event counter.
+    pub bell: Handle,
+    /// What ranks have left to the connector.
+    pub requests: Requests,
+    /// What thieves have for the system is left to the connector.
+    defers: bool,
+}
+
+impl Shared {
+    /// The root's own calls.
+    pub fn root(&self) -> Caller<'_> {
+        Caller {
+            processes: &self.processes,
+            process: self.processes.root(),
+            defers: false,
+            requests: &self.requests,
+        }
+    }
+
+    /// The rail of packets between two ranks; always the same.
+    fn rail_of(&self, from: LocalRank, to: WorldRank) -> &Rail {
+        let index = from.wrapping_add(to) as usize % self.rails.len();
+        &self.rails[index]
+    }
+
+    /// Ends the watch's sleep, by a process that has a number for its counter.
+    pub fn interrupt(&self, process: usize) {
+        if self.watch.notify() {
+            self.wake(process);
+        }
+    }
+
+    fn wake(&self, process: usize) {
+        match self.processes.number(&self.waker, process) {
+            Some(number) => Watch::wake(number),
+            // The connector does it.
+            None => self.processes.knock(process),
+        }
+    }
+
+    /// After a call: tells the connector if there is something for it, and the watcher if there is mail.
+    fn finish(&self, caller: &Caller<'_>, posted: bool) {
+        if self.requests.once.load(Ordering::Relaxed) {
+            self.call_connector(caller);
+        }
+        if posted {
+            self.interrupt(caller.process);
+        }
+    }
+
+    #[cold]
+    fn call_connector(&self, caller: &Caller<'_>) {
+        match self.processes.number(&self.bell, caller.process) {
+            Some(number) => Watch::wake(number),
+            None => self.processes.knock(caller.process),
+        }
+    }
+
+    /// Moves everything that can be moved, into mail; by the connector.
+    pub fn move_all(&self) {
+        let caller = self.root();
+        let mut delivery = Delivery::to_mail(&self.node.mail);
+        for rail in &self.rails {
+            let mut held = rail.hold(&self.node, &caller);
+            held.flush_all(&mut delivery);
+            held.look(&mut delivery);
+            drop(held);
+            rail.finish(&self.node, &caller);
+        }
+        if delivery.posted {
+            self.interrupt(caller.process);
+        }
+    }
+}
+
+/// The network.
+#[derive(Debug)]
+pub struct TcpNetwork {
+    shared: Arc<Shared>,
+    seats: Seats,
+    connector: Connector,
+    /// Where the next long transfer goes: they take the rails in turn.
+    turn: AtomicU32,
+}
+
+impl TcpNetwork {
+    /// Opens the network of a node at an address of this host.
+    ///
+    /// # Errors
+    /// A text that says which step failed and why.
+    pub fn open(interface: &Interface, setup: &Setup<'_>, rails: usize) -> Result<Self, String> {
+        let failed = |what: &str, code: i32| {
+            let error = std::io::Error::from_raw_os_error(code);
+            format!("cannot {what}: {error}")
+        };
+        let ranks = setup.own_ranks.len();
+        let tasks = if setup.is_shared { ranks } else { 0 };
+        let system = |code: rustix::io::Errno| failed("share descriptors", code.raw_os_error());
+        let processes = Processes::open(tasks).map_err(system)?;
+        let counter =
+            || event_counter().ok_or_else(|| failed("make an event counter", crate::last_code()));
+        let set = || epoll_set().ok_or_else(|| failed("make an epoll set", crate::last_code()));
+        let share = |descriptor| processes.share(descriptor).map_err(system);
+        let mut opened = Vec::with_capacity(rails);
+        for _ in 0..rails {
+            opened.push(Rail::new(setup.job.nodes(), share(set()?)?, share(set()?)?));
+        }
+        let watch = Watch::open(2 * rails).map_err(|error| format!("cannot sleep: {error}"))?;
+        let waker = watch
+            .try_clone()
+            .map_err(|error| format!("cannot sleep: {error}"))?;
+        let (waker, bell) = (share(waker)?, share(counter()?)?);
+        let mut seed = [0; 4];
+        crate::random(&mut seed).map_err(|code| failed("get random numbers", code))?;
+        let shared = Arc::new(Shared {
+            node: Node::new(
+                Arc::clone(setup.job),
+                setup.own_ranks,
+                u32::from_ne_bytes(seed),
+            ),
+            rails: opened,
+            processes,
+            watch,
+            waker,
+            bell,
+            requests: Requests::default(),
+            defers: setup.defers,
+        });
+        let connector = Connector::open(interface, Arc::clone(&shared))?;
+        let seats = Seats::park(tasks.min(SEATS_MAX), hooks::touch_thread_local)
+            .map_err(|error| format!("cannot make threads: {error}"))?;
+        Ok(Self {
+            shared,
+            seats,
+            connector,
+            turn: AtomicU32::new(0),
+        })
+    }
+
+    fn caller(&self, endpoint: LocalRank, caller: LocalRank) -> Caller<'_> {
+        Caller {
+            processes: &self.shared.processes,
+            process: self.shared.processes.of(caller),
+            defers: self.shared.defers && endpoint != caller,
+            requests: &self.shared.requests,
+        }
+    }
+
+    fn node_of(&self, rank: WorldRank) -> u32 {
+        self.shared.node.job.node_of(rank)
+    }
+
+    /// Sends, or submits if somebody has the lock.
+    ///
+    /// # Safety
+    /// As for [`Transport::send`].
+    unsafe fn send_through(
+        &self,
+        rail: &Rail,
+        caller: &Caller<'_>,
+        way: Way,
+        packet: Packet<'_>,
+        ticket: Ticket,
+    ) -> Result<Sent, Refused> {
+        let shared = &*self.shared;
+        let node = self.node_of(way.to);
+        if let Some(mut held) = rail.try_hold(&shared.node, caller) {
+            // SAFETY: the caller's promise.
+            return unsafe { held.send(node, way, packet, ticket) };
+        }
+        if let Some(code) = shared.node.job.node_death(node) {
+            return Err(Refused::Lost(code));
+        }
+        if rail.submit(node, way, packet) {
+            return Ok(Sent::Done);
+        }
+        let mut held = rail.hold(&shared.node, caller);
+        // SAFETY: the caller's promise.
+        unsafe { held.send(node, way, packet, ticket) }
+    }
+
+    /// Fills the list of what a sleeper polls; false if there is something to do.
+    fn prepare(&self, list: &mut List, process: usize) -> bool {
+        let shared = &*self.shared;
+        let handles = shared
+            .rails
+            .iter()
+            .flat_map(|rail| [&rail.readable, &rail.writable]);
+        list.watch_waker(shared.processes.number(&shared.waker, process));
+        for handle in handles {
+            list.watch(shared.processes.number(handle, process));
+        }
+        for rail in &shared.rails {
+            // Whoever looks next asks the set of those that have room again.
+            rail.has_room.store(true, Ordering::Relaxed);
+        }
+        let is_idle = |rail: &Rail| !rail.has_submitted();
+        !shared.node.mail.iter().any(crate::mail::Mail::waits)
+            && shared.rails.iter().all(is_idle)
+            && shared.node.job.deaths() == shared.node.announced_deaths()
+    }
+}
+
+// SAFETY: memory of a send or a transfer is reported free when the system has taken or filled it, or when its stream
+// has ended.
+unsafe impl Transport for TcpNetwork {
+    fn limits(&self) -> Limits {
+        Limits {
+            packet: PACKET_MAX,
+            transfer: TRANSFER_MAX,
+        }
+    }
+
+    unsafe fn send(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        to: WorldRank,
+        packet: Packet<'_>,
+        token: Token,
+    ) -> Result<Sent, Refused> {
+        let shared = &*self.shared;
+        let _seat = self.seats.borrow(caller as usize);
+        let caller = self.caller(endpoint, caller);
+        let rail = shared.rail_of(endpoint, to);
+        let from = shared.node.own_ranks[endpoint as usize];
+        let (way, rank) = (Way { from, to }, endpoint);
+        let ticket = Ticket { rank, token };
+        // SAFETY: the caller's promise.
+        let sent = unsafe { self.send_through(rail, &caller, way, packet, ticket) };
+        rail.finish(&shared.node, &caller);
+        shared.finish(&caller, false);
+        sent
+    }
+
+    unsafe fn expose(
+        &self,
+        _endpoint: LocalRank,
+        caller: LocalRank,
+        start: *mut u8,
+        length: usize,
+    ) -> Result<Region, Refused> {
+        let _seat = self.seats.borrow(caller as usize);
+        let key = self
+            .shared
+            .node
+            .regions
+            .add(start.expose_provenance(), length);
+        Ok(Region { key, address: 0 })
+    }
+
+    fn withdraw(&self, _endpoint: LocalRank, caller: LocalRank, region: Region) {
+        let _seat = self.seats.borrow(caller as usize);
+        self.shared.node.regions.remove(region.key);
+    }
+
+    unsafe fn transfer(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        transfer: Transfer,
+    ) -> Result<(), Refused> {
+        let shared = &*self.shared;
+        let _seat = self.seats.borrow(caller as usize);
+        let caller = self.caller(endpoint, caller);
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) as usize;
+        let rail = &shared.rails[turn % shared.rails.len()];
+        let mut delivery = Delivery::to_mail(&shared.node.mail);
+        let ticket = Ticket {
+            rank: endpoint,
+            token: transfer.token,
+        };
+        let node = self.node_of(transfer.peer);
+        let mut held = rail.hold(&shared.node, &caller);
+        // SAFETY: the caller's promise.
+        let started = unsafe { held.transfer(node, transfer, ticket, &mut delivery) };
+        drop(held);
+        rail.finish(&shared.node, &caller);
+        shared.finish(&caller, delivery.posted);
+        started
+    }
+
+    fn poll(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        budget: Budget,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> u32 {
+        let shared = &*self.shared;
+        let _seat = self.seats.borrow(caller as usize);
+        let caller = self.caller(endpoint, caller);
+        let mail = &shared.node.mail[endpoint as usize];
+        let ranks_of = |node| shared.node.job.ranks_of(node);
+        let mut given = 0;
+        let mut posted = false;
+        for _ in 0..budget.looks.max(1) {
+            given += mail.deliver(budget.events - given, ranks_of, sink);
+            if given > 0 {
+                break;
+            }
+            for rail in &shared.rails {
+                let most = budget.events.saturating_sub(given);
+                let mut delivery =
+                    Delivery::to_engine(&shared.node.mail, endpoint, most, &mut *sink);
+                if let Some(mut held) = rail.try_hold(&shared.node, &caller) {
+                    held.look(&mut delivery);
+                    drop(held);
+                    rail.finish(&shared.node, &caller);
+                }
+                given += delivery.given;
+                posted |= delivery.posted;
+            }
+            if given > 0 {
+                break;
+            }
+        }
+        shared.finish(&caller, posted);
+        given
+    }
+
+    fn owes(&self, _endpoint: LocalRank) -> bool {
+        false
+    }
+
+    fn watch(&self, caller: LocalRank, limit: Option<Duration>) {
+        let shared = &*self.shared;
+        let process = shared.processes.of(caller);
+        let is_gone = shared
+            .watch
+            .sleep(limit, |list| self.prepare(list, process));
+        if is_gone {
+            // The program has closed what was not its own.
+            let sets = shared
+                .rails
+                .iter()
+                .flat_map(|rail| [&rail.readable, &rail.writable]);
+            for handle in sets.chain([&shared.waker, &shared.bell]) {
+                shared.processes.forget(handle, process);
+            }
+        }
+    }
+
+    fn interrupt(&self, caller: LocalRank) {
+        let shared = &*self.shared;
+        if !shared.watch.notify() {
+            return;
+        }
+        shared.wake(shared.processes.of(caller));
+    }
+}
+
+impl NodeNetwork for TcpNetwork {
+    fn addresses(&self) -> Vec<Vec<u8>> {
+        vec![self.connector.address().to_vec()]
+    }
+
+    fn address_count(&self, _ranks: usize) -> usize {
+        1
+    }
+
+    fn connect(&mut self, nodes: Vec<Vec<Vec<u8>>>) -> Result<(), String> {
+        let first = nodes.into_iter().map(|mut each| each.swap_remove(0));
+        self.connector.start(first.collect())
+    }
+
+    fn listens_at(&self) -> Option<IpAddr> {
+        Some(address::socket(self.connector.address())?.ip())
+    }
+
+    fn waker(&self) -> Arc<Waker> {
+        self.shared.watch.waker()
+    }
+
+    fn descriptors(&self) -> Option<(i32, i32)> {
+        self.shared.processes.inherited()
+    }
+
+    unsafe fn record(&self) -> record::Network {
+        // SAFETY: the caller's promise.
+        record::Network::of(unsafe { &*std::ptr::from_ref(self) })
+    }
+}
+
+fn event_counter() -> Option<OwnedFd> {
+    // SAFETY: no condition; a new descriptor.
+    unsafe {
+        let counter = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+        (counter >= 0).then(|| OwnedFd::from_raw_fd(counter))
+    }
+}
+
+fn epoll_set() -> Option<OwnedFd> {
+    // SAFETY: no condition; a new descriptor.
+    unsafe {
+        let set = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+        (set >= 0).then(|| OwnedFd::from_raw_fd(set))
+    }
+}

@@ -1,0 +1,84 @@
+//! What all rails of a node share.
+
+use crate::mail::Mail;
+use crate::regions::Regions;
+use cohort_base::lock::FutexLock;
+use cohort_fabric::{LocalRank, WorldRank};
+use cohort_fabric_host::handles::Handle;
+use cohort_fabric_host::job::Job;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The node.
+#[derive(Debug)]
+pub struct Node {
+    /// The job.
+    pub job: Arc<Job>,
+    /// World ranks of this node's ranks.
+    pub own_ranks: Vec<WorldRank>,
+    /// Each rank's mail.
+    pub mail: Vec<Mail>,
+    /// Memory that other nodes may use.
+    pub regions: Regions,
+    /// Nodes whose loss is in everybody's mail.
+    announced: FutexLock<BTreeSet<u32>>,
+    /// Sockets of lost nodes, which the root has to close.
+    buried: FutexLock<Vec<Handle>>,
+}
+
+impl Node {
+    /// The node of these ranks; `seed` is a random number.
+    #[must_use]
+    pub fn new(job: Arc<Job>, own_ranks: &[WorldRank], seed: u32) -> Self {
+        Self {
+            job,
+            own_ranks: own_ranks.to_vec(),
+            mail: own_ranks.iter().map(|_| Mail::default()).collect(),
+            regions: Regions::new(seed),
+            announced: FutexLock::default(),
+            buried: FutexLock::default(),
+        }
+    }
+
+    /// The local rank that a packet is for; none if no such packet can come from `node`.
+    #[must_use]
+    #[inline]
+    pub fn receiver(&self, node: u32, from: WorldRank, to: WorldRank) -> Option<LocalRank> {
+        let sender = self.job.homes.get(from as usize)?;
+        let receiver = self.job.homes.get(to as usize)?;
+        (sender.node == node && receiver.node == self.job.node).then_some(receiver.local_rank)
+    }
+
+    /// A node is lost: nothing goes there any more, and all ranks are told.
+    #[cold]
+    pub fn lose(&self, node: u32, code: i32) {
+        self.job.mark_node_dead(node, code);
+        self.announce(node, code);
+    }
+
+    /// Tells all ranks, once.
+    #[cold]
+    pub fn announce(&self, node: u32, code: i32) {
+        if self.announced.lock().insert(node) {
+            for mail in &self.mail {
+                mail.put_loss(node, code);
+            }
+        }
+    }
+
+    /// How many nodes all ranks were told of.
+    #[must_use]
+    pub fn announced_deaths(&self) -> u32 {
+        self.announced.lock().len() as u32
+    }
+
+    /// Leaves a socket to the root.
+    pub fn bury(&self, socket: Handle) {
+        self.buried.lock().push(socket);
+    }
+
+    /// What was left to the root.
+    pub fn take_buried(&self) -> Vec<Handle> {
+        std::mem::take(&mut *self.buried.lock())
+    }
+}

@@ -1,0 +1,364 @@
+//! A rail: one connection to each other node that this one talks with, and who uses them.
+//!
+//! The node's ranks share its rails. Whoever has a rail's lock moves all of its connections, for all ranks: what has
+//! come is given to the engine or put into mail ([`crate::mail`]).
+//!
+//! # Sending beside somebody who has the lock
+//! A packet that finds the lock taken is not held up: it is *submitted*, and goes with those of other ranks, in one
+//! system call, when the holder lets go.
+//!
+//! ```text
+//! sender                                   holder
+//! S1 try the lock: taken                   H1 let go of the lock
+//! S2 put the packet, count it              H2 fence
+//! S3 fence                                 H3 look at the count: nothing, done
+//! S4 try the lock: taken, done             H4 try the lock: taken, done
+//! S5 got it: send all, go to H1            H5 got it: send all, go to H1
+//! ```
+//!
+//! No packet stays: let its sender be done by S4, so that somebody had the lock after S3's fence. That one's H1
+//! comes after S4 and its H2 after S3, so its H3 sees the count (or that somebody else has sent the packet), and H4
+//! either gets the lock or finds a holder that lets go still later. Who sends empties the queue, before it sends
+//! anything of its own; so packets of a rank stay in order: its next one either finds the lock taken, and goes
+//! behind, or takes the lock and sends what is submitted first.
+
+mod operations;
+mod serve;
+
+use crate::caller::Caller;
+use crate::frame::{HEAD, Head, Kind, Way};
+use crate::mail::{Delivery, Ticket};
+use crate::node::Node;
+use crate::stream::Stream;
+use cohort_base::lock::{FutexGuard, FutexLock};
+use cohort_fabric::{Packet, Refused, Sent};
+use cohort_fabric_host::handles::Handle;
+use libc::c_int;
+use operations::Operations;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+
+/// Bytes that are read ahead.
+const COMMON: usize = 128 << 10;
+
+/// Up to so many streams are read without asking first which have something.
+const DIRECT_MAX: usize = 2;
+
+/// Longest packet that is copied when it is submitted.
+const COPY_MAX: usize = 1024;
+
+/// Bytes that may be submitted at a time.
+const SUBMITTED_MAX: usize = 64 << 10;
+
+/// Packets that wait for who has the lock.
+#[derive(Debug, Default)]
+struct Submitted {
+    /// Whole frames.
+    bytes: Vec<u8>,
+    /// For which node how many of the bytes are.
+    parts: Vec<(u32, usize)>,
+}
+
+/// A rail.
+#[derive(Debug)]
+pub struct Rail {
+    state: FutexLock<Connections>,
+    submitted: FutexLock<Submitted>,
+    /// How many packets are submitted.
+    count: AtomicU32,
+    /// A stream takes no more packets, so nothing is submitted.
+    is_full: AtomicBool,
+    /// A set of all sockets, readable while one of them is.
+    pub readable: Handle,
+    /// A set of all sockets, which tells once of each that has room again.
+    pub writable: Handle,
+    /// Whether the second set may have something to tell.
+    pub has_room: AtomicBool,
+}
+
+/// The connections of a rail. Used by who has its lock.
+#[derive(Debug)]
+pub struct Connections {
+    streams: Vec<Option<Box<Stream>>>,
+    /// Nodes whose streams are connected.
+    open: Vec<u32>,
+    /// Nodes that a packet waits for and nobody has connected with yet.
+    pub wanted: Vec<u32>,
+    operations: Operations,
+    deaths_seen: u32,
+    common: Box<[u8]>,
+}
+
+/// The use of a rail by a caller: its lock is taken.
+pub struct Held<'a> {
+    rail: &'a Rail,
+    node: &'a Node,
+    caller: &'a Caller<'a>,
+    state: FutexGuard<'a, Connections>,
+}
+
+impl Rail {
+    /// A rail of a job of `nodes` nodes, with its sets.
+    #[must_use]
+    pub fn new(nodes: usize, readable: Handle, writable: Handle) -> Self {
+        Self {
+            state: FutexLock::new(Connections {
+                streams: std::iter::repeat_with(|| None).take(nodes).collect(),
+                open: Vec::new(),
+                wanted: Vec::new(),
+                operations: Operations::default(),
+                deaths_seen: 0,
+                common: vec![0; COMMON].into_boxed_slice(),
+            }),
+            submitted: FutexLock::default(),
+            count: AtomicU32::new(0),
+            is_full: AtomicBool::new(false),
+            readable,
+            writable,
+            has_room: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes the lock if nobody has it.
+    pub fn try_hold<'a>(&'a self, node: &'a Node, caller: &'a Caller<'a>) -> Option<Held<'a>> {
+        Some(Held {
+            rail: self,
+            node,
+            caller,
+            state: self.state.try_lock()?,
+        })
+    }
+
+    /// Takes the lock.
+    pub fn hold<'a>(&'a self, node: &'a Node, caller: &'a Caller<'a>) -> Held<'a> {
+        Held {
+            rail: self,
+            node,
+            caller,
+            state: self.state.lock(),
+        }
+    }
+
+    /// Whether packets are submitted.
+    #[must_use]
+    pub fn has_submitted(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Sends what was submitted while the lock was taken. After each use of the lock; steps H2 to H5.
+    pub fn finish(&self, node: &Node, caller: &Caller<'_>) {
+        loop {
+            // Pairs with the fence of `submit`.
+            fence(Ordering::SeqCst);
+            if self.count.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            let Some(mut held) = self.try_hold(node, caller) else {
+                return;
+            };
+            held.send_submitted();
+        }
+    }
+
+    /// Leaves a packet to who has the lock; steps S2 and S3. False if it is too long, or there are too many.
+    pub fn submit(&self, node: u32, way: Way, packet: Packet<'_>) -> bool {
+        let length = packet.header.len() + packet.body.len();
+        if length > COPY_MAX || self.is_full.load(Ordering::Relaxed) {
+            return false;
+        }
+        let mut submitted = self.submitted.lock();
+        if submitted.bytes.len() + HEAD + length > SUBMITTED_MAX {
+            return false;
+        }
+        let head = head_of_packet(way, length);
+        submitted.bytes.extend_from_slice(&head.bytes());
+        submitted.bytes.extend_from_slice(packet.header);
+        submitted.bytes.extend_from_slice(packet.body);
+        match submitted.parts.last_mut() {
+            Some((last, bytes)) if *last == node => *bytes += HEAD + length,
+            _ => submitted.parts.push((node, HEAD + length)),
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        drop(submitted);
+        // Pairs with the fence of `finish`.
+        fence(Ordering::SeqCst);
+        true
+    }
+}
+
+fn head_of_packet(way: Way, length: usize) -> Head {
+    Head {
+        kind: Kind::Packet,
+        length: length as u32,
+        id: way.id(),
+    }
+}
+
+impl Held<'_> {
+    /// Sends what was submitted.
+    pub fn send_submitted(&mut self) {
+        if !self.rail.has_submitted() {
+            return;
+        }
+        let taken = {
+            let mut submitted = self.rail.submitted.lock();
+            // Under its lock, so the count is that of the queue.
+            self.rail.count.store(0, Ordering::Relaxed);
+            std::mem::take(&mut *submitted)
+        };
+        let mut rest = &taken.bytes[..];
+        for &(node, length) in &taken.parts {
+            let (frames, others) = rest.split_at(length);
+            rest = others;
+            // What is for a lost node goes nowhere; its loss has been told.
+            if let Ok(mut stream) = self.stream_to(node) {
+                if !stream.has_left {
+                    stream.send_copy(self.caller, frames);
+                }
+                self.put_back(stream);
+            }
+        }
+    }
+
+    /// Takes the stream that leads to a node out of the list; it must be put back. Asks for a connection if there is
+    /// none.
+    fn stream_to(&mut self, node: u32) -> Result<Box<Stream>, Refused> {
+        if let Some(code) = self.node.job.node_death(node) {
+            return Err(Refused::Lost(code));
+        }
+        let place = &mut self.state.streams[node as usize];
+        if let Some(stream) = place.take() {
+            return Ok(stream);
+        }
+        self.state.wanted.push(node);
+        self.caller.leave_to_connector();
+        Ok(Box::new(Stream::new(node)))
+    }
+
+    /// Puts a stream back.
+    fn put_back(&mut self, stream: Box<Stream>) {
+        if stream.is_full() {
+            self.rail.is_full.store(true, Ordering::Relaxed);
+        }
+        let node = stream.node as usize;
+        self.state.streams[node] = Some(stream);
+    }
+
+    /// Sends a packet.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    ///
+    /// # Safety
+    /// After [`Sent::Pending`] the packet's memory stays valid until its completion.
+    pub unsafe fn send(
+        &mut self,
+        node: u32,
+        way: Way,
+        packet: Packet<'_>,
+        ticket: Ticket,
+    ) -> Result<Sent, Refused> {
+        self.send_submitted();
+        let mut stream = self.stream_to(node)?;
+        let result = if stream.has_left {
+            // All of its ranks have said goodbye, of which this one may not have heard yet: nobody takes the packet.
+            Ok(Sent::Done)
+        } else if stream.is_full() {
+            Err(Refused::Busy)
+        } else {
+            let head = head_of_packet(way, packet.header.len() + packet.body.len());
+            let pieces = [&head.bytes()[..], packet.header, packet.body];
+            match stream.send(self.caller, pieces, ticket) {
+                true => Ok(Sent::Done),
+                false => Ok(Sent::Pending),
+            }
+        };
+        self.put_back(stream);
+        result
+    }
+
+    /// The connector has connected a node.
+    ///
+    /// # Errors
+    /// The sets take no more sockets: the system's number.
+    pub fn connected(
+        &mut self,
+        node: u32,
+        socket: Handle,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(), i32> {
+        for (set, events) in [
+            (&self.rail.readable, libc::EPOLLIN),
+            (&self.rail.writable, libc::EPOLLOUT | libc::EPOLLET),
+        ] {
+            watch(set.number_of_root(), &socket, events, node)?;
+        }
+        self.rail.has_room.store(true, Ordering::Relaxed);
+        let place = &mut self.state.streams[node as usize];
+        let mut stream = place.take().unwrap_or_else(|| Box::new(Stream::new(node)));
+        stream.connected(socket);
+        stream.flush(self.caller, delivery);
+        self.put_back(stream);
+        self.state.open.push(node);
+        Ok(())
+    }
+
+    /// Whether a node is connected.
+    #[must_use]
+    pub fn is_connected(&self, node: u32) -> bool {
+        let stream = self.state.streams[node as usize].as_deref();
+        stream.is_some_and(|stream| stream.socket.is_some())
+    }
+
+    /// Takes out the nodes that packets wait for.
+    pub fn take_wanted(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.state.wanted)
+    }
+
+    /// Writes everything that waits, also what others had to leave.
+    pub fn flush_all(&mut self, delivery: &mut Delivery<'_>) {
+        self.send_submitted();
+        for index in 0..self.state.open.len() {
+            let node = self.state.open[index] as usize;
+            if let Some(stream) = &mut self.state.streams[node] {
+                stream.is_blocked = false;
+                stream.flush(self.caller, delivery);
+            }
+        }
+    }
+
+    /// Says the last word on each stream that has nothing else to say.
+    pub fn say_bye(&mut self) {
+        let bye = Head {
+            kind: Kind::Bye,
+            length: 0,
+            id: 0,
+        };
+        for stream in self.state.streams.iter_mut().flatten() {
+            if !stream.waits() {
+                stream.send_copy(self.caller, &bye.bytes());
+            }
+        }
+    }
+
+    /// The root's descriptor of one of the sockets, by what it is called.
+    pub fn find(&self, id: u64) -> Option<c_int> {
+        let streams = self.state.streams.iter().flatten();
+        let mut sockets = streams.filter_map(|stream| stream.socket.as_ref());
+        let socket = sockets.find(|socket| socket.id() == id);
+        socket.map(Handle::number_of_root)
+    }
+}
+
+/// Puts a socket into a set, by the root.
+fn watch(set: c_int, socket: &Handle, events: c_int, node: u32) -> Result<(), i32> {
+    let mut event = libc::epoll_event {
+        events: events as u32,
+        u64: u64::from(node),
+    };
+    let number = socket.number_of_root();
+    // SAFETY: a whole record.
+    match unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, number, &raw mut event) } {
+        0 => Ok(()),
+        _ => Err(crate::last_code()),
+    }
+}

@@ -1,0 +1,102 @@
+//! Reads and writes under way.
+
+use crate::mail::Ticket;
+
+/// A read or a write under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// Whose it is.
+    pub ticket: Ticket,
+    /// The node that answers it.
+    pub node: u32,
+    /// Where a read's bytes go; NULL for a write.
+    pub memory: *mut u8,
+    /// How many.
+    pub length: usize,
+}
+
+// SAFETY: the memory is of a transfer under way, which any thread may use, one at a time as the rail's lock demands.
+unsafe impl Send for Operation {}
+
+/// All of a rail. An id is the index of an entry and its generation.
+#[derive(Debug, Default)]
+pub struct Operations {
+    entries: Vec<(u32, Option<Operation>)>,
+    free: Vec<u32>,
+}
+
+impl Operations {
+    /// Takes one in; its id.
+    pub fn add(&mut self, operation: Operation) -> u64 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.entries.push((1, None));
+            self.entries.len() as u32 - 1
+        });
+        let (generation, place) = &mut self.entries[index as usize];
+        *place = Some(operation);
+        u64::from(index) | u64::from(*generation) << 32
+    }
+
+    /// The one that `node` answers.
+    #[must_use]
+    pub fn get(&self, node: u32, id: u64) -> Option<Operation> {
+        let (generation, operation) = self.entries.get(id as u32 as usize)?;
+        operation.filter(|operation| operation.node == node && u64::from(*generation) == id >> 32)
+    }
+
+    /// As [`Self::get`]; it is over.
+    pub fn remove(&mut self, node: u32, id: u64) -> Option<Operation> {
+        let operation = self.get(node, id)?;
+        self.free_entry(id as u32);
+        Some(operation)
+    }
+
+    fn free_entry(&mut self, index: u32) {
+        let (generation, place) = &mut self.entries[index as usize];
+        *place = None;
+        *generation = generation.wrapping_add(1);
+        self.free.push(index);
+    }
+
+    /// Ends all that a node should answer.
+    pub fn end_all(&mut self, node: u32, mut each: impl FnMut(Operation)) {
+        for index in 0..self.entries.len() {
+            if let Some(operation) = self.entries[index].1.filter(|one| one.node == node) {
+                each(operation);
+                self.free_entry(index as u32);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(node: u32, token: u64) -> Operation {
+        Operation {
+            ticket: Ticket { rank: 0, token },
+            node,
+            memory: std::ptr::null_mut(),
+            length: 0,
+        }
+    }
+
+    #[test]
+    fn an_id_is_good_once_and_for_its_node() {
+        let mut operations = Operations::default();
+        let first = operations.add(read(1, 10));
+        let second = operations.add(read(2, 20));
+        assert!(operations.get(2, first).is_none());
+        assert_eq!(operations.remove(1, first).unwrap().ticket.token, 10);
+        assert!(operations.remove(1, first).is_none());
+        let again = operations.add(read(1, 30));
+        assert_eq!(again as u32, first as u32);
+        assert!(operations.get(1, first).is_none());
+        assert!(operations.get(1, 77).is_none());
+        let mut ended = Vec::new();
+        operations.end_all(2, |operation| ended.push(operation.ticket.token));
+        assert_eq!(ended, [20]);
+        assert!(operations.get(2, second).is_none() && operations.get(1, again).is_some());
+    }
+}

@@ -1,0 +1,386 @@
+//! What a caller does with the connections of a rail: writes what waits, reads, and deals with frames.
+
+use super::operations::Operation;
+use super::{COMMON, Connections, DIRECT_MAX, Held};
+use crate::frame::{self, Head, Kind, TARGET, Target, Way};
+use crate::mail::{Delivery, Ticket};
+use crate::stream::{Body, Next, Stream};
+use crate::{PACKET_MAX, TRANSFER_MAX};
+use cohort_fabric::{Direction, Refused, Transfer};
+use libc::c_int;
+use std::sync::atomic::Ordering;
+
+/// System calls that one look makes for a stream.
+const CALLS_PER_LOOK: u32 = 8;
+
+/// Bytes that are read ahead while data is on its way that need not be copied.
+const AHEAD_OF_DATA: usize = 256;
+
+/// Reads and writes that this node has under way with another on one rail.
+const OPERATIONS_MAX: u32 = 1024;
+
+/// What a frame of no version of this protocol ends a stream with.
+const MALFORMED: i32 = libc::EPROTO;
+
+impl Held<'_> {
+    /// Starts a read or a write of another node's memory.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    ///
+    /// # Safety
+    /// The transfer's memory stays valid until the completion.
+    pub unsafe fn transfer(
+        &mut self,
+        node: u32,
+        transfer: Transfer,
+        ticket: Ticket,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(), Refused> {
+        self.send_submitted();
+        let mut stream = self.stream_to(node)?;
+        if stream.has_left || stream.is_full() || stream.operations >= OPERATIONS_MAX {
+            let has_left = stream.has_left;
+            self.put_back(stream);
+            return Err(match has_left {
+                true => Refused::Lost(libc::ECONNRESET),
+                false => Refused::Busy,
+            });
+        }
+        stream.operations += 1;
+        let (kind, memory, body) = match transfer.direction {
+            Direction::Read => (Kind::Read, transfer.memory, 0),
+            Direction::Write => (Kind::Write, std::ptr::null_mut(), transfer.length),
+        };
+        let id = self.state.operations.add(Operation {
+            ticket,
+            node,
+            memory,
+            length: transfer.length,
+        });
+        let target = Target {
+            key: transfer.region.key,
+            offset: transfer.offset,
+            length: transfer.length as u64,
+        };
+        let head = Head {
+            kind,
+            length: (frame::TARGET + body) as u32,
+            id,
+        };
+        stream.queue(&head.bytes());
+        stream.queue(&target.bytes());
+        if body > 0 {
+            stream.queue_memory(transfer.memory, body);
+        }
+        stream.flush(self.caller, delivery);
+        self.put_back(stream);
+        Ok(())
+    }
+
+    /// Moves what can be moved on all connections.
+    pub fn look(&mut self, delivery: &mut Delivery<'_>) {
+        let deaths = self.node.job.deaths();
+        if deaths != self.state.deaths_seen {
+            self.notice_deaths(deaths, delivery);
+        }
+        self.send_submitted();
+        if self.rail.has_room.load(Ordering::Relaxed) {
+            self.look_for_room(delivery);
+        }
+        if self.state.open.len() <= DIRECT_MAX {
+            let mut index = 0;
+            while let Some(&node) = self.state.open.get(index) {
+                self.serve(node, delivery);
+                // A stream that has ended is no longer in the list.
+                index += usize::from(self.state.open.get(index) == Some(&node));
+            }
+        } else {
+            let mut events = [NO_EVENT; 32];
+            for node in self.wait(&self.rail.readable, &mut events) {
+                self.serve(node, delivery);
+            }
+        }
+        let may_wait = self.state.open.iter().any(|&node| {
+            let stream = self.state.streams[node as usize].as_deref();
+            stream.is_some_and(Stream::waits)
+        });
+        self.rail.has_room.store(may_wait, Ordering::Relaxed);
+        if !may_wait {
+            self.rail.is_full.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// The nodes of the sockets that a set tells of now.
+    fn wait<'e>(
+        &self,
+        set: &cohort_fabric_host::handles::Handle,
+        events: &'e mut [libc::epoll_event; 32],
+    ) -> impl Iterator<Item = u32> + use<'e> {
+        let found = self.caller.call(set, |number| {
+            // SAFETY: room for as many events as the call is told.
+            let count =
+                unsafe { libc::epoll_wait(number, events.as_mut_ptr(), events.len() as c_int, 0) };
+            match usize::try_from(count) {
+                Ok(count) => Ok(Some(count)),
+                Err(_) if crate::last_code() == libc::EINTR => Ok(None),
+                Err(_) => Err(crate::last_code()),
+            }
+        });
+        let count = found.ok().flatten().unwrap_or(0);
+        events[..count].iter().map(|event| event.u64 as u32)
+    }
+
+    /// Writes on streams that have room again.
+    fn look_for_room(&mut self, delivery: &mut Delivery<'_>) {
+        let mut events = [NO_EVENT; 32];
+        for node in self.wait(&self.rail.writable, &mut events) {
+            if let Some(mut stream) = self.state.streams[node as usize].take() {
+                stream.is_blocked = false;
+                stream.flush(self.caller, delivery);
+                self.put_back(stream);
+            }
+        }
+    }
+
+    /// Moves what can be moved on a stream.
+    fn serve(&mut self, node: u32, delivery: &mut Delivery<'_>) {
+        let Some(mut stream) = self.state.streams[node as usize].take() else {
+            return;
+        };
+        stream.flush(self.caller, delivery);
+        match self.read(&mut stream, delivery) {
+            Ok(()) => {
+                stream.flush(self.caller, delivery);
+                self.put_back(stream);
+            }
+            Err(code) => {
+                let code = stream.write_error.unwrap_or(code);
+                self.end(stream, code, delivery);
+            }
+        }
+    }
+
+    /// The end of a stream: of its node, unless that has said its last.
+    fn end(&mut self, mut stream: Box<Stream>, code: i32, delivery: &mut Delivery<'_>) {
+        let node = stream.node;
+        self.state.open.retain(|&open| open != node);
+        stream.fail(code, delivery);
+        if let Some(socket) = stream.socket.take() {
+            self.node.bury(socket);
+            self.caller.leave_to_connector();
+        }
+        if stream.has_left {
+            // It stays, to say so.
+            self.state.streams[node as usize] = Some(stream);
+            return;
+        }
+        self.node.lose(node, code);
+        delivery.posted = true;
+        self.end_operations(node, code, delivery);
+    }
+
+    fn end_operations(&mut self, node: u32, code: i32, delivery: &mut Delivery<'_>) {
+        self.state
+            .operations
+            .end_all(node, |operation| delivery.failed(operation.ticket, code));
+    }
+
+    /// Ends the streams to nodes that were found dead.
+    #[cold]
+    fn notice_deaths(&mut self, deaths: u32, delivery: &mut Delivery<'_>) {
+        self.state.deaths_seen = deaths;
+        for node in 0..self.state.streams.len() as u32 {
+            let Some(code) = self.node.job.node_death(node) else {
+                continue;
+            };
+            self.node.announce(node, code);
+            delivery.posted = true;
+            if let Some(stream) = self.state.streams[node as usize].take() {
+                self.end(stream, code, delivery);
+            }
+        }
+    }
+
+    /// Reads and deals with what has come.
+    fn read(&mut self, stream: &mut Stream, delivery: &mut Delivery<'_>) -> Result<(), i32> {
+        let mut common = std::mem::take(&mut self.state.common);
+        let mut result = Ok(());
+        for _ in 0..CALLS_PER_LOOK {
+            // What comes next may be the beginning of data that has a place already.
+            let ahead = match stream.operations {
+                0 => COMMON,
+                _ => AHEAD_OF_DATA,
+            };
+            let filled = match stream.fill(self.caller, &mut common[..ahead]) {
+                Ok(Some(filled)) => filled,
+                Ok(None) => break,
+                Err(code) => {
+                    result = Err(code);
+                    break;
+                }
+            };
+            let bytes = &common[..filled.common];
+            result = if stream.saved.is_empty() {
+                self.process(stream, bytes, delivery)
+            } else {
+                let mut saved = std::mem::take(&mut stream.saved);
+                saved.extend_from_slice(bytes);
+                self.process(stream, &saved, delivery)
+            };
+            if result.is_err() || !filled.may_have_more || delivery.is_full() {
+                break;
+            }
+        }
+        self.state.common = common;
+        result
+    }
+
+    /// Deals with what has come; saves what is not whole.
+    fn process(
+        &mut self,
+        stream: &mut Stream,
+        mut bytes: &[u8],
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(), i32> {
+        loop {
+            let next = stream.next(&mut bytes, PACKET_MAX);
+            match next.map_err(|_malformed| MALFORMED)? {
+                Next::Nothing => break,
+                Next::Arrived(head) => self.arrived(stream, head, delivery)?,
+                Next::Frame(head, inside) => self.frame(stream, head, inside, delivery)?,
+            }
+        }
+        stream.saved.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn frame(
+        &mut self,
+        stream: &mut Stream,
+        head: Head,
+        inside: &[u8],
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(), i32> {
+        let node = stream.node;
+        match head.kind {
+            Kind::Packet => {
+                let Way { from, to } = Way::of(head.id);
+                let to = self.node.receiver(node, from, to).ok_or(MALFORMED)?;
+                delivery.packet(to, from, inside);
+            }
+            Kind::Read => self.answer_read(stream, head, inside)?,
+            Kind::Write => {
+                let target = Target::read(inside).ok_or(MALFORMED)?;
+                if u64::from(head.length) != TARGET as u64 + target.length {
+                    return Err(MALFORMED);
+                }
+                let memory = self.memory(target);
+                stream.body = Some(Body {
+                    memory: memory.unwrap_or(std::ptr::null_mut()),
+                    left: target.length as usize,
+                    head: Head {
+                        kind: if memory.is_some() {
+                            Kind::Write
+                        } else {
+                            Kind::Refused
+                        },
+                        ..head
+                    },
+                });
+            }
+            Kind::Data => {
+                let operation = self.state.operations.get(node, head.id).ok_or(MALFORMED)?;
+                if operation.memory.is_null() || operation.length != head.length as usize {
+                    return Err(MALFORMED);
+                }
+                stream.body = Some(Body {
+                    memory: operation.memory,
+                    left: operation.length,
+                    head,
+                });
+            }
+            Kind::Written => {
+                let ticket = self.state.operation_over(stream, head.id)?;
+                delivery.completed(ticket);
+            }
+            Kind::Refused => {
+                let ticket = self.state.operation_over(stream, head.id)?;
+                delivery.failed(ticket, libc::EACCES);
+            }
+            Kind::Bye => stream.has_left = true,
+        }
+        Ok(())
+    }
+
+    /// Answers a read.
+    fn answer_read(&self, stream: &mut Stream, head: Head, inside: &[u8]) -> Result<(), i32> {
+        let target = Target::read(inside).ok_or(MALFORMED)?;
+        let memory = self.memory(target);
+        let reply = Head {
+            kind: if memory.is_some() {
+                Kind::Data
+            } else {
+                Kind::Refused
+            },
+            length: memory.map_or(0, |_| target.length as u32),
+            id: head.id,
+        };
+        stream.queue(&reply.bytes());
+        if let Some(start) = memory {
+            stream.queue_memory(start, target.length as usize);
+        }
+        Ok(())
+    }
+
+    /// The memory that another node names; none if it is not exposed.
+    fn memory(&self, target: Target) -> Option<*mut u8> {
+        if target.length > TRANSFER_MAX as u64 {
+            return None;
+        }
+        let Target {
+            key,
+            offset,
+            length,
+        } = target;
+        let place = self.node.regions.find(key, offset, length)?;
+        Some(std::ptr::with_exposed_provenance_mut(place))
+    }
+
+    /// The last byte of a body has come.
+    fn arrived(
+        &mut self,
+        stream: &mut Stream,
+        head: Head,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(), i32> {
+        if head.kind == Kind::Data {
+            let ticket = self.state.operation_over(stream, head.id)?;
+            delivery.completed(ticket);
+            return Ok(());
+        }
+        let kind = if head.kind == Kind::Write {
+            Kind::Written
+        } else {
+            Kind::Refused
+        };
+        let reply = Head {
+            kind,
+            length: 0,
+            id: head.id,
+        };
+        stream.queue(&reply.bytes());
+        Ok(())
+    }
+}
+
+impl Connections {
+    /// An answer has come to the last byte.
+    fn operation_over(&mut self, stream: &mut Stream, id: u64) -> Result<Ticket, i32> {
+        let operation = self.operations.remove(stream.node, id).ok_or(MALFORMED)?;
+        stream.operations -= 1;
+        Ok(operation.ticket)
+    }
+}
+
+const NO_EVENT: libc::epoll_event = libc::epoll_event { events: 0, u64: 0 };
