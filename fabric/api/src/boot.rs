@@ -76,6 +76,8 @@ pub struct Request {
     pub interface: *const c_char,
     /// First and last port that may listen (`COHORT_NET_PORTS`); zeros for any.
     pub ports: [u16; 2],
+    /// Connections between two nodes, for transports that share them (`COHORT_NET_RAILS`).
+    pub rails: u32,
 }
 
 /// The functions of an open network.

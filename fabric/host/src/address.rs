@@ -105,7 +105,10 @@ impl NodeAddresses {
         }
         let length = word(16) as usize;
         if word(12) as usize != count {
-            return wrong(&format!("are of {} ranks instead of {count}", word(12)));
+            return wrong(&format!(
+                "are {} instead of {count}: COHORT_NET_RAILS is the same on all nodes",
+                word(12)
+            ));
         }
         if length == 0 || length > LENGTH_MAX || rest.len() != length * count {
             return wrong("have a wrong length: they were cut on their way");
@@ -287,7 +290,7 @@ mod tests {
         refusal(&node(vec![address(9, [0; 4])]).bytes(3), "no interface");
         refusal(&node(vec![vec![1; 16]]).bytes(3), "neither");
         let two = node(vec![address(5, [127, 0, 0, 1]); 2]);
-        refusal(&two.bytes(3), "2 ranks");
+        refusal(&two.bytes(3), "are 2 instead of 1");
         let other = NodeAddresses {
             provider: "verbs;ofi_rxm".into(),
             ..good.clone()

@@ -96,6 +96,7 @@ unsafe fn try_to_open(
         job: &job,
         own_ranks: &own_ranks,
         ports: wanted.ports,
+        rails: request.rails.max(1) as usize,
         is_shared: request.shared_address_space != 0,
         defers: request.notify == Notify::Defer as u32,
     };

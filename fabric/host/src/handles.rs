@@ -399,11 +399,21 @@ mod tests {
         assert_eq!(limit(1024, 1024), 768);
     }
 
+    /// Both ends of a pipe.
+    fn pipe() -> (OwnedFd, OwnedFd) {
+        let mut pair = [NONE; 2];
+        // SAFETY: room for two numbers, which are new descriptors then.
+        unsafe {
+            assert_eq!(libc::pipe2(pair.as_mut_ptr(), libc::O_CLOEXEC), 0);
+            (OwnedFd::from_raw_fd(pair[0]), OwnedFd::from_raw_fd(pair[1]))
+        }
+    }
+
     #[test]
     fn the_root_uses_its_own_number() {
         let processes = Processes::open(2).unwrap();
-        let (reader, _writer) = std::io::pipe().unwrap();
-        let handle = processes.share(reader.into()).unwrap();
+        let (reader, _writer) = pipe();
+        let handle = processes.share(reader).unwrap();
         let own = processes.number(&handle, processes.root()).unwrap();
         assert!(own >= processes.base);
         let (first, last) = processes.inherited().unwrap();
@@ -413,8 +423,8 @@ mod tests {
     #[test]
     fn a_copy_that_was_closed_is_taken_anew_and_replaces_nothing() {
         let processes = Processes::open(1).unwrap();
-        let (reader, writer) = std::io::pipe().unwrap();
-        let handle = processes.share(writer.into()).unwrap();
+        let (reader, writer) = pipe();
+        let handle = processes.share(writer).unwrap();
         let number = processes.number(&handle, 0).unwrap();
         assert_eq!(processes.number(&handle, 0), Some(number));
         // SAFETY: the program closes what is not its own, and opens something there.
@@ -431,8 +441,8 @@ mod tests {
     #[test]
     fn a_process_that_may_not_take_asks() {
         let processes = Processes::open(1).unwrap();
-        let (reader, _writer) = std::io::pipe().unwrap();
-        let handle = processes.share(reader.into()).unwrap();
+        let (reader, _writer) = pipe();
+        let handle = processes.share(reader).unwrap();
         processes.refused[0].store(true, Ordering::Relaxed);
         assert_eq!(processes.number(&handle, 0), None);
         processes.serve(0, |id, give| {

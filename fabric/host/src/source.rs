@@ -28,6 +28,8 @@ pub struct Setup<'a> {
     pub own_ranks: &'a [WorldRank],
     /// The ports that may listen.
     pub ports: Ports,
+    /// Connections between two nodes (`COHORT_NET_RAILS`), for transports that share them.
+    pub rails: usize,
     /// Whether ranks are tasks that share this address space and have descriptors of their own; else the caller is the
     /// one rank of its node.
     pub is_shared: bool,

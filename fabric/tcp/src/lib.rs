@@ -41,7 +41,7 @@ pub const NAME: &str = "direct";
 
 impl Source for Interface {
     fn open(&self, setup: &Setup<'_>) -> Result<Box<dyn NodeNetwork>, String> {
-        Ok(Box::new(TcpNetwork::open(self, setup, 1)?))
+        Ok(Box::new(TcpNetwork::open(self, setup)?))
     }
 
     fn name(&self) -> &str {

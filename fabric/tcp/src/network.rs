@@ -127,7 +127,8 @@ impl TcpNetwork {
     ///
     /// # Errors
     /// A text that says which step failed and why.
-    pub fn open(interface: &Interface, setup: &Setup<'_>, rails: usize) -> Result<Self, String> {
+    pub fn open(interface: &Interface, setup: &Setup<'_>) -> Result<Self, String> {
+        let rails = setup.rails;
         let failed = |what: &str, code: i32| {
             let error = std::io::Error::from_raw_os_error(code);
             format!("cannot {what}: {error}")
@@ -391,11 +392,11 @@ unsafe impl Transport for TcpNetwork {
 
 impl NodeNetwork for TcpNetwork {
     fn addresses(&self) -> Vec<Vec<u8>> {
-        vec![self.connector.address().to_vec()]
+        vec![self.connector.address().to_vec(); self.shared.rails.len()]
     }
 
     fn address_count(&self, _ranks: usize) -> usize {
-        1
+        self.shared.rails.len()
     }
 
     fn connect(&mut self, nodes: Vec<Vec<Vec<u8>>>) -> Result<(), String> {

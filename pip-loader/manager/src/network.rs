@@ -25,6 +25,8 @@ pub struct NetworkSettings {
     pub timeout: u32,
     /// `COHORT_NET_PORTS`, first and last; zeros for any.
     pub ports: [u16; 2],
+    /// `COHORT_NET_RAILS`.
+    pub rails: u32,
 }
 
 impl NetworkSettings {
@@ -44,6 +46,9 @@ impl NetworkSettings {
             ports: variable(network::PORTS)
                 .and_then(|value| network::ports(&value))
                 .map_or([0, 0], |(first, last)| [first, last]),
+            rails: variable(network::RAILS)
+                .and_then(|value| network::rails(&value))
+                .unwrap_or(network::RAILS_DEFAULT),
         }
     }
 }
@@ -96,6 +101,7 @@ impl Network {
             provider: text(&settings.provider),
             interface: text(&settings.interface),
             ports: settings.ports,
+            rails: settings.rails,
         };
         let (mut handle, mut problem) = (std::ptr::null_mut(), Problem::new());
         // SAFETY: a complete request, whose texts and homes live during the call.

@@ -264,6 +264,7 @@ pub static TABLE: &[Row] = &[
     },
     network::PORTS_ROW,
     network::PROVIDER_ROW,
+    network::RAILS_ROW,
     network::TIMEOUT_ROW,
     Row {
         name: "COHORT_OFFLOAD_MIN",

@@ -27,7 +27,7 @@ impl Node {
         Self {
             service: Service::open(HERE, Ports::default()).unwrap(),
             job: Arc::new(Job::new(index, [3, 4], timeout, vec![home(0), home(1)])),
-            watch: Watch::open(&[]).unwrap(),
+            watch: Watch::open(0).unwrap(),
         }
     }
 

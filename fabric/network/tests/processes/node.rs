@@ -79,6 +79,7 @@ impl Node {
             provider: provider.as_ptr(),
             interface: c"127.0.0.1".as_ptr(),
             ports: [0, 0],
+            rails: 1,
         };
         let mut handle = std::ptr::null_mut();
         let mut problem = Problem::new();

@@ -11,6 +11,12 @@ pub const TIMEOUT: &str = "COHORT_NET_TIMEOUT";
 /// Name of the variable that says which ports listen.
 pub const PORTS: &str = "COHORT_NET_PORTS";
 
+/// Name of the variable that says how many connections two nodes have.
+pub const RAILS: &str = "COHORT_NET_RAILS";
+
+/// Connections without a [`RAILS`].
+pub const RAILS_DEFAULT: u32 = 1;
+
 pub(super) const INTERFACE_ROW: Row = Row {
     name: "COHORT_NET_INTERFACE",
     values: "auto, an interface (eth0) or an address of it",
@@ -35,6 +41,14 @@ pub(super) const PROVIDER_ROW: Row = Row {
     set: |_, v| is_name(v).then_some(()),
 };
 
+pub(super) const RAILS_ROW: Row = Row {
+    name: RAILS,
+    values: "a count, 1 to 16",
+    default: "1",
+    help: "TCP without libfabric: connections between two nodes, the same on all nodes",
+    set: |_, v| rails(v).map(|_| ()),
+};
+
 pub(super) const TIMEOUT_ROW: Row = Row {
     name: TIMEOUT,
     values: "seconds, 1 to 86400",
@@ -47,6 +61,12 @@ pub(super) const TIMEOUT_ROW: Row = Row {
 #[must_use]
 pub fn timeout(value: &str) -> Option<u32> {
     number(value, 1, 86400)
+}
+
+/// The count that a value of [`RAILS`] stands for.
+#[must_use]
+pub fn rails(value: &str) -> Option<u32> {
+    number(value, 1, 16)
 }
 
 /// The first and the last port that a value of [`PORTS`] stands for; none for `auto` too.

@@ -80,6 +80,14 @@ fn ports_and_timeouts_have_bounds() {
         let message = read(&[&std::format!("COHORT_NET_PORTS={value}")]).unwrap_err();
         assert!(message.to_string().contains("50000-50999"), "{message}");
     }
+    for value in ["0", "17", "x"] {
+        let message = read(&[&std::format!("COHORT_NET_RAILS={value}")]).unwrap_err();
+        assert!(message.to_string().contains("1 to 16"), "{message}");
+    }
+    assert_eq!(
+        network::rails(network::RAILS_ROW.default),
+        Some(network::RAILS_DEFAULT)
+    );
     for value in ["0", "-1", "86401", "3s", "auto"] {
         let message = read(&[&std::format!("COHORT_NET_TIMEOUT={value}")]).unwrap_err();
         assert!(message.to_string().contains("1 to 86400"), "{message}");
