@@ -3,6 +3,7 @@
 mod addresses;
 mod faults;
 mod hosts;
+mod limits;
 mod managers;
 mod programs;
 
@@ -14,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = managers::trials();
     trials.extend(addresses::trials());
     trials.extend(faults::trials());
+    trials.extend(limits::trials());
     trials.extend(programs::trials());
     trials
 }

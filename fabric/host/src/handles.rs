@@ -10,10 +10,10 @@
 //! number and takes a copy anew.
 //!
 //! # Where `pidfd_getfd` is forbidden
-//! (a seccomp filter, Yama's strictest mode) a process asks the root, which sends the copy (`SCM_RIGHTS`): over its
-//! *desk*, a pair of local sockets that was open before the rank was started, so that it has one end under the root's
-//! number. The root's service answers ([`Processes::serve`]); until then the process has no copy, and its call is told
-//! to try again.
+//! (a seccomp filter, Yama's strictest mode) a process asks the root, which sends the copy (`SCM_RIGHTS`). All ranks
+//! inherit one end of the *door*, a pair of local sockets, under the root's number. A process that needs it makes a
+//! pair of its own, its *desk*, sends one end through the door, and asks over the other. A thread of the root answers
+//! ([`Processes::serve`]); until then the process has no copy, and its call is told to try again.
 //!
 //! Nothing here uses thread-local data: it needs no seat.
 
@@ -21,7 +21,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, send, sendmsg, socketpair,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use rustix::process::{
     PTracer, Pid, PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, getrlimit, pidfd_getfd,
@@ -77,23 +77,31 @@ impl Handle {
     }
 }
 
+/// The pair of sockets through which all processes reach the root.
+#[derive(Debug)]
+struct Door {
+    root: OwnedFd,
+    /// The other end, which the root keeps so that all ranks inherit it.
+    ranks: OwnedFd,
+}
+
 /// What a process asks the root over.
 #[derive(Debug)]
 struct Desk {
-    root: OwnedFd,
-    /// The process's end; the root keeps it too, so that all ranks inherit it.
-    rank: OwnedFd,
+    /// The process's end, by its number there.
+    own: AtomicI32,
     /// What was asked for and has not come; 0 for nothing.
     pending: AtomicU64,
+    /// Whether the process was refused `pidfd_getfd`.
+    is_refused: AtomicBool,
 }
 
 /// The processes of a node: its ranks, and last the root.
 #[derive(Debug)]
 pub struct Processes {
     root: Pid,
+    door: Option<Door>,
     desks: Vec<Desk>,
-    /// Whether each process was refused `pidfd_getfd`.
-    refused: Vec<AtomicBool>,
     /// Where copies lie.
     base: i32,
     next: AtomicU64,
@@ -111,11 +119,15 @@ impl Processes {
         // Fails where there is no Yama. Ranks are allowed to take the root's descriptors.
         let _ = rustix::process::set_ptracer(PTracer::Any);
         let base = base(&getrlimit(Resource::Nofile));
-        let desks: Result<Vec<Desk>, Errno> = (0..ranks).map(|_| open_desk(base)).collect();
+        let desk = |_| Desk {
+            own: AtomicI32::new(NONE),
+            pending: AtomicU64::new(0),
+            is_refused: AtomicBool::new(false),
+        };
         Ok(Self {
             root: rustix::process::getpid(),
-            desks: desks?,
-            refused: (0..ranks).map(|_| AtomicBool::new(false)).collect(),
+            door: (ranks > 0).then(|| open_door(base)).transpose()?,
+            desks: (0..ranks).map(desk).collect(),
             base,
             next: AtomicU64::new(1),
             short: AtomicI32::new(0),
@@ -138,8 +150,8 @@ impl Processes {
     /// The numbers that ranks must inherit: first and last.
     #[must_use]
     pub fn inherited(&self) -> Option<(i32, i32)> {
-        let numbers = || self.desks.iter().map(|desk| desk.rank.as_raw_fd());
-        Some((numbers().min()?, numbers().max()?))
+        let door = self.door.as_ref()?.ranks.as_raw_fd();
+        Some((door, door))
     }
 
     /// Makes a descriptor of the root's known to all.
@@ -196,14 +208,16 @@ impl Processes {
 
     #[cold]
     fn take(&self, handle: &Handle, place: &AtomicI32, process: usize) -> Option<i32> {
-        let copy = match self.refused[process].load(Ordering::Relaxed) {
-            false => self.fetch(handle.number_of_root(), process),
+        let desk = &self.desks[process];
+        let is_refused = || desk.is_refused.load(Ordering::Relaxed);
+        let copy = match is_refused() {
+            false => self.fetch(handle.number_of_root(), desk),
             true => None,
         };
-        let copy = copy.or_else(|| {
-            let refused = self.refused[process].load(Ordering::Relaxed);
-            refused.then(|| self.ask(handle.id, process)).flatten()
-        });
+        let copy = match copy {
+            None if is_refused() => self.ask(handle.id, process),
+            copy => copy,
+        };
         let Ok(copy) = lift(copy?, self.base) else {
             return None;
         };
@@ -221,7 +235,7 @@ impl Processes {
     }
 
     /// A copy of a descriptor of the root's.
-    fn fetch(&self, number: i32, process: usize) -> Option<OwnedFd> {
+    fn fetch(&self, number: i32, desk: &Desk) -> Option<OwnedFd> {
         let get = || {
             let root = pidfd_open(self.root, PidfdFlags::empty())?;
             pidfd_getfd(root, number, PidfdGetfdFlags::empty())
@@ -229,7 +243,7 @@ impl Processes {
         match with_limit_lifted(get) {
             Ok(copy) => Some(copy),
             Err(Errno::PERM | Errno::NOSYS | Errno::ACCESS) => {
-                self.refused[process].store(true, Ordering::Relaxed);
+                desk.is_refused.store(true, Ordering::Relaxed);
                 None
             }
             Err(code) => {
@@ -245,32 +259,58 @@ impl Processes {
     /// Asks the root for a copy, or takes what it has sent.
     fn ask(&self, id: u64, process: usize) -> Option<OwnedFd> {
         let desk = &self.desks[process];
-        let pending = desk.pending.load(Ordering::Acquire);
-        if pending != 0 {
-            let (sent, copy) = receive(desk.rank.as_fd())?;
+        let own = match desk.own.load(Ordering::Relaxed) {
+            NONE => self.make_desk(process)?,
+            own => own,
+        };
+        // SAFETY: made by `make_desk`; if the program has closed it, the system says so.
+        let own = unsafe { BorrowedFd::borrow_raw(own) };
+        if desk.pending.load(Ordering::Acquire) != 0 {
+            let (sent, copy) = match receive(own) {
+                Ok(received) => received,
+                Err(Errno::AGAIN) => return None,
+                Err(_) => {
+                    desk.own.store(NONE, Ordering::Relaxed);
+                    desk.pending.store(0, Ordering::Release);
+                    return None;
+                }
+            };
             desk.pending.store(0, Ordering::Release);
             if sent == id {
                 return copy;
             }
         }
-        let is_mine = desk
+        let asked = desk
             .pending
             .compare_exchange(0, id, Ordering::AcqRel, Ordering::Relaxed);
-        if is_mine.is_ok() {
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            if send(desk.rank.as_fd(), &id.to_le_bytes(), flags).is_err() {
-                desk.pending.store(0, Ordering::Release);
-            }
+        if asked.is_ok() && say(own, &id.to_le_bytes(), None).is_err() {
+            desk.pending.store(0, Ordering::Release);
+            desk.own.store(NONE, Ordering::Relaxed);
         }
         None
     }
 
-    /// Wakes the root's service, by a process that may have no other descriptor.
-    pub fn knock(&self, process: usize) {
-        if let Some(desk) = self.desks.get(process) {
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            // If the desk is full the service is about to wake.
-            let _ = send(desk.rank.as_fd(), &0_u64.to_le_bytes(), flags);
+    /// Opens the calling process's desk, whose other end goes to the root.
+    fn make_desk(&self, process: usize) -> Option<i32> {
+        let (root, own) = pair().ok()?;
+        let own = lift(own, self.base).ok()?;
+        let door = self.door.as_ref()?.ranks.as_fd();
+        say(
+            door,
+            &(process as u64 + 1).to_le_bytes(),
+            Some(root.as_fd()),
+        )
+        .ok()?;
+        let number = own.into_raw_fd();
+        self.desks[process].own.store(number, Ordering::Relaxed);
+        Some(number)
+    }
+
+    /// Wakes the root's thread, by a process that may have no other descriptor.
+    pub fn knock(&self) {
+        if let Some(door) = &self.door {
+            // If it is full the thread is about to wake.
+            let _ = say(door.ranks.as_fd(), &0_u64.to_le_bytes(), None);
         }
     }
 
@@ -282,40 +322,53 @@ impl Processes {
         }
     }
 
-    /// The root's ends of the desks, readable when somebody asks.
-    pub fn desks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.desks.iter().map(|desk| desk.root.as_fd())
+    /// The root's end of the door, readable when somebody knocks.
+    #[must_use]
+    pub fn door(&self) -> Option<BorrowedFd<'_>> {
+        self.door.as_ref().map(|door| door.root.as_fd())
     }
 
-    /// Answers what was asked at a desk; `find` knows the root's descriptors by their ids.
-    pub fn serve(&self, process: usize, find: impl Fn(u64, &mut dyn FnMut(BorrowedFd<'_>))) {
-        let desk = &self.desks[process];
+    /// Takes the next desk that has come through the door; none if there are no more, of which a mere knock is none.
+    ///
+    /// # Errors
+    /// Nothing more lies there.
+    pub fn next_desk(&self) -> Result<Option<OwnedFd>, Errno> {
+        let door = self.door().ok_or(Errno::AGAIN)?;
+        receive(door).map(|(_, desk)| desk)
+    }
+}
+
+/// Answers what was asked at a desk; `find` knows the root's descriptors by their ids. False if the process has left.
+pub fn serve(desk: BorrowedFd<'_>, find: impl Fn(u64, &mut dyn FnMut(BorrowedFd<'_>))) -> bool {
+    loop {
         let mut id = [0; 8];
-        while let Ok((8, _)) =
-            rustix::net::recv(desk.root.as_fd(), &mut id[..], RecvFlags::DONTWAIT)
-        {
-            if id == [0; 8] {
-                continue;
-            }
-            let mut is_sent = false;
-            find(u64::from_le_bytes(id), &mut |descriptor| {
-                is_sent = reply(desk.root.as_fd(), id, Some(descriptor));
-            });
-            if !is_sent {
-                // It is gone.
-                reply(desk.root.as_fd(), id, None);
-            }
+        match rustix::net::recv(desk, &mut id[..], RecvFlags::DONTWAIT) {
+            Ok((8, _)) => {}
+            Ok(_) => return false,
+            Err(Errno::AGAIN | Errno::INTR) => return true,
+            Err(_) => return false,
+        }
+        let mut is_sent = false;
+        find(u64::from_le_bytes(id), &mut |descriptor| {
+            is_sent = say(desk, &id, Some(descriptor)).is_ok();
+        });
+        if !is_sent {
+            // It is gone.
+            let _ = say(desk, &id, None);
         }
     }
 }
 
-fn open_desk(base: i32) -> Result<Desk, Errno> {
+fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (root, rank) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    Ok(Desk {
+    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}
+
+fn open_door(base: i32) -> Result<Door, Errno> {
+    let (root, ranks) = pair()?;
+    Ok(Door {
         root,
-        rank: lift(rank, base)?,
-        pending: AtomicU64::new(0),
+        ranks: lift(ranks, base)?,
     })
 }
 
@@ -356,29 +409,38 @@ fn with_limit_lifted<T>(make: impl Fn() -> Result<T, Errno>) -> Result<T, Errno>
     }
 }
 
-fn reply(desk: BorrowedFd<'_>, id: [u8; 8], descriptor: Option<BorrowedFd<'_>>) -> bool {
+/// Sends a word, and a copy of a descriptor with it.
+fn say(
+    socket: BorrowedFd<'_>,
+    word: &[u8; 8],
+    descriptor: Option<BorrowedFd<'_>>,
+) -> Result<(), Errno> {
     let mut room = [MaybeUninit::uninit(); CONTROL];
     let mut control = SendAncillaryBuffer::new(&mut room);
-    let rights = descriptor.as_slice();
-    if descriptor.is_some() && !control.push(SendAncillaryMessage::ScmRights(rights)) {
-        return false;
+    if descriptor.is_some() && !control.push(SendAncillaryMessage::ScmRights(descriptor.as_slice()))
+    {
+        return Err(Errno::NOBUFS);
     }
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    sendmsg(desk, &[IoSlice::new(&id)], &mut control, flags).is_ok()
+    sendmsg(socket, &[IoSlice::new(word)], &mut control, flags).map(drop)
 }
 
-/// The next answer of the root: what was asked for, and the copy if there is one.
-fn receive(desk: BorrowedFd<'_>) -> Option<(u64, Option<OwnedFd>)> {
-    let mut id = [0; 8];
+/// The next word, and the copy that came with it.
+fn receive(socket: BorrowedFd<'_>) -> Result<(u64, Option<OwnedFd>), Errno> {
+    let mut word = [0; 8];
     let mut room = [MaybeUninit::uninit(); CONTROL];
     let mut control = RecvAncillaryBuffer::new(&mut room);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let received = recvmsg(desk, &mut [IoSliceMut::new(&mut id)], &mut control, flags).ok()?;
+    let pieces = &mut [IoSliceMut::new(&mut word)];
+    let received = recvmsg(socket, pieces, &mut control, flags)?;
     let copy = control.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut copies) => copies.next(),
         _ => None,
     });
-    (received.bytes == 8).then(|| (u64::from_le_bytes(id), copy))
+    match received.bytes {
+        8 => Ok((u64::from_le_bytes(word), copy)),
+        _ => Err(Errno::PIPE),
+    }
 }
 
 #[cfg(test)]
@@ -417,7 +479,7 @@ mod tests {
         let own = processes.number(&handle, processes.root()).unwrap();
         assert!(own >= processes.base);
         let (first, last) = processes.inherited().unwrap();
-        assert!(first >= processes.base && last > first);
+        assert!(first >= processes.base && last == first);
     }
 
     #[test]
@@ -443,14 +505,20 @@ mod tests {
         let processes = Processes::open(1).unwrap();
         let (reader, _writer) = pipe();
         let handle = processes.share(reader).unwrap();
-        processes.refused[0].store(true, Ordering::Relaxed);
+        processes.desks[0].is_refused.store(true, Ordering::Relaxed);
         assert_eq!(processes.number(&handle, 0), None);
-        processes.serve(0, |id, give| {
+        processes.knock();
+        let desk = processes.next_desk().unwrap().unwrap();
+        assert!(processes.next_desk().unwrap().is_none(), "a mere knock");
+        assert!(processes.next_desk().is_err());
+        let is_open = serve(desk.as_fd(), |id, give| {
             assert_eq!(id, handle.id());
-            if let Some(own) = &handle.own {
-                give(own.as_fd());
-            }
+            give(handle.as_fd());
         });
-        assert!(processes.number(&handle, 0).is_some());
+        assert!(is_open && processes.number(&handle, 0).is_some());
+        let own = processes.desks[0].own.load(Ordering::Relaxed);
+        // SAFETY: the process ends.
+        drop(unsafe { OwnedFd::from_raw_fd(own) });
+        assert!(!serve(desk.as_fd(), |_, _| {}));
     }
 }

@@ -12,8 +12,8 @@ mod meeting;
 use crate::interface::Interface;
 use crate::mail::Delivery;
 use crate::network::Shared;
-use cohort_fabric_host::address;
 use cohort_fabric_host::seat::{block_signals, restore_signals};
+use cohort_fabric_host::{address, handles};
 use libc::c_int;
 use meeting::Meetings;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -106,23 +106,26 @@ impl Drop for Connector {
 /// The thread's life.
 fn run(shared: &Shared, mut meetings: Meetings, stop: &AtomicBool) {
     let mut moves_until: Option<Instant> = None;
+    let mut desks: Vec<OwnedFd> = Vec::new();
     loop {
         let limit = match moves_until {
             Some(_) => Some(MOVE_PERIOD),
             None => meetings.time_left(),
         };
-        let ready = sleep(shared, &meetings, limit);
+        let ready = sleep(shared, &desks, &meetings, limit);
         if stop.load(Ordering::Acquire) {
             return;
         }
         if ready.is_rung {
             shared.reset_bell();
         }
-        for &process in &ready.desks {
-            shared.serve_desk(process);
-        }
-        if !ready.desks.is_empty() {
-            // A process that cannot end the watch has knocked.
+        if ready.is_at_door || ready.desks.contains(&true) {
+            let mut is_ready = ready.desks.iter();
+            desks.retain(|desk| is_ready.next() != Some(&true) || shared.serve_desk(desk.as_fd()));
+            while let Ok(desk) = shared.processes.next_desk() {
+                desks.extend(desk.filter(|desk| shared.serve_desk(desk.as_fd())));
+            }
+            // A process that cannot end the watch may have knocked.
             shared.interrupt(shared.processes.root());
         }
         meetings.serve(&ready.meetings);
@@ -148,43 +151,45 @@ fn run(shared: &Shared, mut meetings: Meetings, stop: &AtomicBool) {
 /// What the sleep has ended for.
 struct Ready {
     is_rung: bool,
-    desks: Vec<usize>,
+    /// Somebody is at the door.
+    is_at_door: bool,
+    /// Of the desks those that have something.
+    desks: Vec<bool>,
     /// Of the meetings' descriptors those that have something.
     meetings: Vec<bool>,
 }
 
-fn sleep(shared: &Shared, meetings: &Meetings, limit: Option<Duration>) -> Ready {
-    let entry = |descriptor: BorrowedFd<'_>, events| libc::pollfd {
-        fd: descriptor.as_raw_fd(),
+fn sleep(
+    shared: &Shared,
+    desks: &[OwnedFd],
+    meetings: &Meetings,
+    limit: Option<Duration>,
+) -> Ready {
+    let entry = |descriptor: i32, events| libc::pollfd {
+        fd: descriptor,
         events,
         revents: 0,
     };
-    let mut entries = vec![entry(shared.bell.as_fd(), libc::POLLIN)];
-    entries.extend(
-        shared
-            .processes
-            .desks()
-            .map(|desk| entry(desk, libc::POLLIN)),
-    );
-    let desks = entries.len();
-    entries.extend(
-        meetings
-            .descriptors()
-            .map(|(descriptor, events)| entry(descriptor, events)),
-    );
+    // A negative number is passed over.
+    let door = shared.processes.door().map_or(-1, |door| door.as_raw_fd());
+    let mut entries = vec![
+        entry(shared.bell.number_of_root(), libc::POLLIN),
+        entry(door, libc::POLLIN),
+    ];
+    let desk = |desk: &OwnedFd| entry(desk.as_raw_fd(), libc::POLLIN);
+    entries.extend(desks.iter().map(desk));
+    let meeting = |(socket, events): (BorrowedFd<'_>, i16)| entry(socket.as_raw_fd(), events);
+    entries.extend(meetings.descriptors().map(meeting));
     let milliseconds = limit.map_or(-1, |limit| limit.as_micros().div_ceil(1000) as c_int);
     // SAFETY: as many records as the call is told.
     unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as u64, milliseconds) };
     let has = |entry: &libc::pollfd| entry.revents != 0;
-    let desk_of = |(index, entry)| has(entry).then_some(index);
+    let (desks, meetings) = entries[2..].split_at(desks.len());
     Ready {
         is_rung: has(&entries[0]),
-        desks: entries[1..desks]
-            .iter()
-            .enumerate()
-            .filter_map(desk_of)
-            .collect(),
-        meetings: entries[desks..].iter().map(has).collect(),
+        is_at_door: has(&entries[1]),
+        desks: desks.iter().map(has).collect(),
+        meetings: meetings.iter().map(has).collect(),
     }
 }
 
@@ -253,10 +258,10 @@ impl Shared {
         let _ = rustix::io::read(self.bell.as_fd(), &mut count);
     }
 
-    /// Hands a process what it asks for.
-    fn serve_desk(&self, process: usize) {
+    /// Hands a process what it asks for; false if it has left.
+    fn serve_desk(&self, desk: BorrowedFd<'_>) -> bool {
         let caller = self.root();
-        self.processes.serve(process, |id, give| {
+        handles::serve(desk, |id, give| {
             let sets = self
                 .rails
                 .iter()
@@ -273,7 +278,7 @@ impl Shared {
                     give(unsafe { BorrowedFd::borrow_raw(number) });
                 }
             }
-        });
+        })
     }
 
     /// A connection is proven: the rail uses it from now on.

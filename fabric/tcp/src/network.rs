@@ -73,7 +73,7 @@ impl Shared {
         match self.processes.number(&self.waker, process) {
             Some(number) => Watch::wake(number),
             // The connector does it.
-            None => self.processes.knock(process),
+            None => self.processes.knock(),
         }
     }
 
@@ -91,7 +91,7 @@ impl Shared {
     fn call_connector(&self, caller: &Caller<'_>) {
         match self.processes.number(&self.bell, caller.process) {
             Some(number) => Watch::wake(number),
-            None => self.processes.knock(caller.process),
+            None => self.processes.knock(),
         }
     }
 
