@@ -14,7 +14,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
 
-.PHONY: help build run test unit unit-cached loom miri fuzz suites policies lint system
+.PHONY: help build run test unit unit-cached loom miri fuzz suites managers policies lint system
 .PHONY: bench overlap peers versions network messages nodes collectives windows papers epochs
 
 help:
@@ -62,8 +62,13 @@ fuzz: system
 	tools/fuzz.sh $(TARGET) $(or $(FUZZ_SECONDS),10)
 
 suites: build
-	tools/cache.sh judges mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
+	tools/cache.sh judges slurm mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
 	cargo test -p cohort-tests --test runner -- $(FILTER)
+
+# Jobs under real process managers: Slurm, PRRTE, and the Hydras of MPICH and Intel MPI. `make suites` runs them too.
+managers: build
+	tools/cache.sh judges slurm mpich openmpi impi
+	cargo test -p cohort-tests --test runner -- managers/
 
 bench: overlap peers network messages collectives windows
 
@@ -74,7 +79,7 @@ overlap: build
 # Everything that runs programs, under each policy (about two hours). `make test` runs each program
 # of ours under several, and most of mpi4py's suite under one more than the default.
 policies: build
-	tools/cache.sh judges mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
+	tools/cache.sh judges slurm mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
 	for progress in $(or $(POLICIES),$$($(BUILT)/pip-exec --policies | cut -f1)); do \
 	    TEST_COHORT_PROGRESS=$$progress cargo test -p cohort-tests --test runner -- --skip tidy/ $(FILTER); \
 	done

