@@ -7,6 +7,7 @@ mod hosts;
 mod limits;
 mod managers;
 mod programs;
+mod strangers;
 
 pub use hosts::{Hosts, Network};
 use libtest_mimic::Trial;
@@ -18,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(clusters::trials());
     trials.extend(faults::trials());
     trials.extend(limits::trials());
+    trials.extend(strangers::trials());
     trials.extend(programs::trials());
     trials
 }

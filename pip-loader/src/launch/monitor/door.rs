@@ -214,7 +214,7 @@ impl Door {
             let who = who.map_or_else(|_| "somebody".to_owned(), |who| who.to_string());
             let count = match self.refused {
                 1 => String::new(),
-                count => format!(", the {count}th so far"),
+                count => format!(" ({count} so far)"),
             };
             say(format_args!(
                 "refused a connection from {who}{count}: {problem}"
