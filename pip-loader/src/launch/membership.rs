@@ -108,7 +108,8 @@ impl Membership {
         if let Some(manager) = &mut self.manager
             && self.world.place.count > 1
         {
-            self.monitor = Monitor::meet(manager.as_mut(), &self.world).map_err(refuse)?;
+            let monitor = Monitor::meet(manager.as_mut(), &self.world, settings);
+            self.monitor = monitor.map_err(refuse)?;
         }
         self.waits_for("this node's preparation");
         Ok(())
@@ -190,33 +191,42 @@ impl Membership {
         let Some(dead) = self.network.as_ref().and_then(Network::next_dead) else {
             return false;
         };
-        let (node, host) = (dead.node, self.world.host(dead.node));
         match dead.code {
-            libc::ECONNREFUSED => say(format_args!("node {node} ({host}) is gone")),
-            _ => say(format_args!(
-                "node {node} ({host}) has not answered for {} s: it is stopped, or cut off from node {}; \
-                 COHORT_NET_TIMEOUT is how long that may last",
-                (dead.silent + 500) / 1000,
-                self.world.place.index
-            )),
+            libc::ECONNREFUSED => self.say_gone(dead.node),
+            _ => self.say_silent(dead.node, (dead.silent + 500) / 1000),
         }
         true
+    }
+
+    fn say_gone(&self, node: u32) {
+        say(format_args!(
+            "node {node} ({}) is gone",
+            self.world.host(node)
+        ));
+    }
+
+    fn say_silent(&self, node: u32, seconds: u64) {
+        say(format_args!(
+            "node {node} ({}) has not answered for {seconds} s: it is stopped, or cut off from node {}; \
+             COHORT_NET_TIMEOUT is how long that may last",
+            self.world.host(node),
+            self.world.place.index
+        ));
     }
 
     /// What has happened to other nodes: the status to end this one with, after saying why, if
     /// one has failed.
     pub fn remote_failure(&mut self) -> Option<i32> {
         let events = self.monitor.events();
-        let lost = events.iter().filter_map(|event| match event {
-            NodeEvent::Lost(node) => Some(node),
-            NodeEvent::Failed(_) => None,
-        });
-        for node in lost {
-            let host = self.world.host(*node);
-            say(format_args!("node {node} ({host}) is gone"));
+        for event in &events {
+            match event {
+                NodeEvent::Lost(node) => self.say_gone(*node),
+                NodeEvent::Silent(node) => self.say_silent(*node, self.monitor.silence().into()),
+                NodeEvent::Failed(_) => {}
+            }
         }
         let failure = events.first().map(|event| match event {
-            NodeEvent::Lost(_) => 1,
+            NodeEvent::Lost(_) | NodeEvent::Silent(_) => 1,
             NodeEvent::Failed(status) => *status,
         });
         failure.or_else(|| self.report_dead().then_some(1))

@@ -3,7 +3,7 @@
 //! A manager notices the end of its own processes, not that a host lost its power or its link, and
 //! ranks that compute notice nothing. Node n is connected with its *parent*, node (n - 1) / [`FANOUT`];
 //! so no launcher has more than a few connections. They carry nothing but each node's end; the kernel's
-//! keepalive finds out within [`LOST_AFTER`] when a host is silent. Every node passes failures on to its
+//! keepalive finds out within `COHORT_NET_TIMEOUT` when a host is silent. Every node passes failures on to its
 //! neighbours and stays until its children have ended, so that a job ends everywhere even if its
 //! manager does not.
 //!
@@ -14,6 +14,7 @@ mod door;
 mod interfaces;
 
 use super::say;
+use cohort_manager::network::NetworkSettings;
 use cohort_manager::wireup::{World, fetch, publish};
 use cohort_manager::{Failure, Manager, Place};
 use cohort_proof::Purpose;
@@ -26,11 +27,8 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// Silence of a host after which its node counts as gone.
-pub const LOST_AFTER: Duration = Duration::from_secs(12);
-
-/// Idle time before the first probe, and time between two.
-const PROBE_SECONDS: u32 = 3;
+/// Looks at a silent host's connection until it counts as gone.
+const PROBES: u32 = 4;
 
 /// How long nodes may take to find their neighbours in the tree.
 const MEET_TIME: Duration = Duration::from_secs(15);
@@ -49,6 +47,8 @@ const STATUS_BYTES: usize = 4;
 pub enum NodeEvent {
     /// It is gone without a word.
     Lost(u32),
+    /// Its host has not answered for as long as the user allows.
+    Silent(u32),
     /// It has ended with a failure, and has said why itself.
     Failed(i32),
 }
@@ -66,6 +66,8 @@ struct Peer {
 #[derive(Debug, Default)]
 pub struct Monitor {
     own: u32,
+    /// Silence of a host after which its node counts as gone, in seconds.
+    silence: u32,
     peers: Vec<Peer>,
 }
 
@@ -94,11 +96,15 @@ impl Monitor {
     ///
     /// # Errors
     /// The manager fails.
-    pub fn meet(manager: &mut dyn Manager, world: &World) -> Result<Self, Failure> {
+    pub fn meet(
+        manager: &mut dyn Manager,
+        world: &World,
+        settings: &NetworkSettings,
+    ) -> Result<Self, Failure> {
         let (place, children) = (world.place, children(world.place));
         let door = match children.is_empty() {
             true => None,
-            false => open_door(world, children.clone()),
+            false => open_door(world, children.clone(), settings.ports),
         };
         if !children.is_empty() {
             let addresses = door.as_ref().map(Door::addresses).unwrap_or_default();
@@ -108,6 +114,7 @@ impl Monitor {
         let until = Instant::now() + MEET_TIME;
         let mut this = Self {
             own: place.index,
+            silence: settings.timeout,
             peers: Vec::new(),
         };
         if let Some(parent) = parent(place.index) {
@@ -127,8 +134,9 @@ impl Monitor {
             to: parent,
             lane: 0,
         };
-        let connected = knock(addresses, &world.secret(), purpose, until)
-            .and_then(|stream| Peer::new(stream, parent).map_err(|error| error.to_string()));
+        let connected = knock(addresses, &world.secret(), purpose, until).and_then(|stream| {
+            Peer::new(stream, parent, self.silence).map_err(|error| error.to_string())
+        });
         match connected {
             Ok(peer) => self.peers.push(peer),
             Err(problem) => say(format_args!(
@@ -145,7 +153,7 @@ impl Monitor {
             for (node, stream) in door.admit(until) {
                 let known = self.peers.iter().any(|peer| peer.node == node);
                 if children.contains(&node) && !known {
-                    self.peers.extend(Peer::new(stream, node));
+                    self.peers.extend(Peer::new(stream, node, self.silence));
                 }
             }
         }
@@ -176,6 +184,11 @@ impl Monitor {
         events
     }
 
+    /// How many seconds a host may be silent.
+    pub fn silence(&self) -> u32 {
+        self.silence
+    }
+
     /// Whether a child has not ended: without this node, nobody would tell the others of its failure.
     pub fn is_needed(&self) -> bool {
         self.peers.iter().any(|peer| peer.node > self.own)
@@ -190,17 +203,12 @@ impl Monitor {
     }
 }
 
-fn open_door(world: &World, children: Range<u32>) -> Option<Door> {
+fn open_door(world: &World, children: Range<u32>, ports: [u16; 2]) -> Option<Door> {
     let card = |node: u32| Interfaces::decode(&world.nodes[node as usize].interfaces);
     let own = card(world.place.index);
     let others: Vec<Interfaces> = children.map(card).collect();
-    let secret = world.secret();
-    match Door::open(
-        &own.reachable_by(&others),
-        secret,
-        SERVICE,
-        world.place.index,
-    ) {
+    let (addresses, secret) = (own.reachable_by(&others), world.secret());
+    match Door::open(&addresses, ports, secret, SERVICE, world.place.index) {
         Ok(door) => Some(door),
         Err(error) => {
             say(format_args!("cannot listen for other nodes: {error}"));
@@ -221,19 +229,16 @@ fn decode(text: &[u8]) -> Vec<SocketAddr> {
 }
 
 impl Peer {
-    fn new(stream: TcpStream, node: u32) -> std::io::Result<Self> {
+    fn new(stream: TcpStream, node: u32, silence: u32) -> std::io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         setsockopt(&stream, sockopt::KeepAlive, &true)?;
-        setsockopt(&stream, sockopt::TcpKeepIdle, &PROBE_SECONDS)?;
-        setsockopt(&stream, sockopt::TcpKeepInterval, &PROBE_SECONDS)?;
-        let probes = LOST_AFTER.as_secs() as u32 / PROBE_SECONDS - 1;
-        setsockopt(&stream, sockopt::TcpKeepCount, &probes)?;
-        setsockopt(
-            &stream,
-            sockopt::TcpUserTimeout,
-            &(LOST_AFTER.as_millis() as u32),
-        )?;
+        let pause = (silence / PROBES).max(1);
+        setsockopt(&stream, sockopt::TcpKeepIdle, &pause)?;
+        setsockopt(&stream, sockopt::TcpKeepInterval, &pause)?;
+        let further = (silence / pause - 1).max(1);
+        setsockopt(&stream, sockopt::TcpKeepCount, &further)?;
+        setsockopt(&stream, sockopt::TcpUserTimeout, &(silence * 1000))?;
         Ok(Self {
             stream,
             node,
@@ -244,18 +249,25 @@ impl Peer {
 
     fn take(&mut self) -> Option<NodeEvent> {
         let mut buffer = [0; STATUS_BYTES];
-        let ended = loop {
-            let wanted = STATUS_BYTES - self.received.len();
-            if wanted == 0 {
-                break false;
+        let mut end = None;
+        while self.received.len() < STATUS_BYTES && end.is_none() {
+            match self.stream.read(&mut buffer[self.received.len()..]) {
+                Ok(0) => end = Some(NodeEvent::Lost(self.node)),
+                Ok(length) => {
+                    let begun = self.received.len();
+                    self.received
+                        .extend_from_slice(&buffer[begun..begun + length]);
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock => break,
+                    ErrorKind::TimedOut | ErrorKind::HostUnreachable => {
+                        end = Some(NodeEvent::Silent(self.node));
+                    }
+                    _ => end = Some(NodeEvent::Lost(self.node)),
+                },
             }
-            match self.stream.read(&mut buffer[..wanted]) {
-                Ok(0) => break true,
-                Ok(length) => self.received.extend_from_slice(&buffer[..length]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => break error.kind() != ErrorKind::WouldBlock,
-            }
-        };
+        }
         if let Ok(status) = self.received.as_slice().try_into() {
             self.open = false;
             return match i32::from_le_bytes(status) {
@@ -263,8 +275,8 @@ impl Peer {
                 status => Some(NodeEvent::Failed(status)),
             };
         }
-        self.open = !ended;
-        ended.then_some(NodeEvent::Lost(self.node))
+        self.open = end.is_none();
+        end
     }
 }
 

@@ -68,6 +68,7 @@ impl Work {
     fn job(self, hosts: &Hosts) -> Result<(Program, Option<PathBuf>), String> {
         let job = hosts.pip_exec("1")?;
         let Self::Busy(call) = self else {
+            let job = job.env("COHORT_NET_TIMEOUT", TIMEOUT);
             return Ok((job.args(["--no-mpi", "sleep", "100"]), None));
         };
         let source = place::root().join("tests/programs/tools/busy.c");
@@ -135,7 +136,7 @@ fn link_down(work: Work, network: Network) -> Outcome {
     }
 }
 
-/// Seconds of `COHORT_NET_TIMEOUT` where ranks compute for longer.
+/// Seconds of `COHORT_NET_TIMEOUT` where ranks compute for longer, or only the launchers notice.
 const TIMEOUT: &str = "3";
 
 /// Ranks, one on each of two hosts, that compute for so many seconds while messages are on their way, and what they

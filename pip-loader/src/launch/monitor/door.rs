@@ -64,13 +64,20 @@ pub struct Door {
 }
 
 impl Door {
-    /// Listens at these addresses of node `own`, each with a port of the system's choice.
+    /// Listens at these addresses of node `own`, at the first free port from the first to the last of `ports`; zeros
+    /// are for any.
     ///
     /// # Errors
     /// None of them can be listened at.
-    pub fn open(addresses: &[IpAddr], secret: Secret, service: u32, own: u32) -> io::Result<Self> {
+    pub fn open(
+        addresses: &[IpAddr],
+        ports: [u16; 2],
+        secret: Secret,
+        service: u32,
+        own: u32,
+    ) -> io::Result<Self> {
         let opened = addresses.iter().map(|&address| {
-            let listener = TcpListener::bind((address, 0))?;
+            let listener = bind(address, ports)?;
             listener.set_nonblocking(true)?;
             setsockopt(&listener, sockopt::RcvBuf, &BUFFER)?;
             listen(&listener, Backlog::new(BACKLOG)?)?;
@@ -254,6 +261,16 @@ impl Unproven {
             length => Ok(self.handshake.receive(&buffer[..length])),
         }
     }
+}
+
+fn bind(address: IpAddr, [first, last]: [u16; 2]) -> io::Result<TcpListener> {
+    for port in first..last {
+        match TcpListener::bind((address, port)) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            result => return result,
+        }
+    }
+    TcpListener::bind((address, last))
 }
 
 fn is_exhaustion(error: &io::Error) -> bool {

@@ -83,7 +83,8 @@ fn nodes(count: u32) -> Vec<Monitor> {
             };
             std::thread::spawn(move || {
                 let world = world(table.place);
-                Monitor::meet(&mut table, &world).expect("a manager")
+                let settings = NetworkSettings::read(|_| None);
+                Monitor::meet(&mut table, &world, &settings).expect("a manager")
             })
         })
         .collect();
@@ -166,7 +167,7 @@ fn nodes_form_a_tree() {
 /// A door of node 0, and where it is.
 fn door() -> (Door, SocketAddr) {
     let secret = world(Place { index: 0, count: 2 }).secret();
-    let door = Door::open(&[HERE], secret, SERVICE, 0).expect("a port");
+    let door = Door::open(&[HERE], [0, 0], secret, SERVICE, 0).expect("a port");
     let address = door.addresses()[0];
     (door, address)
 }
@@ -192,6 +193,21 @@ fn admit(door: &mut Door) -> u32 {
             return node;
         }
     }
+}
+
+#[test]
+fn doors_keep_to_the_ports_of_the_user() {
+    let (first, address) = door();
+    let port = address.port();
+    drop(first);
+    let open = || {
+        let secret = world(Place { index: 0, count: 2 }).secret();
+        Door::open(&[HERE], [port, port], secret, SERVICE, 0)
+    };
+    let door = open().expect("free again");
+    assert_eq!(door.addresses(), [address]);
+    let error = open().expect_err("there is one");
+    assert_eq!(error.kind(), ErrorKind::AddrInUse);
 }
 
 #[test]
