@@ -45,6 +45,10 @@ pub fn trials() -> Vec<Trial> {
             move || alone(launcher),
         ));
         trials.push(trial(
+            format!("managers/twenty nodes of one rank ({name})"),
+            move || many(launcher),
+        ));
+        trials.push(trial(
             format!("managers/a node that never comes ends the job ({name})"),
             move || missing_node(launcher),
         ));
@@ -172,29 +176,37 @@ fn speaks() -> Result<PathBuf, String> {
     programs::compile_as(&name, &source, Abi::Mpi5, &[])
 }
 
-/// Whether every rank of eight has printed all its lines, and nothing else is there. Ranks share a pipe, so lines may
+/// Whether every rank has printed all its lines, and nothing else is there. Ranks share a pipe, so lines may
 /// be broken, but nothing may be lost.
-fn is_complete(output: &str, lines: usize) -> bool {
+fn is_complete(output: &str, ranks: usize, lines: usize) -> bool {
     let count = |letter: char| output.matches(letter).count();
-    let whole = ('a'..='h').all(|letter| count(letter) == 63 * lines);
-    whole && count('\n') == 8 * lines && output.len() == 8 * 64 * lines
+    let whole = ('a'..)
+        .take(ranks)
+        .all(|letter| count(letter) == 63 * lines);
+    whole && count('\n') == ranks * lines && output.len() == ranks * 64 * lines
 }
 
 fn all_output(launcher: Launcher) -> Outcome {
     let (job, _cluster) = job(launcher)?;
-    expect_output(job)
+    expect_output(job, 8, LINES)
 }
 
 /// The manager starts the ranks itself.
 fn alone(launcher: Launcher) -> Outcome {
     let (manager, _cluster) = manager(launcher, 4)?;
-    expect_output(manager)
+    expect_output(manager, 8, LINES)
 }
 
-fn expect_output(job: Program) -> Outcome {
-    let job = job.arg(speaks()?).arg(LINES.to_string());
+/// So many nodes that some join the values of others.
+fn many(launcher: Launcher) -> Outcome {
+    let (manager, _cluster) = manager(launcher, 10)?;
+    expect_output(manager, 20, 10)
+}
+
+fn expect_output(job: Program, ranks: usize, lines: usize) -> Outcome {
+    let job = job.arg(speaks()?).arg(lines.to_string());
     let ended = job.run()?.expect_code(0)?;
-    match is_complete(&ended.stdout, LINES) {
+    match is_complete(&ended.stdout, ranks, lines) {
         true => Ok(()),
         false => Err(ended.failure(&format!("the output has {} bytes", ended.stdout.len()))),
     }
@@ -331,7 +343,7 @@ fn batch() -> Outcome {
         let _ = std::fs::remove_file(file);
     }
     match text.strip_suffix("ended 0\n") {
-        Some(lines) if is_complete(lines, 10) => Ok(()),
+        Some(lines) if is_complete(lines, 8, 10) => Ok(()),
         _ => Err(format!("the job was not told, or not heard: {text}")),
     }
 }
