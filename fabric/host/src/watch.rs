@@ -20,8 +20,14 @@ const AWAY: u32 = 0;
 const ASLEEP: u32 = 1;
 const NOTIFIED: u32 = 2;
 
-/// How long to sleep where there is an endpoint without a descriptor to sleep on.
-const BLIND_SLEEP: Duration = Duration::from_micros(200);
+/// How long to sleep without the waker.
+const DEAF_SLEEP: Duration = Duration::from_micros(200);
+
+/// How often an endpoint without a descriptor to sleep on is asked for completions before the sleep ends for nothing:
+/// first as often as others leave the processor, then from time to time.
+const LOOKS: u32 = 40;
+const YIELDS: u32 = 30;
+const NAP: Duration = Duration::from_micros(50);
 
 /// How long to sleep while an endpoint is left alone: what comes for it meanwhile ends no sleep.
 const PARTIAL_SLEEP: Duration = Duration::from_millis(1);
@@ -72,8 +78,10 @@ pub struct List {
     entries: Vec<PollFd<'static>>,
     /// The waker's number.
     waker: Option<i32>,
-    /// Whether something has no descriptor, or the caller not the waker's.
+    /// Whether a queue has no descriptor.
     is_blind: bool,
+    /// Whether the caller has not the waker's.
+    is_deaf: bool,
     /// Whether a queue is left alone.
     is_partial: bool,
 }
@@ -84,27 +92,33 @@ impl List {
         self.entries.clear();
         self.waker = None;
         self.is_blind = false;
+        self.is_deaf = false;
         self.is_partial = false;
     }
 
     /// The waker's number in the calling process, to be said first; without one, sleep is short.
     pub fn watch_waker(&mut self, number: Option<i32>) {
         self.waker = number;
-        self.watch(number);
+        match number {
+            Some(number) => self.add(number),
+            None => self.is_deaf = true,
+        }
     }
 
-    /// The number of a queue's descriptor in the calling process; without one, sleep is short.
+    /// The number of a queue's descriptor in the calling process; without one, the queue is asked again and again.
     pub fn watch(&mut self, descriptor: Option<i32>) {
         match descriptor {
-            Some(descriptor) => {
-                // SAFETY: open in the calling process while it sleeps, unless the program closes what is not its own:
-                // then the system says so, and the sleep ends.
-                let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
-                let entry = PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
-                self.entries.push(entry);
-            }
+            Some(descriptor) => self.add(descriptor),
             None => self.is_blind = true,
         }
+    }
+
+    fn add(&mut self, descriptor: i32) {
+        // SAFETY: open in the calling process while it sleeps, unless the program closes what is not its own:
+        // then the system says so, and the sleep ends.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        let entry = PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
+        self.entries.push(entry);
     }
 
     /// Leaves a queue alone; sleep is short meanwhile.
@@ -114,8 +128,8 @@ impl List {
 
     /// The longest sleep, if there is one.
     fn limit(&self) -> Option<Duration> {
-        match self.is_blind {
-            true => Some(BLIND_SLEEP),
+        match self.is_deaf {
+            true => Some(DEAF_SLEEP),
             false => self.is_partial.then_some(PARTIAL_SLEEP),
         }
     }
@@ -155,6 +169,7 @@ impl Watch {
                 entries: Vec::with_capacity(1 + queues),
                 waker: None,
                 is_blind: false,
+                is_deaf: false,
                 is_partial: false,
             }),
         })
@@ -193,10 +208,15 @@ impl Watch {
         wake(number);
     }
 
-    /// Sleeps until there may be completions, the waker ends it or `limit` is over. `prepare` is called once: it says
-    /// whether there are none, and what the calling process can poll. Uses no thread-local data. Says whether a
-    /// descriptor of the list turned out not to be open.
-    pub fn sleep(&self, limit: Option<Duration>, prepare: impl FnOnce(&mut List) -> bool) -> bool {
+    /// Sleeps until there may be completions, the waker ends it or `limit` is over. `prepare` says
+    /// whether there are none, and what the calling process can poll; it is called again before each nap where a
+    /// queue has nothing to poll. Uses no thread-local data. Says whether a descriptor of the list turned out not to be
+    /// open.
+    pub fn sleep(
+        &self,
+        limit: Option<Duration>,
+        mut prepare: impl FnMut(&mut List) -> bool,
+    ) -> bool {
         if self.occupied.swap(true, Ordering::Acquire) {
             return false;
         }
@@ -204,31 +224,68 @@ impl Watch {
         let entered = word.compare_exchange(AWAY, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
         // SAFETY: nobody else gets here before `occupied` is false again.
         let list = unsafe { &mut *self.list.get() };
-        list.clear();
-        let mut is_gone = false;
-        if entered.is_ok() && prepare(list) {
-            is_gone = poll_list(list, limit);
+        let mut end = End::Nothing;
+        if entered.is_ok() {
+            for look in 0..LOOKS {
+                list.clear();
+                if !prepare(list) {
+                    break;
+                }
+                if !list.is_blind {
+                    end = poll_list(list, limit);
+                    break;
+                }
+                end = nap(list, limit, look);
+                // Relaxed: the swap below orders what the caller of `notify` did.
+                if end != End::Nothing || word.load(Ordering::Relaxed) != ASLEEP {
+                    break;
+                }
+            }
         }
         // Acquire pairs with the Release of `notify`: what the caller did before is seen.
         word.swap(AWAY, Ordering::AcqRel);
         // Release pairs with the Acquire above.
         self.occupied.store(false, Ordering::Release);
-        is_gone
+        end == End::Gone
     }
 }
 
-/// Sleeps; whether a descriptor is not open.
-fn poll_list(list: &mut List, limit: Option<Duration>) -> bool {
+/// What has ended a sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Its time was over, or a signal came.
+    Nothing,
+    /// A descriptor is ready.
+    Ready,
+    /// A descriptor is not open.
+    Gone,
+}
+
+/// Sleeps for a moment, in the turn of this number.
+fn nap(list: &mut List, limit: Option<Duration>, look: u32) -> End {
+    if look < YIELDS {
+        rustix::thread::sched_yield();
+        return End::Nothing;
+    }
+    poll_list(list, Some(limit.map_or(NAP, |limit| limit.min(NAP))))
+}
+
+/// Sleeps on the descriptors.
+fn poll_list(list: &mut List, limit: Option<Duration>) -> End {
     let limit = limit.into_iter().chain(list.limit()).min();
     let time = limit.and_then(|limit| Timespec::try_from(limit).ok());
     // A signal ends the sleep early, as it may.
-    let _ = poll(&mut list.entries, time.as_ref());
+    let ready = poll(&mut list.entries, time.as_ref());
     let first = list.entries.first().map(PollFd::revents);
     if let (Some(waker), Some(PollFlags::IN)) = (list.waker, first) {
         reset(waker);
     }
     let mut entries = list.entries.iter();
-    entries.any(|entry| entry.revents().contains(PollFlags::NVAL))
+    match ready {
+        _ if entries.any(|entry| entry.revents().contains(PollFlags::NVAL)) => End::Gone,
+        Ok(1..) => End::Ready,
+        _ => End::Nothing,
+    }
 }
 
 impl Drop for Watch {

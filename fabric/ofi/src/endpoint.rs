@@ -21,6 +21,7 @@ use events::NO_ENTRY;
 use meeting::Early;
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// Longest packet that is passed to `fi_inject`, from the stack.
@@ -100,7 +101,7 @@ impl OfiEndpoint {
                 1,
                 &raw mut address,
                 0,
-                std::ptr::null_mut(),
+                null_mut(),
             )
         };
         if inserted != 1 {
@@ -210,12 +211,13 @@ impl Endpoint for OfiEndpoint {
         if !self.pending.is_empty() || !self.early.is_empty() || !self.unposted.is_empty() {
             return false;
         }
-        if self.wait_descriptor.is_none() {
-            // There is nothing to ask: sleep is short.
-            return true;
-        }
         let fabric = self.objects.fabric;
         let completions = self.objects.completions;
+        if self.wait_descriptor.is_none() {
+            // SAFETY: an open queue; a read of no entries makes progress and says whether there are any.
+            let read = unsafe { ((*(*completions).ops).read)(completions, null_mut(), 0) };
+            return read == -(sys::EAGAIN as isize);
+        }
         // SAFETY: open objects; libfabric reads a list of one.
         unsafe {
             let mut list = [&raw mut (*completions).fid];
@@ -295,7 +297,7 @@ unsafe fn start(
     local: Option<Registered>,
     operation: *mut Operation,
 ) -> isize {
-    let mut descriptor = local.map_or(std::ptr::null_mut(), |registered| registered.descriptor);
+    let mut descriptor = local.map_or(null_mut(), |registered| registered.descriptor);
     let remote = transfer.region.address + transfer.offset;
     if transfer.direction == Direction::Read {
         // SAFETY: the caller's promise.
