@@ -46,6 +46,13 @@ struct Peer {
     lost: Option<i32>,
 }
 
+impl Peer {
+    const UNKNOWN: Self = Self {
+        address: sys::ADDRESS_NONE,
+        lost: None,
+    };
+}
+
 /// One rank's end of the network. Used by one call at a time.
 #[derive(Debug)]
 pub struct OfiEndpoint {

@@ -126,7 +126,7 @@ impl Provider {
         let pins = !NOTHING_PINNED.contains(&base);
         let quirks = Quirks::of(base);
         Self {
-            packet: PACKET_MAX.min(ep.max_msg_size),
+            packet: quirks.packet_max().min(PACKET_MAX).min(ep.max_msg_size),
             transfer: if capabilities & sys::RMA == 0 {
                 0
             } else {

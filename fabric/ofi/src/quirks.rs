@@ -1,15 +1,18 @@
 //! What is done otherwise with a provider that does not do what its description says, or not in a way that fits here.
+//!
+//! `tests/programs/tools/psm2_limits.c` shows what is said of PSM2 without Cohort.
 
 use cohort_fabric_host::descriptors::hooks;
-use std::io;
 
 /// What is done otherwise with a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
     /// Nothing signals its queue's descriptor while nobody polls: whoever sleeps on it sleeps for ever.
     pub sleeps_forever: bool,
-    /// A packet of several pieces takes several messages, which the receiver puts together wrongly.
+    /// A packet of several pieces is several messages, which later packets overtake.
     pub one_piece: bool,
+    /// Bytes of the longest packet that no later one overtakes, its prefix counted; 0 if none is overtaken.
+    pub packet: usize,
     /// An inject is a blocking send, in which a thief would wait for what only the owner may do.
     pub inject_blocks: bool,
     /// An endpoint is called after the process that opened it, so one process has one.
@@ -25,6 +28,8 @@ pub struct Quirks {
 const PSM2: Quirks = Quirks {
     sleeps_forever: true,
     one_piece: true,
+    // Longer ones are sent by rendezvous: from 16,000 bytes on through shared memory, from 16 KiB on by DMA.
+    packet: 8 << 10,
     inject_blocks: true,
     named_by_process: true,
     connect_waits: true,
@@ -43,6 +48,15 @@ impl Quirks {
         }
     }
 
+    /// Bytes that no packet may exceed.
+    #[must_use]
+    pub fn packet_max(&self) -> usize {
+        match self.packet {
+            0 => usize::MAX,
+            packet => packet,
+        }
+    }
+
     /// Sets its variables, before libfabric looks at the provider.
     pub fn set_variables(&self) {
         for (name, value) in self.settings {
@@ -56,10 +70,11 @@ impl Quirks {
     /// What the call does first that opens an endpoint.
     ///
     /// # Errors
-    /// No thread can be made.
-    pub fn before_open(&self) -> io::Result<()> {
+    /// A text that says that no thread can be made.
+    pub fn before_open(&self) -> Result<(), String> {
         if self.named_by_process {
-            hooks::appear_as_another_process()?;
+            hooks::appear_as_another_process()
+                .map_err(|error| format!("no thread for the endpoint: {error}"))?;
         }
         Ok(())
     }

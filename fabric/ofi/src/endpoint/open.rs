@@ -220,10 +220,8 @@ impl OfiEndpoint {
         let world = job.ranks();
         let info = provider.copy();
         let quirks = provider.quirks;
-        quirks
-            .before_open()
-            .map_err(|error| format!("no thread for the endpoint: {error}"))?;
-        let objects = Objects::open(library, &info, world, !provider.quirks.sleeps_forever)?;
+        quirks.before_open()?;
+        let objects = Objects::open(library, &info, world, !quirks.sleeps_forever)?;
         let always_copied = provider.local_registration || provider.pieces < 3;
         let room = Pool::room_for(provider.packet, always_copied);
         let endpoint = if provider.endpoint_regions {
@@ -240,10 +238,6 @@ impl OfiEndpoint {
             key_size: provider.key_size,
         };
         let count = if always_copied { SENDS_COPIED } else { SENDS };
-        let peer = Peer {
-            address: sys::ADDRESS_NONE,
-            lost: None,
-        };
         let mut this = Self {
             own,
             job,
@@ -252,7 +246,7 @@ impl OfiEndpoint {
             receives: ManuallyDrop::new(Pool::new(RECEIVES, provider.packet)),
             descriptors: [null_mut(); 2],
             unposted: Vec::with_capacity(RECEIVES),
-            peers: vec![peer; world],
+            peers: vec![Peer::UNKNOWN; world],
             pending: VecDeque::new(),
             early: VecDeque::new(),
             connects_first: quirks.connect_waits,
