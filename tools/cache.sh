@@ -51,6 +51,9 @@ judges() {
     local missing=()
     command -v ip >/dev/null && command -v tc >/dev/null || missing+=(iproute2)
     command -v gdb >/dev/null || missing+=(gdb)
+    # What tools/with-psm2.sh runs.
+    ldconfig -p | grep -q 'libpsm2\.so\.2' || missing+=(libpsm2-2)
+    command -v unshare >/dev/null || missing+=(util-linux)
     # A unit test compares our declarations with the headers.
     [ -e /usr/include/rdma/fabric.h ] || missing+=(libfabric-dev)
     [ -x /usr/bin/python3 ] || missing+=(python3)

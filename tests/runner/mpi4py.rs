@@ -20,6 +20,8 @@ struct Suite {
     nodes: Vec<Vec<u32>>,
     /// The same for jobs that talk through libfabric.
     nodes_libfabric: Vec<Vec<u32>>,
+    /// The same for jobs that talk through PSM2.
+    nodes_psm2: Vec<Vec<u32>>,
     /// Time limit of one run.
     seconds: u64,
     group: Vec<Group>,
@@ -226,6 +228,7 @@ impl Suite {
         let default = self.nodes.iter().map(over(Network::Default));
         let libfabric = self.nodes_libfabric.iter();
         let libfabric = libfabric.map(over(Network::Libfabric));
+        let psm2 = self.nodes_psm2.iter().map(over(Network::Psm2));
         let run = |(network, each): (Network, Vec<u32>)| {
             let suite = Arc::clone(self);
             let counts: Vec<String> = each.iter().map(u32::to_string).collect();
@@ -235,7 +238,7 @@ impl Suite {
                 suite.run_on_several(&suite.group[index], &each, network)
             })
         };
-        default.chain(libfabric).map(run).collect()
+        default.chain(libfabric).chain(psm2).map(run).collect()
     }
 
     fn run_on_several(&self, group: &Group, each: &[u32], network: Network) -> Outcome {

@@ -24,6 +24,8 @@ pub enum Network {
     Default,
     /// libfabric's TCP.
     Libfabric,
+    /// PSM2 over shared memory, see `tools/with-psm2.sh`.
+    Psm2,
 }
 
 impl Network {
@@ -32,6 +34,7 @@ impl Network {
         match self {
             Self::Default => "",
             Self::Libfabric => " (libfabric)",
+            Self::Psm2 => " (psm2)",
         }
     }
 }
@@ -217,8 +220,14 @@ impl Hosts {
             true => "eth0",
             false => "lo",
         };
-        Ok(self
-            .program(0, mpiexec)
+        let launcher = match self.network {
+            Network::Psm2 => {
+                let script = place::root().join("tools/with-psm2.sh");
+                self.program(0, script).arg(mpiexec)
+            }
+            Network::Default | Network::Libfabric => self.program(0, mpiexec),
+        };
+        Ok(launcher
             .args(["-iface", interface, "-launcher", "ssh", "-launcher-exec"])
             .arg(&self.launcher)
             .args(["-hosts", &addresses.join(","), "-ppn", &each, "-n", &all]))
@@ -234,6 +243,7 @@ impl Hosts {
         Ok(match self.network {
             Network::Default => job,
             Network::Libfabric => job.env("COHORT_NET_PROVIDER", "tcp"),
+            Network::Psm2 => job.env("COHORT_NET_PROVIDER", "psm2"),
         })
     }
 

@@ -24,6 +24,11 @@ pub fn trials() -> Vec<Trial> {
             "nodes/random traffic over a bad network (libfabric)".into(),
             || random_traffic(Network::Libfabric, &BAD),
         ),
+        trial("nodes/what psm2 cannot do (psm2)".into(), psm2_limits),
+        trial(
+            "nodes/random traffic over another route (psm2)".into(),
+            traffic_without_assistance,
+        ),
         trial("nodes/mpiexec without pip-exec".into(), without_pip_exec),
         trial("nodes/isolated ranks".into(), isolated),
         trial(
@@ -82,8 +87,14 @@ fn program_trials(source: &Path, directives: &Directives, ranks: &'static str) -
         network: Network::Default,
     };
     let mut ways: Vec<Way> = directives.notify.iter().map(told).collect();
-    let network = Network::Libfabric;
-    let through_libfabric = ways.clone().into_iter().map(|way| Way { network, ..way });
+    let through = |network| {
+        let over = move |way: Way| Way { network, ..way };
+        ways.clone().into_iter().map(over)
+    };
+    let through_libfabric: Vec<Way> = [Network::Libfabric, Network::Psm2]
+        .into_iter()
+        .flat_map(through)
+        .collect();
     if place::progress().is_none() && directives.any_policy {
         let progress = Some("none");
         ways.extend(ways.first().cloned().map(|way| Way { progress, ..way }));
@@ -164,6 +175,52 @@ fn random_traffic(network: Network, disturbance: &[&str]) -> Outcome {
     let job = hosts.pip_exec("2,1,3")?.arg(executable).arg("7");
     job.seconds(120).run()?.expect_code(0)?;
     Ok(())
+}
+
+/// Where the kernel does not copy between processes, PSM2 sends longer messages in other ways.
+fn traffic_without_assistance() -> Outcome {
+    let hosts = Hosts::new(2)?.over(Network::Psm2);
+    let source = programs::source("stress64.c");
+    let executable = programs::compile_as("nodes-traffic-unassisted", &source, Abi::Mpi5, &[])?;
+    let job = hosts.pip_exec("2,3")?.arg(executable).arg("5");
+    job.env("PSM2_KASSIST_MODE", "none")
+        .seconds(120)
+        .run()?
+        .expect_code(0)?;
+    Ok(())
+}
+
+/// A program without MPI shows each thing that the transport does otherwise for PSM2's sake; and that short messages
+/// arrive in order, on which it relies.
+fn psm2_limits() -> Outcome {
+    let executable = place::scratch()?.join("psm2_limits");
+    Program::new("cc")
+        .args(["-Wall", "-Werror", "-O1", "-o"])
+        .arg(&executable)
+        .arg(place::root().join("tests/programs/tools/psm2_limits.c"))
+        .arg("-lfabric")
+        .run()?
+        .expect_code(0)?;
+    let ended = Program::new(place::root().join("tools/with-psm2.sh"))
+        .arg(executable)
+        .env("PSM2_KASSIST_MODE", "none")
+        .seconds(60)
+        .run()?
+        .expect_code(0)?;
+    let shown: Vec<&str> = ended.stdout.lines().collect();
+    let known = [
+        "connect waits",
+        "sleeps for ever",
+        "named by process",
+        "close waits",
+        "pieces overtaken",
+        "long overtaken",
+    ];
+    if shown == known {
+        Ok(())
+    } else {
+        Err(ended.failure("other limits are known: see fabric/ofi/src/quirks.rs"))
+    }
 }
 
 fn ring(name: &str) -> Result<PathBuf, String> {
