@@ -4,6 +4,7 @@ use crate::address::{self, LENGTH_MAX, NodeAddresses};
 use crate::job::Job;
 use crate::ports::Ports;
 use crate::service::Service;
+use crate::signals::keep_dispositions;
 use crate::source::{Choice, NodeNetwork, Setup, Source, Wanted};
 use cohort_base::boot::RankLocation;
 use cohort_fabric::boot::{Addresses, Api, DeadNode, MAGIC, Notify, Problem, Request, VERSION};
@@ -53,7 +54,7 @@ pub unsafe fn open(
     choose: impl FnOnce(&Wanted) -> Result<Choice, String>,
 ) -> *const Api {
     // SAFETY: the caller's promise.
-    match unsafe { try_to_open(request, choose) } {
+    match keep_dispositions(|| unsafe { try_to_open(request, choose) }) {
         Ok(open) => {
             *handle = Box::into_raw(Box::new(open)).cast();
             &raw const API
@@ -243,7 +244,7 @@ unsafe extern "C" fn connect(
     // SAFETY: each entry holds the bytes that it says.
     let bytes = |node: &Addresses| unsafe { std::slice::from_raw_parts(node.bytes, node.length) };
     let nodes: Vec<&[u8]> = nodes.iter().map(bytes).collect();
-    match open.connect(&nodes) {
+    match keep_dispositions(|| open.connect(&nodes)) {
         Ok(()) => 0,
         Err(text) => {
             // SAFETY: a place for the text.

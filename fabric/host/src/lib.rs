@@ -30,5 +30,6 @@ pub mod packet;
 pub mod ports;
 pub mod seat;
 pub mod service;
+mod signals;
 pub mod source;
 pub mod watch;
