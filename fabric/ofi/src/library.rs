@@ -3,9 +3,13 @@
 use crate::{Unavailable, sys};
 use libc::{c_char, c_int, c_void};
 use std::ffi::{CStr, CString};
+use std::os::unix::ffi::OsStringExt;
 
 /// Name that the dynamic linker finds it by.
 const NAME: &CStr = c"libfabric.so.1";
+
+/// Names another file.
+const VARIABLE: &str = "COHORT_NET_LIBFABRIC";
 
 type GetInfo = unsafe extern "C" fn(
     u32,
@@ -39,10 +43,18 @@ impl Library {
     /// # Errors
     /// A text that says what to install.
     pub fn load() -> Result<Self, Unavailable> {
+        let chosen = std::env::var_os(VARIABLE)
+            .filter(|name| name != "auto")
+            .and_then(|name| CString::new(name.into_vec()).ok());
+        let name = chosen.as_deref().unwrap_or(NAME);
         // SAFETY: a C string; the library's initialisers have no conditions.
-        let handle = unsafe { libc::dlopen(NAME.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
-            return Err(not_loaded(&last_error()));
+            let reason = last_error();
+            return Err(match chosen {
+                Some(_) => Unavailable::Broken(format!("{VARIABLE} cannot be loaded: {reason}")),
+                None => not_loaded(&reason),
+            });
         }
         let symbol = |name: &CStr| {
             // SAFETY: a loaded object and a C string.

@@ -252,6 +252,7 @@ pub static TABLE: &[Row] = &[
         },
     },
     network::INTERFACE_ROW,
+    network::LIBFABRIC_ROW,
     Row {
         name: "COHORT_NET_NOTIFY",
         values: "mirror, defer",

@@ -25,6 +25,14 @@ pub(super) const INTERFACE_ROW: Row = Row {
     set: |_, v| is_name(v).then_some(()),
 };
 
+pub(super) const LIBFABRIC_ROW: Row = Row {
+    name: "COHORT_NET_LIBFABRIC",
+    values: "auto, or a file",
+    default: "auto",
+    help: "libfabric.so.1 that the network loads instead of the one that the system finds",
+    set: |_, v| (!v.is_empty()).then_some(()),
+};
+
 pub(super) const PORTS_ROW: Row = Row {
     name: PORTS,
     values: "auto, or the first and the last port, 1 to 65535: 50000-50999",
