@@ -26,6 +26,10 @@ pub enum Network {
     Libfabric,
     /// PSM2 over shared memory, see `tools/with-psm2.sh`.
     Psm2,
+    /// libfabric's shared memory.
+    Shm,
+    /// TCP of a later libfabric, that of the MPICH wheel.
+    Later,
 }
 
 impl Network {
@@ -35,6 +39,8 @@ impl Network {
             Self::Default => "",
             Self::Libfabric => " (libfabric)",
             Self::Psm2 => " (psm2)",
+            Self::Shm => " (shm)",
+            Self::Later => " (libfabric 2)",
         }
     }
 }
@@ -225,7 +231,7 @@ impl Hosts {
                 let script = place::root().join("tools/with-psm2.sh");
                 self.program(0, script).arg(mpiexec)
             }
-            Network::Default | Network::Libfabric => self.program(0, mpiexec),
+            _ => self.program(0, mpiexec),
         };
         Ok(launcher
             .args(["-iface", interface, "-launcher", "ssh", "-launcher-exec"])
@@ -244,6 +250,11 @@ impl Hosts {
             Network::Default => job,
             Network::Libfabric => job.env("COHORT_NET_PROVIDER", "tcp"),
             Network::Psm2 => job.env("COHORT_NET_PROVIDER", "psm2"),
+            Network::Shm => job.env("COHORT_NET_PROVIDER", "shm"),
+            Network::Later => job.env("COHORT_NET_PROVIDER", "tcp").env(
+                "COHORT_NET_LIBFABRIC",
+                place::cached("mpich-venv/lib/mpich/libfabric.so.1", "mpich")?,
+            ),
         })
     }
 

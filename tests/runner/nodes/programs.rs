@@ -6,10 +6,23 @@ use crate::command::Program;
 use crate::directives::{Abi, Directives};
 use crate::{Outcome, place, programs, trial};
 use libtest_mimic::Trial;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// A network that is late and loses packets, in the words of netem.
 const BAD: [&str; 5] = ["delay", "2ms", "1ms", "loss", "1%"];
+
+/// Programs that also run over libfabric's shared memory and TCP of a later libfabric.
+const OVER_ALL_NETWORKS: [&str; 8] = [
+    "dispositions",
+    "large",
+    "partitioned",
+    "random_collectives",
+    "random_epochs",
+    "stolen_network",
+    "stress64",
+    "windows",
+];
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -26,9 +39,18 @@ pub fn trials() -> Vec<Trial> {
         ),
         trial("nodes/what psm2 cannot do (psm2)".into(), psm2_limits),
         trial(
-            "nodes/random traffic over another route (psm2)".into(),
-            traffic_without_assistance,
+            "nodes/random traffic without copies by the kernel (psm2)".into(),
+            || traffic_over_psm2("4,4", &[("PSM2_KASSIST_MODE", "none".into())]),
         ),
+        trial("nodes/random traffic, libfabric 2 (psm2)".into(), || {
+            let library = place::cached("mpich-venv/lib/mpich/libfabric.so.1", "mpich")?;
+            let providers = place::cached("mpich-venv/lib/mpich/libfabric", "mpich")?;
+            let settings = [
+                ("COHORT_NET_LIBFABRIC", library.into()),
+                ("FI_PROVIDER_PATH", providers.into()),
+            ];
+            traffic_over_psm2("2,3", &settings)
+        }),
         trial("nodes/mpiexec without pip-exec".into(), without_pip_exec),
         trial("nodes/isolated ranks".into(), isolated),
         trial(
@@ -91,10 +113,16 @@ fn program_trials(source: &Path, directives: &Directives, ranks: &'static str) -
         let over = move |way: Way| Way { network, ..way };
         ways.clone().into_iter().map(over)
     };
-    let through_libfabric: Vec<Way> = [Network::Libfabric, Network::Psm2]
-        .into_iter()
-        .flat_map(through)
-        .collect();
+    let networks: &[Network] = match OVER_ALL_NETWORKS.contains(&programs::stem(source).as_str()) {
+        true => &[
+            Network::Libfabric,
+            Network::Psm2,
+            Network::Shm,
+            Network::Later,
+        ],
+        false => &[Network::Libfabric, Network::Psm2],
+    };
+    let through_libfabric: Vec<Way> = networks.iter().copied().flat_map(through).collect();
     if place::progress().is_none() && directives.any_policy {
         let progress = Some("none");
         ways.extend(ways.first().cloned().map(|way| Way { progress, ..way }));
@@ -177,16 +205,18 @@ fn random_traffic(network: Network, disturbance: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// Where the kernel does not copy between processes, PSM2 sends longer messages in other ways.
-fn traffic_without_assistance() -> Outcome {
+/// Random traffic over PSM2 with variables. Where the kernel does not copy between processes, it sends longer messages
+/// in other ways.
+fn traffic_over_psm2(ranks: &str, variables: &[(&str, OsString)]) -> Outcome {
     let hosts = Hosts::new(2)?.over(Network::Psm2);
     let source = programs::source("stress64.c");
-    let executable = programs::compile_as("nodes-traffic-unassisted", &source, Abi::Mpi5, &[])?;
-    let job = hosts.pip_exec("2,3")?.arg(executable).arg("5");
-    job.env("PSM2_KASSIST_MODE", "none")
-        .seconds(120)
-        .run()?
-        .expect_code(0)?;
+    let name = format!("nodes-traffic-psm2-{}", ranks.replace(',', "-"));
+    let executable = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
+    let mut job = hosts.pip_exec(ranks)?.arg(executable).arg("5");
+    for (name, value) in variables {
+        job = job.env(name, value);
+    }
+    job.seconds(120).run()?.expect_code(0)?;
     Ok(())
 }
 
