@@ -23,6 +23,7 @@
 //! | [`exchange`], [`inter`] | messages among some members; intercommunicators | owner |
 //! | `write` | the algorithms that send messages, as writers of scripts | owner |
 //! | `nonblocking` | starts of nonblocking and persistent collectives | owner |
+//! | `simulation` | scripts of jobs of any size, played together without data; for tests | owner |
 //! | `blocking` | the blocking ones: `local` within a node, `nodes` among nodes, `inter` between groups | owner |
 //!
 //! Each operation is described once, by a [`Call`]: the blocking form runs it ([`run`], or the function of its name),
@@ -75,6 +76,8 @@ mod nonblocking;
 mod schedule;
 #[cfg(not(loom))]
 mod script;
+#[cfg(all(any(test, feature = "testing"), not(loom)))]
+pub mod simulation;
 #[cfg(not(loom))]
 mod subsystem;
 #[cfg(all(test, not(loom)))]

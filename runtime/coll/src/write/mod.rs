@@ -14,5 +14,5 @@ pub(crate) use builder::{ScriptBuilder, Subgroup};
 pub(crate) use calls::{partners, write, write_among};
 pub(crate) use node::write_for_node;
 pub(crate) use reducing::{folds_by_node, reduce_scatter_of_nodes};
-pub(crate) use spreading::{DIRECT_MOST, double};
+pub(crate) use spreading::exchange;
 pub(crate) use two_groups::{Sides, write_between};

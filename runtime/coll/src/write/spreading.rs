@@ -13,11 +13,30 @@ use cohort_datatype::Buffer;
 use core::ops::Range;
 
 /// The longest group whose members send to each other.
-pub(crate) const DIRECT_MOST: usize = 8;
+pub(super) const DIRECT_MOST: usize = 8;
 
-/// Steps of an allgather by doubling among a group: `part` is the memory of consecutive places' blocks, of which the
-/// caller's are there.
-pub(crate) fn double<'a>(
+/// Steps of an allgather among a group: `part` is the memory of consecutive places' blocks, of which the caller's are
+/// there.
+pub(crate) fn exchange<'a>(
+    script: &mut ScriptBuilder<'a>,
+    group: Subgroup<'_>,
+    part: impl Fn(Range<usize>) -> Buffer<'a>,
+) {
+    let Subgroup { me, size, .. } = group;
+    if size > DIRECT_MOST {
+        return double(script, group, part);
+    }
+    for distance in 1..size {
+        let from = (me + size - distance) % size;
+        script.receive(group.at(from), part(from..from + 1));
+    }
+    for distance in 1..size {
+        script.send(group.at((me + distance) % size), part(me..me + 1));
+    }
+}
+
+/// [`exchange`] by doubling.
+pub(super) fn double<'a>(
     script: &mut ScriptBuilder<'a>,
     group: Subgroup<'_>,
     part: impl Fn(Range<usize>) -> Buffer<'a>,

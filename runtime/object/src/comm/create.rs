@@ -157,15 +157,22 @@ impl Comm {
         let (ours, theirs) = self.meet([color, key])?;
         // Groups of different colors have no common member, and may all use the same numbers.
         let numbers = self.numbers(false)?;
+        Ok(self.part(&ours, &theirs, &numbers))
+    }
+
+    /// The communicator that the caller gets in a split, when everybody's wishes are known: of the own group's members
+    /// and of the other group's.
+    fn part(&self, ours: &[[i32; 2]], theirs: &[[i32; 2]], numbers: &Numbers) -> Option<Self> {
+        let [color, _] = ours[self.me as usize];
         if color == neutral::UNDEFINED {
-            return Ok(None);
+            return None;
         }
-        let (first, me) = place_among(&ours, self.me as usize);
+        let (first, me) = place_among(ours, self.me as usize);
         let members = self.group.members();
         let members = Members {
             me,
             first: members[first],
-            list: || chosen(members, with_color(&ours, color)),
+            list: || chosen(members, with_color(ours, color)),
         };
         let own = match self.is_inter {
             true => numbers.local,
@@ -174,15 +181,23 @@ impl Comm {
         let session = self.group.session();
         let made = || Self::of_members(self.rank, own, members, self.inherited());
         if !self.is_inter {
-            return Ok(Some(made().derived_from(session)));
+            return Some(made().derived_from(session));
         }
-        let remote = chosen(self.peers.members(), with_color(&theirs, color));
+        let remote = chosen(self.peers.members(), with_color(theirs, color));
         if remote.peers().is_empty() {
-            return Ok(None);
+            return None;
         }
         let remote = Group::of_others(remote).with_session(session);
         let local = made().derived_from(session);
-        Ok(Some(Self::between(local, numbers.number, remote)))
+        Some(Self::between(local, numbers.number, remote))
+    }
+
+    /// What [`Comm::split`] makes of everybody's wishes and a number, for tests without the others.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn part_of(&self, wishes: &[[i32; 2]], number: u32) -> Option<Self> {
+        let numbers = Numbers { number, local: 0 };
+        self.part(wishes, &[], &numbers)
     }
 
     /// Fresh numbers for a communicator that is made from this one, the same for all members. `failed` says that the

@@ -12,7 +12,7 @@ use crate::blocking::script::{builder, run};
 use crate::data::copy_whole;
 use crate::members::{Group, Hierarchy, LocalGroup};
 use crate::memory::reserve;
-use crate::write::{DIRECT_MOST, Subgroup, double};
+use crate::write::{Subgroup, exchange};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::{Buffer, pack};
@@ -409,23 +409,12 @@ pub(crate) unsafe fn allgather(
         }
         let (_memory, bundle) = collect_here(&here, &send, u64::MAX)?;
         let bundles = Bundles::for_blocks(hierarchy, receive)?;
-        let (nodes, this_node) = (hierarchy.nodes(), hierarchy.this_node());
+        let this_node = hierarchy.this_node();
         let mut script = builder(group, None);
         script.copy(bundle.buffer(), bundles.all[this_node].buffer());
-        if nodes > DIRECT_MOST {
-            let leaders = hierarchy.leaders(0);
-            let among = Subgroup::of(&leaders, this_node);
-            double(&mut script, among, |places| bundles.several(places));
-        } else {
-            let leader = |node: usize| hierarchy.members(node)[0] as usize;
-            for distance in 1..nodes {
-                let from = (this_node + nodes - distance) % nodes;
-                script.receive(leader(from), bundles.all[from].buffer());
-            }
-            for distance in 1..nodes {
-                script.send(leader((this_node + distance) % nodes), bundle.buffer());
-            }
-        }
+        let leaders = hierarchy.leaders(0);
+        let among = Subgroup::of(&leaders, this_node);
+        exchange(&mut script, among, |nodes| bundles.several(nodes));
         let mut outcome = run(group.owner, script);
         let round = Round::begin(&here);
         round.post_address(&bundles);
