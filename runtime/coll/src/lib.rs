@@ -90,7 +90,7 @@ pub use args::{Blocks, Call, Neighbour, Reduction, Scan};
 #[cfg(not(loom))]
 pub use blocking::{
     allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, run, scan,
-    scatter,
+    scatter, view,
 };
 #[cfg(not(loom))]
 pub use members::{CommShared, Group, Roster};

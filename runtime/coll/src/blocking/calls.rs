@@ -3,6 +3,7 @@
 use super::{local, nodes};
 use crate::args::{Blocks, Call, Reduction, Scan};
 use crate::members::{Extent, Group, Hierarchy};
+use crate::memory::reserve;
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 
@@ -123,6 +124,29 @@ pub unsafe fn allgather(
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's conditions.
     unsafe { dispatch(group, &Call::Allgather { send, receive }) }
+}
+
+/// Calls `read` with what each member says, by rank. The members of a node may look at one table, so it is read in the
+/// call: others wait meanwhile. Collective.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub fn view<const N: usize, R>(
+    group: &Group<'_>,
+    mut mine: [i32; N],
+    read: impl FnOnce(&[[i32; N]]) -> R,
+) -> Result<R, EngineError> {
+    if let Extent::Nodes(hierarchy) = group.extent() {
+        return nodes::view(group, hierarchy, mine, read);
+    }
+    let mut all = reserve(group.size())?;
+    all.resize(group.size(), [0; N]);
+    let bytes = size_of::<[i32; N]>() as u64;
+    let send = Buffer::of_bytes(mine.as_mut_ptr().cast(), bytes);
+    let receive = Blocks::Equal(Buffer::of_bytes(all.as_mut_ptr().cast(), bytes));
+    // SAFETY: both outlive the call; there are so many words of each member.
+    unsafe { allgather(group, Some(send), receive)? };
+    Ok(read(&all))
 }
 
 /// `MPI_Alltoall`, `MPI_Alltoallv` and `MPI_Alltoallw`; `send` is `None` for in-place.

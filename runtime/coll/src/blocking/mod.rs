@@ -20,5 +20,5 @@ mod script;
 
 pub use calls::{
     allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, run, scan,
-    scatter,
+    scatter, view,
 };

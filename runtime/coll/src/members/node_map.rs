@@ -15,6 +15,8 @@ pub(crate) struct NodeMap {
     node_of: Vec<u32>,
     /// This node.
     this_node: u32,
+    /// Whether every node has consecutive members.
+    is_in_order: bool,
 }
 
 impl NodeMap {
@@ -37,7 +39,15 @@ impl NodeMap {
             node_of[member] = *number - 1;
         }
         let this_node = numbers[node.boot().node as usize].saturating_sub(1);
+        // Each node's members begin where those of the one before end.
+        let mut next = 0;
+        let is_in_order = nodes.iter().all(|members| {
+            let first = next;
+            next += members.len();
+            members[0] as usize == first && members[members.len() - 1] as usize + 1 == next
+        });
         Some(Self {
+            is_in_order,
             nodes,
             node_of,
             this_node,
@@ -107,6 +117,6 @@ impl NodeMap {
 
     /// Whether every node has consecutive members.
     pub(crate) fn is_in_order(&self) -> bool {
-        self.nodes.concat().is_sorted()
+        self.is_in_order
     }
 }

@@ -96,3 +96,23 @@ fn varying_blocks_of_many_nodes() {
         });
     }
 }
+
+#[test]
+fn members_of_a_node_look_at_one_table() {
+    let few = [[[3, 0].into(), [1].into(), [4, 2, 5].into()].into()];
+    for nodes in placements().into_iter().chain(few) {
+        on_nodes(&nodes, |group| {
+            let say = |member: u32, round: i32| [member as i32 * 100 + round, -1, member as i32];
+            for round in 0..20 {
+                let size = group.world.len() as u32;
+                let check = |all: &[[i32; 3]]| {
+                    let expected: Vec<_> = (0..size).map(|member| say(member, round)).collect();
+                    assert_eq!(all, expected);
+                    all.len()
+                };
+                let length = crate::view(group, say(group.me, round), check);
+                assert_eq!(length, Ok(size as usize));
+            }
+        });
+    }
+}

@@ -8,7 +8,7 @@ use crate::rendezvous::{self, Agreement, Occasion, Telling, exhausted};
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
-use cohort_engine::coll::Roster;
+use cohort_engine::coll::{self, Roster};
 use cohort_engine::{Claim, Rank};
 
 impl Comm {
@@ -154,10 +154,14 @@ impl Comm {
     /// # Errors
     /// Of the collectives inside.
     pub fn split(&self, color: i32, key: i32) -> Outcome<Option<Self>> {
-        let (ours, theirs) = self.meet([color, key])?;
         // Groups of different colors have no common member, and may all use the same numbers.
         let numbers = self.numbers(false)?;
-        Ok(self.part(&ours, &theirs, &numbers))
+        if self.is_inter {
+            let (ours, theirs) = self.meet([color, key])?;
+            return Ok(self.part(&ours, &theirs, &numbers));
+        }
+        let part = |wishes: &[[i32; 2]]| self.part(wishes, &[], &numbers);
+        Ok(coll::view(&self.collective(), [color, key], part)?)
     }
 
     /// The communicator that the caller gets in a split, when everybody's wishes are known: of the own group's members

@@ -52,7 +52,7 @@ unsafe fn pack_posted(round: &Round<'_>, place: usize, out: *mut u8, most: u64) 
 ///
 /// # Safety
 /// The block is live.
-unsafe fn post_to(here: &LocalGroup<'_>, place: usize, block: &Buffer<'_>) {
+pub(super) unsafe fn post_to(here: &LocalGroup<'_>, place: usize, block: &Buffer<'_>) {
     let round = Round::begin(here);
     // SAFETY: the caller's promise; the record lives until `finish` has returned.
     let exposed = unsafe { round.post_buffer(block) };

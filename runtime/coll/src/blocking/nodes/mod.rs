@@ -4,11 +4,15 @@
 //! |---|---|
 //! | `leaders`, `gather`, `alltoall` | one member of each node sends and receives for all of them |
 //! | `bundle` | what it sends for them in one message |
+//! | `view` | what all members say, in one table for the members of a node |
 
 mod alltoall;
 mod bundle;
 mod gather;
 mod leaders;
+mod view;
+
+pub(crate) use view::view;
 
 use super::choice::finish;
 use super::script::run_alone;
