@@ -18,6 +18,9 @@ const LARGE_OFFSET: usize = 128;
 /// The largest alignment of any block.
 const LARGE_ALIGN_MAX: usize = SLAB_SIZE / 2;
 
+/// The least block of zero bytes that is a mapping of its own.
+const MAPPED_LEAST: usize = 256 << 10;
+
 /// A heap: one task at a time allocates, any task frees.
 ///
 /// A new heap owns no memory. *The claim* below is whatever the user of this type excludes
@@ -117,6 +120,22 @@ impl Heap {
             self.add_live(u64::from(class::SIZES[class]));
             Some(block)
         }
+    }
+
+    /// [`Heap::alloc`] of zero bytes. A long block is a mapping of its own, of which the kernel gives memory for what is
+    /// touched.
+    ///
+    /// # Safety
+    /// As for [`Heap::alloc`].
+    pub unsafe fn alloc_zeroed(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
+        if size >= MAPPED_LEAST && align <= LARGE_ALIGN_MAX {
+            return self.map_huge(size, align);
+        }
+        // SAFETY: the caller's promise.
+        let block = unsafe { self.alloc(size, align) }?;
+        // SAFETY: fresh, and so long.
+        unsafe { block.write_bytes(0, size) };
+        Some(block)
     }
 
     /// Frees a block. From any task at any time; never waits. The block's memory is used
@@ -313,14 +332,21 @@ impl Heap {
             unsafe { start.cast().write(Header::new(self, Kind::Run { slabs })) };
             start
         } else {
-            let length = total.checked_next_multiple_of(PAGE)?;
-            let start = map::map_aligned(length, SLAB_SIZE)?;
-            self.huge.fetch_add(length as u64, Ordering::Relaxed);
-            // SAFETY: a fresh mapping, aligned to a slab.
-            unsafe { start.cast().write(Header::new(self, Kind::Huge { length })) };
-            start
+            return self.map_huge(size, align);
         };
-        // SAFETY: the offset lies within the run or mapping, which is longer.
+        // SAFETY: the offset lies within the run, which is longer.
+        Some(unsafe { start.add(offset) })
+    }
+
+    /// A block that is a mapping of its own; its bytes are zero. `align` is at most [`LARGE_ALIGN_MAX`].
+    fn map_huge(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
+        let offset = align.max(LARGE_OFFSET);
+        let length = size.checked_add(offset)?.checked_next_multiple_of(PAGE)?;
+        let start = map::map_aligned(length, SLAB_SIZE)?;
+        self.huge.fetch_add(length as u64, Ordering::Relaxed);
+        // SAFETY: a fresh mapping, aligned to a slab.
+        unsafe { start.cast().write(Header::new(self, Kind::Huge { length })) };
+        // SAFETY: the offset lies within the mapping, which is longer.
         Some(unsafe { start.add(offset) })
     }
 

@@ -55,6 +55,13 @@ unsafe impl GlobalAlloc for SharedHeap {
         block.map_or(null_mut(), NonNull::as_ptr)
     }
 
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let _guard = self.lock.lock();
+        // SAFETY: as above.
+        let block = unsafe { self.heap.alloc_zeroed(layout.size(), layout.align()) };
+        block.map_or(null_mut(), NonNull::as_ptr)
+    }
+
     unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
         let Some(block) = NonNull::new(block) else {
             return;

@@ -44,3 +44,24 @@ fn threads_allocate_and_free_each_others_blocks() {
     heap.trim();
     assert_eq!(heap.stats(), Stats::default());
 }
+
+#[test]
+fn zeroed_blocks_are_zero_also_where_others_were() {
+    // SAFETY: all blocks are freed below.
+    let heap = unsafe { SharedHeap::new() };
+    // Of a class, of a run of slabs, and mappings of their own.
+    for size in [24, 5_000, 100_000, 256 << 10, 1 << 20, 3 << 20, 5 << 20] {
+        let layout = Layout::from_size_align(size, 64).unwrap();
+        for _ in 0..3 {
+            // SAFETY: a valid layout; the block is used within its size, and freed once.
+            unsafe {
+                let block = heap.alloc_zeroed(layout);
+                assert!(!block.is_null());
+                let bytes = core::slice::from_raw_parts_mut(block, size);
+                assert!(bytes.iter().all(|&byte| byte == 0), "{size} bytes");
+                bytes.fill(7);
+                heap.dealloc(block, layout);
+            }
+        }
+    }
+}

@@ -4,7 +4,6 @@
 //! everybody has his end of the window. A window has a communicator of its own for these meetings, so that the
 //! program may free the one it was made from.
 
-use crate::Outcome;
 use crate::attribute::Attributes;
 use crate::comm::Comm;
 use crate::errhandler::Errhandler;
@@ -12,9 +11,9 @@ use crate::group::Group;
 use crate::info::Info;
 use crate::policy::{self, OwnPolicy};
 use crate::rendezvous::exhausted;
+use crate::{Error, Outcome};
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_engine::coll;
 use cohort_engine::rma::{Part, Plan, Reorder, Window};
@@ -140,42 +139,19 @@ impl Win {
             has_failed,
             part,
         };
-        let mut offers = meet(comm, offer)?;
-        let is_short = offers[0].number == 0;
-        if is_short || offers.iter().any(|offer| offer.has_failed) {
-            if let Some(block) = block {
-                // SAFETY: nobody has heard of it.
-                unsafe { cohort_engine::rma::free_block(block) };
+        let opened = coll::view(&comm.collective(), offer.words(), |offers| {
+            Self::open(comm, flavor, offers, &hints)
+        });
+        let (own, window) = match opened.map_err(Error::from).flatten() {
+            Ok(opened) => opened,
+            Err(error) => {
+                if let Some(block) = block {
+                    // SAFETY: nobody has heard of it.
+                    unsafe { cohort_engine::rma::free_block(block) };
+                }
+                return Err(error);
             }
-            return Err(match is_short {
-                true => exhausted(rank.node()),
-                false => neutral::ERR_NO_MEM.into(),
-            });
-        }
-        if flavor == Flavor::Shared {
-            lay_out(&mut offers, &hints);
-        }
-        Self::with_offers(comm, flavor, &offers, block, hints)
-    }
-
-    /// The caller's end of a window that all members agree on. Collective.
-    fn with_offers(
-        comm: &Comm,
-        flavor: Flavor,
-        offers: &[Offer],
-        block: Option<NonNull<u8>>,
-        hints: Info,
-    ) -> Outcome<Self> {
-        let (rank, number) = (comm.rank(), offers[0].number);
-        let own = Comm::new(rank, number, comm.group().clone(), Errhandler::Return);
-        let parts: Vec<Part> = offers.iter().map(|offer| offer.part).collect();
-        let plan = Plan {
-            number,
-            members: comm.group().members(),
-            parts: &parts,
-            is_dynamic: flavor == Flavor::Dynamic,
         };
-        let window = Window::open(own.owner(), &plan, reorder(&hints));
         if let Some(block) = block {
             window.shared().keep(block);
         }
@@ -200,6 +176,39 @@ impl Win {
             info: Mutex::new(with_defaults(hints)),
             name: Mutex::new(String::new()),
         })
+    }
+
+    /// The caller's end of the window that all members agree on by these offers, if they do.
+    fn open(
+        comm: &Comm,
+        flavor: Flavor,
+        offers: &[Words],
+        hints: &Info,
+    ) -> Outcome<(Comm, Box<Window>)> {
+        let rank = comm.rank();
+        let number = Offer::of(&offers[0]).number;
+        if number == 0 {
+            return Err(exhausted(rank.node()));
+        }
+        if offers.iter().any(|words| Offer::of(words).has_failed) {
+            return Err(neutral::ERR_NO_MEM.into());
+        }
+        let own = Comm::new(rank, number, comm.group().clone(), Errhandler::Return);
+        let parts = || {
+            let mut parts: Box<[Part]> = offers.iter().map(|words| Offer::of(words).part).collect();
+            if flavor == Flavor::Shared {
+                lay_out(&mut parts, hints);
+            }
+            parts
+        };
+        let plan = Plan {
+            number,
+            members: own.group().members(),
+            parts: &parts,
+            is_dynamic: flavor == Flavor::Dynamic,
+        };
+        let window = Window::open(own.owner(), &plan, reorder(hints));
+        Ok((own, window))
     }
 
     /// Ends the window; collective. The caller's epochs are over ([`Window::idle`]).
@@ -311,37 +320,44 @@ fn allocate(comm: &Comm, size: u64) -> Option<NonNull<u8>> {
     Some(block)
 }
 
-/// Tells the members what each of them says. Collective.
-fn meet(comm: &Comm, mine: Offer) -> Outcome<Vec<Offer>> {
-    let halves = |value: u64| [value as i32, (value >> 32) as i32];
-    let whole = |low: i32, high: i32| {
-        u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32
-    };
-    let [base, size, unit] = [
-        halves(mine.part.base as u64),
-        halves(mine.part.size),
-        halves(mine.part.unit.cast_unsigned()),
-    ];
-    let all = comm.allgather([
-        mine.number.cast_signed(),
-        i32::from(mine.has_failed),
-        base[0],
-        base[1],
-        size[0],
-        size[1],
-        unit[0],
-        unit[1],
-    ])?;
-    let offer = |words: [i32; 8]| Offer {
-        number: words[0].cast_unsigned(),
-        has_failed: words[1] != 0,
-        part: Part {
-            base: whole(words[2], words[3]) as usize,
-            size: whole(words[4], words[5]),
-            unit: whole(words[6], words[7]).cast_signed(),
-        },
-    };
-    Ok(all.into_iter().map(offer).collect())
+/// An offer as members tell it to each other.
+type Words = [i32; 8];
+
+impl Offer {
+    fn words(&self) -> Words {
+        let halves = |value: u64| [value as i32, (value >> 32) as i32];
+        let Part { base, size, unit } = self.part;
+        let [base, size, unit] = [
+            halves(base as u64),
+            halves(size),
+            halves(unit.cast_unsigned()),
+        ];
+        [
+            self.number.cast_signed(),
+            i32::from(self.has_failed),
+            base[0],
+            base[1],
+            size[0],
+            size[1],
+            unit[0],
+            unit[1],
+        ]
+    }
+
+    fn of(words: &Words) -> Self {
+        let whole = |low: i32, high: i32| {
+            u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32
+        };
+        Self {
+            number: words[0].cast_unsigned(),
+            has_failed: words[1] != 0,
+            part: Part {
+                base: whole(words[2], words[3]) as usize,
+                size: whole(words[4], words[5]),
+                unit: whole(words[6], words[7]).cast_signed(),
+            },
+        }
+    }
 }
 
 /// The bytes between the beginnings of two parts of a shared window.
@@ -363,16 +379,19 @@ fn shared_size(comm: &Comm, part: &mut Part, hints: &Info) -> Outcome<u64> {
             ..*part
         },
     };
-    let all = meet(comm, offer)?;
-    let total: u64 = all.iter().map(|offer| offer.part.size).sum();
+    let sum = |all: &[Words]| {
+        let sizes = all.iter().map(|words| Offer::of(words).part.size);
+        sizes.sum::<u64>()
+    };
+    let total = coll::view(&comm.collective(), offer.words(), sum)?;
     Ok(if comm.me() == 0 { total.max(1) } else { 0 })
 }
 
 /// Lays the parts of a shared window out one behind the other, from the first member's memory on.
-fn lay_out(offers: &mut [Offer], hints: &Info) {
-    let mut next = offers[0].part.base;
-    for offer in offers {
-        offer.part.base = next;
-        next += stride(offer.part.size, hints) as usize;
+fn lay_out(parts: &mut [Part], hints: &Info) {
+    let mut next = parts[0].base;
+    for part in parts {
+        part.base = next;
+        next += stride(part.size, hints) as usize;
     }
 }

@@ -34,8 +34,11 @@
 //! Both fences are sequentially consistent. If W2 comes first, O3 sees W1 and the opener calls; else W3 sees O1
 //! and the owner goes on by itself. What the opener did before O1 is visible after W3.
 
+use alloc::alloc::{alloc_zeroed, handle_alloc_error};
+use alloc::boxed::Box;
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
+use core::alloc::Layout;
 
 /// See the module page.
 #[derive(Default)]
@@ -96,6 +99,33 @@ pub(super) struct Pair {
     pub(super) locked: GrantCounter,
     /// Access epochs towards the owner that the other one has ended.
     pub(super) ended: GrantCounter,
+}
+
+impl Pair {
+    /// Those of so many members. Most pairs of members of a large window never meet, so nothing is written.
+    pub(super) fn untouched(members: usize) -> Box<[Self]> {
+        // SAFETY: counters are valid when all their bytes are zero.
+        unsafe { zeroed(members) }
+    }
+}
+
+/// So many values of zero bytes. Of very many, the memory comes as the kernel gives it, and what nobody touches costs
+/// nothing.
+///
+/// # Safety
+/// They are valid then.
+pub(crate) unsafe fn zeroed<T>(count: usize) -> Box<[T]> {
+    let layout = Layout::array::<T>(count).expect("a table fits in memory");
+    if layout.size() == 0 {
+        return Box::new([]);
+    }
+    // SAFETY: the layout is not empty.
+    let start = unsafe { alloc_zeroed(layout) }.cast::<T>();
+    if start.is_null() {
+        handle_alloc_error(layout);
+    }
+    // SAFETY: allocated with the layout of such a slice, and valid by the caller's promise.
+    unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(start, count)) }
 }
 
 /// Arrivals at fences, of some parties that all arrive at each.

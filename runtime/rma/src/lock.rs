@@ -49,6 +49,18 @@ pub(crate) struct FairLock {
     queue: Box<[AtomicU64]>,
 }
 
+/// A queue of so many entries that nobody has used. Few members of a large window ever ask.
+#[cfg(not(loom))]
+fn empty_queue(room: usize) -> Box<[AtomicU64]> {
+    // SAFETY: such an entry is 0.
+    unsafe { crate::grants::zeroed(room) }
+}
+
+#[cfg(loom)]
+fn empty_queue(room: usize) -> Box<[AtomicU64]> {
+    (0..room).map(|_| AtomicU64::new(0)).collect()
+}
+
 impl FairLock {
     /// A lock nobody holds, for this many requesters (below 2^31).
     pub(crate) fn new(requesters: u32) -> Self {
@@ -56,7 +68,7 @@ impl FairLock {
         Self {
             state: CacheLine(AtomicU64::new(u64::from(FIRST) << 32)),
             tail: CacheLine(AtomicU32::new(FIRST)),
-            queue: (0..room).map(|_| AtomicU64::new(0)).collect(),
+            queue: empty_queue(room as usize),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::error::RmaError;
 use crate::grants::{Arrivals, GrantCounter, Pair};
 use crate::lock::FairLock;
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 use cohort_alloc::Heap;
 use cohort_base::Peer;
@@ -83,7 +84,7 @@ impl RankLocation {
         Self {
             lock: FairLock::new(members as u32),
             turns: Turns::default(),
-            pairs: (0..members).map(|_| Pair::default()).collect(),
+            pairs: Pair::untouched(members),
             fences: GrantCounter::default(),
             calls: AtomicU64::new(0),
             regions: FutexLock::new(Vec::new()),
@@ -138,8 +139,8 @@ pub struct Plan<'a> {
     pub number: u32,
     /// The members.
     pub members: &'a [Peer],
-    /// Their parts.
-    pub parts: &'a [Part],
+    /// Makes the list of their parts; called for one member of each node.
+    pub parts: &'a dyn Fn() -> Box<[Part]>,
     /// Whether memory is attached later (`MPI_Win_create_dynamic`).
     pub is_dynamic: bool,
 }
@@ -153,11 +154,12 @@ impl WinShared {
         };
         let homes: Box<[_]> = plan.members.iter().map(home).collect();
         let here = homes.iter().flatten().count() as u32;
-        let (mut nodes, mut delegates) = (Vec::new(), Vec::new());
+        let mut is_known = vec![false; node.boot().nodes as usize];
+        let mut delegates = Vec::new();
         for (member, &peer) in (0_u32..).zip(plan.members) {
-            let home = node.home_node(peer);
-            if node.local(peer).is_none() && !nodes.contains(&home) {
-                nodes.push(home);
+            let is_known = &mut is_known[node.home_node(peer) as usize];
+            if node.local(peer).is_none() && !*is_known {
+                *is_known = true;
                 delegates.push(member);
             }
         }
@@ -165,14 +167,14 @@ impl WinShared {
             node,
             number: plan.number,
             members: plan.members.into(),
-            parts: plan.parts.into(),
+            parts: (plan.parts)(),
             is_dynamic: plan.is_dynamic,
             homes,
             here,
             left: AtomicU32::new(0),
             blocks: FutexLock::new(Vec::new()),
             arrivals: Arrivals::of(u64::from(here)),
-            nodes_arrived: Arrivals::of(nodes.len() as u64),
+            nodes_arrived: Arrivals::of(delegates.len() as u64),
             delegates: delegates.into(),
         }
     }

@@ -4,6 +4,7 @@ use crate::Rma;
 use crate::element::Turns;
 use crate::epoch::{Epoch, Flush, Recorded, Reorder};
 use crate::error::RmaError;
+use crate::grants::zeroed;
 use crate::operation::Operation;
 use crate::shared::{self, Part, Plan, WinShared};
 use alloc::boxed::Box;
@@ -109,7 +110,8 @@ impl State {
             access: null_mut(),
             exposure: null_mut(),
             fence: null_mut(),
-            locks: vec![null_mut(); members].into_boxed_slice(),
+            // SAFETY: null pointers.
+            locks: unsafe { zeroed(members) },
             locked: 0,
             accesses: vec![0; members].into_boxed_slice(),
             exposures: vec![0; members].into_boxed_slice(),

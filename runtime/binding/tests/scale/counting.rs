@@ -1,10 +1,11 @@
 //! What is counted: memory of this process, and packets of the node.
 
+use cohort_alloc::SharedHeap;
 use cohort_fabric::{
     Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transfer, Transport,
     WorldRank,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -13,24 +14,28 @@ static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: everything is the system's.
+/// The allocator of the node image.
+// SAFETY: a static.
+static HEAP: SharedHeap = unsafe { SharedHeap::new() };
+
+// SAFETY: everything is the heap's.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.fetch_add(layout.size() as u64, Ordering::Relaxed);
         // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
+        unsafe { HEAP.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.fetch_add(layout.size() as u64, Ordering::Relaxed);
         // SAFETY: the caller's promise.
-        unsafe { System.alloc_zeroed(layout) }
+        unsafe { HEAP.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         ALLOCATED.fetch_sub(layout.size() as u64, Ordering::Relaxed);
         // SAFETY: the caller's promise.
-        unsafe { System.dealloc(block, layout) }
+        unsafe { HEAP.dealloc(block, layout) }
     }
 }
 

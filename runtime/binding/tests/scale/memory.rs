@@ -5,6 +5,7 @@ use crate::counting::{Sink, allocated};
 use cohort_abi::neutral::handle::COMM_WORLD;
 use cohort_base::boot::RankLocation;
 use cohort_base::settings::Settings;
+use cohort_engine::rma::{Part as PartOfWindow, Plan, Reorder, Window};
 use cohort_engine::{Node, Rank};
 use cohort_fabric_host::address::{FORMAT_SOCKADDR_IN, NodeAddresses};
 use cohort_fabric_host::job::Job;
@@ -23,12 +24,18 @@ pub(crate) struct Part {
 
 /// Bytes of address space that are mapped, but for those that the allocator has.
 fn mapped() -> u64 {
-    let smaps = std::fs::read_to_string("/proc/self/statm").expect("the kernel's numbers");
-    let pages = smaps
-        .split(' ')
-        .next()
-        .and_then(|it| it.parse::<u64>().ok());
-    pages.expect("a number") * 4096
+    pages(0) * 4096
+}
+
+/// Bytes of memory that are in use.
+fn resident() -> u64 {
+    pages(1) * 4096
+}
+
+fn pages(column: usize) -> u64 {
+    let columns = std::fs::read_to_string("/proc/self/statm").expect("the kernel's numbers");
+    let column = columns.split(' ').nth(column);
+    column.and_then(|it| it.parse().ok()).expect("a number")
 }
 
 /// Memory so far, for differences.
@@ -95,6 +102,7 @@ pub(crate) fn of_job(nodes: usize, partners: &[usize]) -> Vec<Part> {
     communicators(&mut meter, &objects, ranks);
     links(&mut meter, partners);
     drop(network);
+    windows(&mut meter, &objects);
     meter.parts
 }
 
@@ -139,10 +147,9 @@ fn communicators(meter: &mut Meter, objects: &[Objects], ranks: u32) {
     let duplicates: Vec<Comm> = worlds.iter().map(duplicate).collect();
     meter.part("a duplicate", 0);
 
-    // Each rank has the wishes of all while it splits.
+    // The leader has the wishes of all while they split.
     let wishes: Vec<[i32; 2]> = (0..ranks as i32).map(|rank| [0, -rank]).collect();
-    meter.part("`MPI_Comm_split`, until it returns, at each rank", 0);
-    meter.parts.last_mut().expect("just made").bytes *= u64::from(RANKS);
+    meter.part("`MPI_Comm_split`, until it returns", 0);
     let all = number();
     let backwards: Vec<_> = worlds.iter().map(|it| it.part_of(&wishes, all)).collect();
     drop(wishes);
@@ -181,4 +188,30 @@ fn links(meter: &mut Meter, partners: &[usize]) {
         net::kick(claim);
     }
     meter.part("links of the others, to 26 ranks each", 0);
+}
+
+/// A window of all ranks, at those of the node.
+fn windows(meter: &mut Meter, objects: &[Objects]) {
+    let before = resident();
+    let number = 7;
+    let windows: Vec<_> = objects
+        .iter()
+        .map(|objects| {
+            let world = objects.comm(COMM_WORLD).expect("it is there");
+            let members = world.group().members();
+            let plan = Plan {
+                number,
+                members,
+                parts: &|| vec![PartOfWindow::default(); members.len()].into(),
+                is_dynamic: true,
+            };
+            Window::open(world.owner(), &plan, Reorder::default())
+        })
+        .collect();
+    let bytes = resident().saturating_sub(before);
+    let name = "a window";
+    meter.parts.push(Part { name, bytes });
+    for (window, objects) in windows.into_iter().zip(objects) {
+        window.close(objects.owner());
+    }
 }

@@ -309,7 +309,7 @@ fn play(rank: &'static Rank, peers: &[Peer], me: usize, memory: &[Part], totals:
     let plan = Plan {
         number: 77,
         members: peers,
-        parts: memory,
+        parts: &|| memory.into(),
         is_dynamic: false,
     };
     let window = Window::open(owner(rank), &plan, Reorder::default());
@@ -424,7 +424,7 @@ fn only_targets_late_for_transfer_call() {
         let plan = Plan {
             number: 78,
             members: &peers,
-            parts: &parts,
+            parts: &|| parts.into(),
             is_dynamic: false,
         };
         let window = Window::open(owner(rank), &plan, Reorder::default());
