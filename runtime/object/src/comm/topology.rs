@@ -1,6 +1,6 @@
 //! The calls that make communicators with a topology (MPI 8.5).
 
-use super::Comm;
+use super::{Comm, Members};
 use crate::Outcome;
 use crate::topology::placement::{Site, assign, graph_order, grid_order, shares};
 use crate::topology::{Cart, Distributed, Graph, Topology};
@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_engine::Rank;
+use cohort_engine::coll::{self, Roster};
 
 /// Edges that one member names of a distributed graph (`MPI_Dist_graph_create`).
 pub struct Edge {
@@ -85,8 +86,10 @@ impl Comm {
     /// Of the collectives inside.
     pub fn with_adjacent(&self, mine: Distributed, reorder: bool) -> Outcome<Option<Self>> {
         let Some(sites) = self.sites(reorder)? else {
-            let number = self.split(0, self.me as i32)?;
-            return Ok(number.map(|made| made.shaped(Topology::Distributed(mine))));
+            let numbers = self.numbers(false)?;
+            let group = self.group.clone();
+            let made = Self::new(self.rank, numbers.number, group, self.inherited());
+            return Ok(Some(made.shaped(Topology::Distributed(mine))));
         };
         // With other ranks members get each other's edges.
         let lists = self.allgather_lists(&packed(&mine))?;
@@ -156,46 +159,53 @@ impl Comm {
             SplitLevel::Level(level) => level as i32,
             SplitLevel::Narrower => -1,
         };
-        let all = self.allgather([
+        let said = [
             wished,
             detail as i32,
             words[0],
             words[1],
             words[2],
             words[3],
-        ])?;
-        let sites: Vec<&[i32]> = all.iter().map(|words| &words[2..]).collect();
-        let level = match level_wanted {
-            SplitLevel::Nothing => None,
-            SplitLevel::Level(level) => Some(level),
-            SplitLevel::Narrower => (1..=mine.len()).find(|&level| {
-                let differs = |site: &&[i32]| site[..level] != sites[0][..level];
-                all.iter().all(|words| words[1] >= level as i32) && sites.iter().any(differs)
-            }),
-        };
-        let level = level.filter(|&level| level <= detail);
-        let color = level.and_then(|level| {
-            let together = |words: &[i32; 6]| {
-                words[0] == wished
-                    && words[1] >= level as i32
-                    && words[2..2 + level] == sites[self.me as usize][..level]
+        ];
+        // The level, and the first member that shares it.
+        let find = |all: &[[i32; 6]]| {
+            let level = match level_wanted {
+                SplitLevel::Nothing => None,
+                SplitLevel::Level(level) => Some(level),
+                SplitLevel::Narrower => (1..=mine.len()).find(|&level| {
+                    let differs = |words: &[i32; 6]| words[2..2 + level] != all[0][2..2 + level];
+                    all.iter().all(|words| words[1] >= level as i32) && all.iter().any(differs)
+                }),
             };
-            all.iter().position(together)
-        });
+            let level = level.filter(|&level| level <= detail);
+            let color = level.and_then(|level| {
+                let together = |words: &[i32; 6]| {
+                    words[0] == wished
+                        && words[1] >= level as i32
+                        && words[2..2 + level] == said[2..2 + level]
+                };
+                all.iter().position(together)
+            });
+            (level, color)
+        };
+        let (level, color) = coll::view(&self.collective(), said, find)?;
         let made = self.split(color.map_or(neutral::UNDEFINED, |it| it as i32), key)?;
         Ok(made.zip(level))
     }
 
     /// Where all members run, if all want to be reordered and there is a difference. Collective.
     fn sites(&self, reorder: bool) -> Outcome<Option<Vec<Site>>> {
-        let [node, numa, l3, core] = site(self.rank);
-        let words = [node, numa, l3, core].map(|part| part as i32);
-        let all = self.allgather([i32::from(reorder), words[0], words[1], words[2], words[3]])?;
-        let sites = all
-            .iter()
-            .map(|&[_, a, b, c, d]| [a, b, c, d].map(|part| part as u32));
-        let wanted = all.iter().all(|&[reorder, ..]| reorder != 0);
-        Ok(differing(sites.collect()).filter(|_| wanted))
+        let ([unwanted], _) = self.largest([i32::from(!reorder)])?;
+        if unwanted != 0 {
+            return Ok(None);
+        }
+        let words = site(self.rank).map(|part| part as i32);
+        let known = |all: &[[i32; 4]]| {
+            let differ = all.iter().any(|words| words != &all[0]);
+            let sites = all.iter().map(|words| words.map(|part| part as u32));
+            differ.then(|| sites.collect())
+        };
+        Ok(coll::view(&self.collective(), words, known)?)
     }
 
     /// The same without asking: only if all members are on this node.
@@ -218,11 +228,17 @@ impl Comm {
 
     /// The communicator of the members that have a place, ranked by it. Collective.
     fn placed(&self, assigned: &[usize], topology: Topology) -> Outcome<Option<Self>> {
-        let (color, key) = match self.place(assigned) {
-            Some(place) => (0, place as i32),
-            None => (neutral::UNDEFINED, 0),
-        };
-        let made = self.split(color, key)?;
+        let numbers = self.numbers(false)?;
+        let members = self.group.members();
+        let made = self.place(assigned).map(|me| {
+            let members = Members {
+                me,
+                first: members[assigned[0]],
+                list: || Roster::new(assigned.iter().map(|&member| members[member]).collect()),
+            };
+            let made = Self::of_members(self.rank, numbers.number, members, self.inherited());
+            made.derived_from(self.group.session())
+        });
         Ok(made.map(|made| made.shaped(topology)))
     }
 
