@@ -15,7 +15,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
 
 .PHONY: help build run test unit unit-cached loom miri fuzz suites managers policies lint system
-.PHONY: bench overlap peers versions network messages nodes collectives windows papers epochs
+.PHONY: bench overlap peers versions network messages nodes collectives windows papers epochs scale
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -107,6 +107,10 @@ network: build
 nodes: build
 	tools/cache.sh mpich
 	python3 benches/nodes.py --built $(BUILT)
+
+# What jobs of 1000 and 10000 nodes cost one of them, without the jobs.
+scale:
+	cargo test --release -p cohort-binding --test scale -- --nocapture
 
 # Two builds of ours beside each other: OLD=folder with pip-exec and its libraries.
 versions: build
