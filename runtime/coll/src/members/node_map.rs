@@ -64,14 +64,6 @@ impl NodeMap {
         &self.nodes[self.this_node()]
     }
 
-    /// The member that sends and receives for each node: the first, but `root` for its own.
-    pub(crate) fn leaders(&self, root: usize) -> Vec<usize> {
-        let first = |members: &Vec<u32>| members[0] as usize;
-        let mut leaders: Vec<usize> = self.nodes.iter().map(first).collect();
-        leaders[self.node_of[root] as usize] = root;
-        leaders
-    }
-
     /// Number of members.
     pub(crate) fn size(&self) -> usize {
         self.node_of.len()

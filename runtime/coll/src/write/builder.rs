@@ -1,6 +1,7 @@
 //! How a script is made. By the owner of its rank: it allocates.
 
 use crate::fold::Folder;
+use crate::members::NodeMap;
 use crate::memory::Scratch;
 use crate::script::{Endpoint, Script, Step};
 use alloc::vec::Vec;
@@ -14,26 +15,51 @@ pub(crate) struct ScriptBuilder<'a>(Script<'a>);
 /// Members in some order, of whom the caller is one: those that a part of a script is about.
 #[derive(Clone, Copy)]
 pub(crate) struct Subgroup<'a> {
-    /// All members of the communicator if there is no list.
-    members: Option<&'a [usize]>,
+    members: Places<'a>,
     /// The caller's place.
     pub(crate) me: usize,
     pub(crate) size: usize,
+}
+
+/// Who is at the places of a group.
+#[derive(Clone, Copy)]
+enum Places<'a> {
+    /// All members of the communicator.
+    Everyone,
+    /// Some of them.
+    List(&'a [usize]),
+    /// One of each node: the first, but this one for its own.
+    Leaders(&'a NodeMap, usize),
 }
 
 impl<'a> Subgroup<'a> {
     /// These members; the caller is number `me`.
     pub(crate) fn of(members: &'a [usize], me: usize) -> Self {
         Self {
-            members: Some(members),
+            members: Places::List(members),
             me,
             size: members.len(),
         }
     }
 
+    /// The members that send and receive for their nodes, in the order of nodes, as the one of this node sees them: the
+    /// first of each, but `root` for its own.
+    pub(crate) fn of_leaders(map: &'a NodeMap, root: usize) -> Self {
+        Self {
+            members: Places::Leaders(map, root),
+            me: map.this_node(),
+            size: map.nodes(),
+        }
+    }
+
     /// The member at a place.
     pub(crate) fn at(&self, place: usize) -> usize {
-        self.members.map_or(place, |members| members[place])
+        match self.members {
+            Places::Everyone => place,
+            Places::List(members) => members[place],
+            Places::Leaders(map, root) if map.node_of(root) == place => root,
+            Places::Leaders(map, _) => map.members(place)[0] as usize,
+        }
     }
 }
 
@@ -68,7 +94,7 @@ impl<'a> ScriptBuilder<'a> {
     pub(crate) fn everyone(&self) -> Subgroup<'static> {
         let (me, size) = self.place();
         Subgroup {
-            members: None,
+            members: Places::Everyone,
             me,
             size,
         }

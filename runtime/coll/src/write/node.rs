@@ -106,8 +106,7 @@ impl Posts<'_> {
         folder: Option<&Folder<'static>>,
         outcome: &mut Result<(), EngineError>,
     ) -> Result<(), EngineError> {
-        let leaders = self.map.leaders(0);
-        let group = Subgroup::of(&leaders, self.map.this_node());
+        let group = Subgroup::of_leaders(self.map, 0);
         if let (Some(folder), Some(own)) = (folder, call.reduction_mut()) {
             // For the other nodes the leader's operand is that of all members here.
             let operand = self.fold(script, folder, own, outcome)?;

@@ -412,8 +412,7 @@ pub(crate) unsafe fn allgather(
         let this_node = hierarchy.this_node();
         let mut script = builder(group, None);
         script.copy(bundle.buffer(), bundles.all[this_node].buffer());
-        let leaders = hierarchy.leaders(0);
-        let among = Subgroup::of(&leaders, this_node);
+        let among = Subgroup::of_leaders(hierarchy, 0);
         exchange(&mut script, among, |nodes| bundles.several(nodes));
         let mut outcome = run(group.owner, script);
         let round = Round::begin(&here);

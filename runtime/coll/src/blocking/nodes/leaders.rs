@@ -24,8 +24,7 @@ unsafe fn run_among_leaders(
     root: usize,
 ) -> Result<(), EngineError> {
     let folder = call.folder()?;
-    let leaders = hierarchy.leaders(root);
-    let among = Subgroup::of(&leaders, hierarchy.this_node());
+    let among = Subgroup::of_leaders(hierarchy, root);
     let mut script = builder(group, folder);
     let root = hierarchy.node_of(root);
     write_among(&mut script, among, call, folder.as_ref(), root)?;
@@ -213,8 +212,7 @@ pub(crate) unsafe fn reduce_scatter(
         let mut send = None;
         let (lengths, places);
         if here.me == 0 {
-            let leaders = hierarchy.leaders(0);
-            let among = Subgroup::of(&leaders, hierarchy.this_node());
+            let among = Subgroup::of_leaders(hierarchy, 0);
             let mut script = builder(group, Some(folder));
             let in_place = reduction.in_place();
             let nodes: &NodeMap = hierarchy;

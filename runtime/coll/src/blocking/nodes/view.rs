@@ -84,8 +84,7 @@ fn fill<const N: usize>(
             ((end - start) * bytes) as u64,
         )
     };
-    let leaders = hierarchy.leaders(0);
-    let among = Subgroup::of(&leaders, hierarchy.this_node());
+    let among = Subgroup::of_leaders(hierarchy, 0);
     let mut script = builder(group, None);
     exchange(&mut script, among, part);
     // SAFETY: the tables outlive the call, and nobody else uses them.
