@@ -122,8 +122,7 @@ impl Heap {
         }
     }
 
-    /// [`Heap::alloc`] of zero bytes. A long block is a mapping of its own, of which the kernel gives memory for what is
-    /// touched.
+    /// [`Heap::alloc`] of zero bytes. A long block is a mapping of its own, of which only what is touched takes memory.
     ///
     /// # Safety
     /// As for [`Heap::alloc`].
