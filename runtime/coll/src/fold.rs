@@ -160,6 +160,11 @@ impl<'a> Folder<'a> {
         }
     }
 
+    /// The operation.
+    pub(crate) fn op(&self) -> Op<'a> {
+        self.op
+    }
+
     /// The type of the elements.
     pub(crate) fn datatype(&self) -> &'a Type {
         self.datatype

@@ -32,7 +32,7 @@ pub enum Operation {
 pub struct Cost {
     /// Messages behind one another, on the longest way.
     pub steps: u32,
-    /// Messages that a node sends, at most.
+    /// Messages that a node sends, or receives if these are more, at most.
     pub messages: u32,
     /// Bytes that a node sends, at most.
     pub bytes: u64,
@@ -83,7 +83,7 @@ fn script(
         Operation::Allreduce(bytes) => Call::Allreduce {
             reduction: Reduction {
                 input: None,
-                result: Buffer::new(core::ptr::null_mut(), bytes, &types::MPI_BYTE),
+                result: Buffer::new(core::ptr::null_mut(), bytes, &types::MPI_UINT8_T),
                 op: Op::Predefined(PredefinedOp::BitOr),
             },
         },
@@ -135,6 +135,7 @@ struct Player {
     /// Messages behind one another up to here.
     clock: u32,
     sent: u32,
+    received: u32,
     bytes: u64,
     partners: BTreeSet<usize>,
 }
@@ -146,6 +147,7 @@ impl Player {
             awaited: Vec::new(),
             clock: 0,
             sent: 0,
+            received: 0,
             bytes: 0,
             partners: BTreeSet::new(),
         }
@@ -232,6 +234,7 @@ impl Game {
             }
             assert!(bytes <= room, "{bytes} bytes come where {room} fit");
             player.clock = player.clock.max(clock + 1);
+            player.received += 1;
         }
     }
 
@@ -240,7 +243,10 @@ impl Game {
         let first = self.players.first();
         Cost {
             steps: players().map(|it| it.clock).max().unwrap_or(0),
-            messages: players().map(|it| it.sent).max().unwrap_or(0),
+            messages: players()
+                .map(|it| it.sent.max(it.received))
+                .max()
+                .unwrap_or(0),
             bytes: players().map(|it| it.bytes).max().unwrap_or(0),
             partners: players().map(|it| it.partners.len()).max().unwrap_or(0),
             partners_of_first: first.map_or(vec![], |it| it.partners.iter().copied().collect()),

@@ -52,7 +52,7 @@ fn root_of(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> Option<u32> {
         Call::Allreduce { reduction }
         | Call::ReduceScatter { reduction, .. }
         | Call::Reduce { reduction, .. } => {
-            matches!(reduction.op, Op::Predefined(_)) && folds_by_node(rank, reduction.op, map)
+            matches!(reduction.op, Op::Predefined(_)) && folds_by_node(rank, reduction, map)
         }
         _ => false,
     };

@@ -1,6 +1,7 @@
 //! Collectives of jobs of many nodes take few steps, messages and connections.
 
 use crate::simulation::{Cost, Operation, play};
+use cohort_base::settings::{ReduceOrder, Settings};
 use cohort_core::node::Node;
 
 const OPERATIONS: [Operation; 5] = [
@@ -45,4 +46,16 @@ fn an_allgather_brings_each_byte_once() {
         let cost = cost(nodes, Operation::Allgather(10));
         assert_eq!(cost.bytes, (nodes as u64 - 1) * 10, "{nodes} nodes");
     }
+}
+
+#[test]
+fn integers_are_folded_along_a_tree_whatever_the_order_of_operands() {
+    let settings = Settings {
+        reduce_order: ReduceOrder::Ranks,
+        ..Settings::DEFAULT
+    };
+    let rank = Node::for_test_with(1, settings).rank(0);
+    let cost = play(rank, 1000, Operation::Allreduce(12)).expect("memory");
+    assert!(cost.messages <= 20, "{} messages", cost.messages);
+    assert!(cost.steps <= 20, "{} steps", cost.steps);
 }

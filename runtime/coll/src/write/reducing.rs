@@ -18,7 +18,8 @@ use alloc::vec::Vec;
 use cohort_base::settings::ReduceOrder;
 use cohort_core::EngineError;
 use cohort_core::rank::Rank;
-use cohort_datatype::op::Op;
+use cohort_datatype::op::{Op, element_class};
+use cohort_datatype::{Basic, Type};
 use core::ops::Range;
 use core::ptr::null;
 
@@ -37,15 +38,18 @@ const EVERYWHERE_MOST: u64 = 32 << 10;
 /// Bytes of operands that a member which folds them one after the other receives at a time; at least one.
 const WINDOW: u64 = 1 << 20;
 
-/// Whether each node may fold its operands first: the setting allows it, and the order of operands does not
-/// matter or is kept.
-pub(crate) fn folds_by_node(rank: &Rank, op: Op<'_>, map: &NodeMap) -> bool {
-    rank.node().settings().reduce_order == ReduceOrder::Nodes
-        && (op.commutative() || map.is_in_order())
+/// Whether each node may fold its operands first: the grouping does not matter, and the order of operands does not
+/// or is kept.
+pub(crate) fn folds_by_node(rank: &Rank, call: &Reduction<'_>, map: &NodeMap) -> bool {
+    !is_grouped_by_rank(rank, call.op, call.datatype())
+        && (call.op.commutative() || map.is_in_order())
 }
 
-fn is_grouped_by_rank(script: &ScriptBuilder<'_>) -> bool {
-    script.rank().node().settings().reduce_order == ReduceOrder::Ranks
+/// Whether the setting wants operands grouped by rank. It makes no difference to predefined operations on integers.
+fn is_grouped_by_rank(rank: &Rank, op: Op<'_>, datatype: &Type) -> bool {
+    let is_exact = || element_class(datatype).is_some_and(Basic::is_integer);
+    rank.node().settings().reduce_order == ReduceOrder::Ranks
+        && !(matches!(op, Op::Predefined(_)) && is_exact())
 }
 
 /// Operands of the members of a group, each of so many elements; `operand` is the caller's.
@@ -71,7 +75,7 @@ impl<'g, 'a> Operands<'g, 'a> {
     /// Steps that fold everybody's operands at the first of a group. Returns where the result is there; elsewhere that
     /// memory is of no use.
     fn fold_at_first(self, script: &mut ScriptBuilder<'a>) -> Result<*mut u8, EngineError> {
-        match is_grouped_by_rank(script) {
+        match is_grouped_by_rank(script.rank(), self.folder.op(), self.folder.datatype()) {
             true => self.fold_linear(script),
             false => self.fold_binomial(script),
         }
@@ -438,7 +442,7 @@ pub(crate) fn scan<'a>(
     call: &Reduction<'a>,
     kind: Scan,
 ) -> Result<(), EngineError> {
-    match is_grouped_by_rank(script) {
+    match is_grouped_by_rank(script.rank(), folder.op(), folder.datatype()) {
         true => scan_linear(script, folder, call, kind),
         false => scan_by_doubling(script, folder, call, kind),
     }

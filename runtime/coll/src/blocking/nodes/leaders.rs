@@ -114,7 +114,7 @@ pub(crate) unsafe fn allreduce(
     let reduction = *reduction;
     // SAFETY: the caller's promise; the leader's output is its operand in the second step.
     unsafe {
-        if !folds_by_node(group.rank(), reduction.op, hierarchy) {
+        if !folds_by_node(group.rank(), &reduction, hierarchy) {
             return run_alone(group, &Call::Allreduce { reduction });
         }
         let here = group.local(hierarchy);
@@ -146,7 +146,7 @@ pub(crate) unsafe fn reduce(
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise; the leader's output is its operand in the second step.
     unsafe {
-        if !folds_by_node(group.rank(), reduction.op, hierarchy) {
+        if !folds_by_node(group.rank(), reduction, hierarchy) {
             let reduction = *reduction;
             return run_alone(group, &Call::Reduce { reduction, root });
         }
@@ -191,7 +191,7 @@ pub(crate) unsafe fn reduce_scatter(
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise; only the leader's reduce has an output, which is its operand in the second step.
     unsafe {
-        if !folds_by_node(group.rank(), call.op, hierarchy) {
+        if !folds_by_node(group.rank(), call, hierarchy) {
             let reduction = *call;
             return run_alone(group, &Call::ReduceScatter { reduction, counts });
         }
