@@ -9,7 +9,7 @@
 use core::ffi::c_int;
 
 /// Raised whenever the layout of the record changes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Name of the function that the executable exports, a [`Register`].
 pub const REGISTER: &str = "cohort_interpose";
@@ -44,8 +44,11 @@ pub enum Action {
 pub struct Hooks {
     /// [`VERSION`].
     pub version: u32,
+    /// Whether there is room for a new descriptor: 1, or 0. Asked before a call that would lose a connection if it
+    /// had to be closed again.
+    pub has_room: extern "C" fn() -> c_int,
     /// A descriptor has been made. Returns the number that it is to be known by: the same, or one that
-    /// it has been moved to.
+    /// it has been moved to; or -1, and `errno` says why, if there is none: then it is closed.
     pub opened: extern "C" fn(descriptor: c_int, kind: Kind) -> c_int,
     /// A descriptor is about to be closed. 1 if the hook has done so.
     pub closing: extern "C" fn(descriptor: c_int) -> c_int,

@@ -23,6 +23,7 @@ struct OpenNetwork {
     description: CString,
     /// Ends before the network, whose watch it wakes.
     service: Option<Service>,
+    /// Ends before the network too.
     /// Why another network was not taken.
     failure: Option<String>,
     record: Option<Box<record::Network>>,

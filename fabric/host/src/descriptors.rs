@@ -4,15 +4,17 @@
 //! epoll sets that whoever ran it before has opened, under the same numbers, for they lie in libfabric's memory:
 //!
 //! * **Numbers of their own.** A descriptor that is made in a call of the network ([`hooks`]) is moved to a number that
-//!   no other descriptor of the node has, above those that the system hands out ([`Numbers`]).
+//!   no other descriptor of the node has, above those that the system hands out ([`numbers`]).
 //! * **A list for each endpoint** ([`table::DescriptorTable`]), used by its calls only, so under
 //!   its lock: which numbers, and which process holds them. Endpoints share no libfabric object, so
 //!   a call uses those of its own list only.
 //! * **Mirroring.** Before a call, the caller takes what it lacks from a process that has it:
-//!   `pidfd_getfd`, then `dup3` to the same number; and closes what others have closed. One
-//!   comparison if nothing has changed.
+//!   `pidfd_getfd`, then `dup3` to the same number; and closes what others have closed. If nothing
+//!   has changed that is one comparison, and a look whether the program has closed all it found.
 //! * **Handing over.** What a thief makes it also sends to the endpoint's owner ([`mailbox`]), so
 //!   that it outlives the thief.
+//! * **Keeping.** The root takes a copy of each too (`network`), so that a rank that closes all descriptors it finds
+//!   can take them again, even if nobody else has called for its endpoint.
 //! * **Closing.** Who closes a descriptor takes it out of the endpoint's epoll sets and shuts a socket down, so
 //!   copies that still exist elsewhere keep nothing alive; its number is used again when all copies are gone.
 //!
@@ -24,102 +26,42 @@
 
 pub mod hooks;
 pub mod mailbox;
+pub mod numbers;
 pub mod table;
 
-use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::io::{DupFlags, Errno};
-use rustix::process::{
-    PTracer, Pid, PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, getrlimit, pidfd_getfd,
-    pidfd_open, setrlimit,
-};
-use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use numbers::{Identity, Numbers, Placeholder, open_files, place};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{PTracer, Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Descriptors that the fabric may have at a time on this node.
-const COUNT: usize = 4096;
-
-/// Numbers below are left to programs, whatever their limit is.
-const BASE_MIN: u64 = 1024;
-
-/// Higher numbers cost memory in each process that holds one: the kernel's table has 8 bytes for each number.
-const BASE_MAX: u64 = 16384;
+/// What `kcmp` compares: the value of the kernel's header `linux/kcmp.h`, which no crate binds; a test compares them.
+const KCMP_FILE: i32 = 0;
 
 /// Whether a process may take another's descriptors.
 const UNKNOWN: u32 = 0;
 const ABLE: u32 = 1;
 const UNABLE: u32 = 2;
 
-/// The numbers of the fabric's descriptors, unique on the node.
-#[derive(Debug)]
-pub struct Numbers {
-    base: i32,
-    /// A bit for each number in use.
-    words: Vec<AtomicU64>,
-    /// Where to look next: numbers are used again as late as possible.
-    next: AtomicU32,
-}
-
-impl Numbers {
-    /// Numbers above the soft limit of open files, so that the system hands none of them out, if the hard
-    /// limit has room for them; else the highest that it allows.
-    #[must_use]
-    pub fn new(soft: u64, hard: u64) -> Self {
-        let count = COUNT.min((hard / 4) as usize) & !63;
-        let wanted = soft.clamp(BASE_MIN, BASE_MAX);
-        let base = wanted.min(hard.saturating_sub(count as u64));
-        Self {
-            base: base as i32,
-            words: (0..count / 64).map(|_| AtomicU64::new(0)).collect(),
-            next: AtomicU32::new(0),
-        }
-    }
-
-    /// First and last number.
-    #[must_use]
-    pub fn range(&self) -> (i32, i32) {
-        (self.base, self.base + self.words.len() as i32 * 64 - 1)
-    }
-
-    /// Whether a number is one of these.
-    #[must_use]
-    pub fn holds(&self, number: i32) -> bool {
-        let (first, last) = self.range();
-        (first..=last).contains(&number)
-    }
-
-    /// Takes a number; none if all are in use.
-    pub fn take(&self) -> Option<i32> {
-        let count = self.words.len() as u32 * 64;
-        for _ in 0..count {
-            let index = self.next.fetch_add(1, Ordering::Relaxed) % count;
-            let bit = 1 << (index % 64);
-            let before = self.words[index as usize / 64].fetch_or(bit, Ordering::Relaxed);
-            if before & bit == 0 {
-                return Some(self.base + index as i32);
-            }
-        }
-        None
-    }
-
-    /// Gives a number back.
-    pub fn give(&self, number: i32) {
-        let index = (number - self.base) as usize;
-        self.words[index / 64].fetch_and(!(1 << (index % 64)), Ordering::Relaxed);
-    }
-}
-
 /// A process that calls the network.
 #[derive(Debug)]
 struct Process {
     pid: AtomicI32,
     able: AtomicU32,
+    /// How often it has closed what it does not know of.
+    losses: AtomicU32,
+    /// It was reported that it uses a number of the fabric.
+    is_reported: AtomicBool,
 }
 
 /// What all endpoints of a node share about descriptors.
 #[derive(Debug)]
 pub struct Descriptors {
     numbers: Numbers,
+    placeholder: Option<Placeholder>,
+    /// It was reported that there are no more numbers.
+    is_short: AtomicBool,
     /// Of the ranks by local rank, and last the root's.
     processes: Vec<Process>,
     defer: bool,
@@ -131,16 +73,28 @@ pub struct Descriptors {
 
 impl Descriptors {
     /// For a node of `ranks` ranks; the caller is its root. `defer` withholds what thieves would
-    /// hand to a driver; `timeout` is how long another node may be silent.
+    /// hand to a driver; `timeout` is how long another node may be silent; `expected` is how many descriptors are
+    /// likely to be needed.
     #[must_use]
-    pub fn new(ranks: usize, defer: bool, timeout: Duration) -> Self {
+    pub fn new(ranks: usize, defer: bool, timeout: Duration, expected: u32) -> Self {
         let process = |_| Process {
             pid: AtomicI32::new(0),
             able: AtomicU32::new(UNKNOWN),
+            losses: AtomicU32::new(0),
+            is_reported: AtomicBool::new(false),
         };
         let (soft, hard) = open_files();
+        let numbers = Numbers::new(soft, hard);
+        numbers.expect(expected);
+        let placeholder = Placeholder::make(&numbers);
+        if let Some(placeholder) = placeholder {
+            let taken = placeholder.spread(numbers.range());
+            taken.into_iter().for_each(|number| numbers.avoid(number));
+        }
         let this = Self {
-            numbers: Numbers::new(soft, hard),
+            numbers,
+            placeholder,
+            is_short: AtomicBool::new(false),
             processes: (0..=ranks).map(process).collect(),
             defer,
             timeout,
@@ -210,6 +164,94 @@ impl Descriptors {
         able
     }
 
+    /// Whether the calling process has all that it once had, as far as the first number tells. No seat is needed.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.placeholder
+            .is_none_or(|placeholder| placeholder.is_home())
+    }
+
+    /// How often process `process` has closed what it does not know of.
+    #[must_use]
+    pub fn losses(&self, process: usize) -> u32 {
+        // Relaxed: written by the process that it is about.
+        self.processes[process].losses.load(Ordering::Relaxed)
+    }
+
+    /// The calling process has closed what it does not know of: begins anew. False if that is not possible.
+    /// From a seat.
+    #[cold]
+    pub fn recover(&self, process: usize) -> bool {
+        let Some(placeholder) = self.placeholder else {
+            return true;
+        };
+        let number = placeholder.number();
+        let fetched = self.fetch(self.root(), number);
+        let placed = fetched.and_then(|file| place(file, number, None));
+        if let Err(error) = placed {
+            self.report_in_use(process, number, error);
+            return false;
+        }
+        self.processes[process]
+            .losses
+            .fetch_add(1, Ordering::Relaxed);
+        // Where something of the program lies is found out when the number is needed.
+        let _ = placeholder.spread(self.numbers.range());
+        true
+    }
+
+    /// Says once that a process cannot have a descriptor of the network.
+    #[cold]
+    fn report_in_use(&self, process: usize, number: i32, error: Errno) {
+        if !self.processes[process]
+            .is_reported
+            .swap(true, Ordering::Relaxed)
+        {
+            let reason = match error {
+                Errno::EXIST => "a file of the program has that number".to_owned(),
+                error => error.to_string(),
+            };
+            eprintln!(
+                "cohort: local rank {process} cannot hold descriptor {number} of the network: {reason}; what needs it \
+                 waits until it can"
+            );
+        }
+    }
+
+    /// Whether there is a number for a new descriptor; says once if not.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let number = self.numbers.take();
+        number
+            .into_iter()
+            .for_each(|number| self.numbers.give(number));
+        if number.is_none() {
+            self.report_short();
+        }
+        number.is_some()
+    }
+
+    /// Says once that there are no more numbers.
+    #[cold]
+    fn report_short(&self) {
+        if !self.is_short.swap(true, Ordering::Relaxed) {
+            let (first, last) = self.numbers.range();
+            eprintln!(
+                "cohort: the network uses all of its {} descriptors on this node; new connections wait for old ones to \
+                 end. The hard limit of open files decides how many there are (ulimit -Hn)",
+                last - first + 1
+            );
+        }
+    }
+
+    /// Closes a descriptor of the network in the calling process, and keeps its number from the program.
+    fn release(&self, number: i32) {
+        match &self.placeholder {
+            Some(placeholder) => placeholder.replace(number),
+            None => close(number),
+        }
+    }
+
     /// Stores the calling process's id, and lets the others take its descriptors, where the Yama
     /// security module asks for that.
     fn introduce(&self, process: &Process) {
@@ -233,16 +275,54 @@ impl Descriptors {
         pidfd_getfd(target, number, PidfdGetfdFlags::empty())
     }
 
-    /// Takes a descriptor from one of its holders, under its own number.
-    fn mirror(&self, number: i32, holders: impl Iterator<Item = usize>) -> Mirrored {
+    /// Whether what lies at a number in the calling process is what its holders have there; yes if nobody can tell.
+    /// Epoll sets and event counters have no other difference.
+    fn is_same(&self, process: usize, holders: &[bool], number: i32) -> bool {
+        if self.losses(process) == 0 {
+            // Then it has come from the root.
+            return true;
+        }
+        let pid = |process: usize| self.processes[process].pid.load(Ordering::Acquire);
+        let mut holders = holders.iter().enumerate().filter(|(_, holds)| **holds);
+        holders.all(|(holder, _)| {
+            // SAFETY: numbers only.
+            let order = unsafe {
+                let (own, other) = (pid(process), pid(holder));
+                libc::syscall(libc::SYS_kcmp, own, other, KCMP_FILE, number, number)
+            };
+            order <= 0
+        })
+    }
+
+    /// Takes a descriptor from one of its holders, under its own number, into the calling process `process`.
+    fn mirror(
+        &self,
+        (number, identity): (i32, Identity),
+        process: usize,
+        holders: impl Iterator<Item = usize>,
+    ) -> Mirrored {
         let mut mirrored = Mirrored::Ended;
         for holder in holders {
-            let fetched = self.fetch(holder, number);
-            match fetched.and_then(|copy| place(&copy, number)) {
-                Ok(()) => return Mirrored::Held,
-                Err(Errno::SRCH) => {}
-                Err(_code) => mirrored = Mirrored::Denied,
+            let copy = match self.fetch(holder, number) {
+                Ok(copy) => copy,
+                // It has ended, or lost it.
+                Err(Errno::SRCH | Errno::BADF) => continue,
+                Err(_code) => {
+                    mirrored = Mirrored::Denied;
+                    continue;
+                }
+            };
+            if Identity::of(copy.as_raw_fd()) != Some(identity) {
+                // The holder has lost it, and lost its number to something else.
+                continue;
             }
+            return match place(&copy, number, self.placeholder.as_ref()) {
+                Ok(()) => Mirrored::Held,
+                Err(error) => {
+                    self.report_in_use(process, number, error);
+                    Mirrored::Denied
+                }
+            };
         }
         mirrored
     }
@@ -259,29 +339,6 @@ enum Mirrored {
     Ended,
 }
 
-/// Copies a descriptor to a number, and never lets an executed program inherit it. The soft limit of
-/// open files is lifted for that moment, if it is in the way: it bounds new numbers only.
-fn place(descriptor: impl AsFd, number: i32) -> Result<(), Errno> {
-    // SAFETY: the number is the fabric's, so nothing else is replaced, and nobody closes it here.
-    let mut target = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(number) });
-    let mut copy = || rustix::io::dup3(&descriptor, &mut target, DupFlags::CLOEXEC);
-    match copy() {
-        Err(Errno::BADF) => {
-            let limit = getrlimit(Resource::Nofile);
-            let lifted = Rlimit {
-                current: limit.maximum,
-                maximum: limit.maximum,
-            };
-            // If it cannot be lifted the copy fails again.
-            let _ = setrlimit(Resource::Nofile, lifted);
-            let copied = copy();
-            let _ = setrlimit(Resource::Nofile, limit);
-            copied
-        }
-        copied => copied,
-    }
-}
-
 /// Closes a descriptor past the functions that [`hooks`] listens to; nothing happens if the process
 /// has none of this number.
 fn close(descriptor: i32) {
@@ -289,46 +346,19 @@ fn close(descriptor: i32) {
     unsafe { libc::syscall(libc::SYS_close, descriptor) };
 }
 
-/// Whether the calling process has a descriptor of this number.
-fn exists(number: i32) -> bool {
-    // SAFETY: reads a flag, or finds that it is not open.
-    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
-    rustix::io::fcntl_getfd(descriptor).is_ok()
-}
-
-/// Soft and hard limit of open files.
-fn open_files() -> (u64, u64) {
-    let limit = getrlimit(Resource::Nofile);
-    (
-        limit.current.unwrap_or(u64::MAX),
-        limit.maximum.unwrap_or(u64::MAX),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_above_what_the_system_hands_out() {
-        assert_eq!(Numbers::new(1024, 1 << 20).range(), (1024, 1024 + 4095));
-        assert_eq!(Numbers::new(256, 1 << 20).range().0, 1024);
-        assert_eq!(Numbers::new(1 << 20, 1 << 20).range().0, 16384);
-        let (first, last) = Numbers::new(1024, 1024).range();
-        assert_eq!((first, last), (768, 1023));
-    }
-
-    #[test]
-    fn numbers_are_used_again_late_and_once_at_a_time() {
-        let numbers = Numbers::new(256, 256);
-        let (first, last) = numbers.range();
-        let all: Vec<i32> = std::iter::from_fn(|| numbers.take()).collect();
-        assert_eq!(all, (first..=last).collect::<Vec<i32>>());
-        numbers.give(first + 5);
-        numbers.give(first + 2);
-        assert_eq!(numbers.take(), Some(first + 2));
-        assert_eq!(numbers.take(), Some(first + 5));
-        assert_eq!(numbers.take(), None);
-        assert!(numbers.holds(last) && !numbers.holds(last + 1));
+    fn the_number_is_that_of_the_kernels_header() {
+        let program = format!(
+            "printf '#include <linux/kcmp.h>\n_Static_assert(KCMP_FILE == {KCMP_FILE}, \"\");' \
+             | cc -x c -fsyntax-only -"
+        );
+        let checked = std::process::Command::new("sh")
+            .args(["-c", &program])
+            .status();
+        assert!(checked.unwrap().success());
     }
 }

@@ -16,6 +16,7 @@
 //! | `seat` | how a task with another C library calls this one |
 //! | `descriptors` | descriptors that tasks with tables of their own share |
 //! | `handles` | descriptors of the root's that every process uses under a number of its own |
+//! | `keeper` | a thread that takes copies of new descriptors |
 //! | `watch` | the sleep of a node that waits for the network |
 //! | `service` | answers other nodes, and notices dead ones |
 
@@ -25,6 +26,7 @@ pub mod descriptors;
 pub mod endpoint;
 pub mod handles;
 pub mod job;
+mod keeper;
 pub mod network;
 pub mod packet;
 pub mod ports;

@@ -15,8 +15,8 @@ use cohort_fabric::{
 };
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::ScopedJoinHandle;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{ScopedJoinHandle, Thread};
 use std::time::Duration;
 
 /// One endpoint, its lock, and its descriptors.
@@ -82,6 +82,12 @@ impl SharedEndpoint {
         }
         Locked(self)
     }
+
+    /// Takes the lock if nobody has it.
+    fn try_lock(&self) -> Option<Locked<'_>> {
+        // Acquire pairs with the Release of `Locked::drop`.
+        (!self.locked.swap(true, Ordering::Acquire)).then_some(Locked(self))
+    }
 }
 
 impl Locked<'_> {
@@ -118,6 +124,8 @@ pub struct Network {
     /// None if the process is the one rank of its node.
     descriptors: Option<Descriptors>,
     seats: Seats,
+    /// The thread that takes copies of new descriptors, once there is one.
+    keeper: OnceLock<Thread>,
 }
 
 impl Network {
@@ -148,6 +156,36 @@ impl Network {
             waker: Mutex::new(waker),
             descriptors,
             seats,
+            keeper: OnceLock::new(),
+        }
+    }
+
+    /// Says which thread is to [`Network::keep`] when there is something new.
+    pub fn set_keeper(&self, keeper: Thread) {
+        // There is one in the life of a network.
+        let _ = self.keeper.set(keeper);
+    }
+
+    /// Takes copies of all descriptors into the root, so that they outlive their holders' loss. False if an endpoint
+    /// is in use: its holder may never end its call.
+    pub fn keep(&self) -> bool {
+        let Some(descriptors) = &self.descriptors else {
+            return true;
+        };
+        let keep = |end: &SharedEndpoint| {
+            let Some(mut locked) = end.try_lock() else {
+                return false;
+            };
+            locked.get().table.keep(descriptors);
+            true
+        };
+        self.endpoints.iter().filter(|end| !keep(end)).count() == 0
+    }
+
+    #[cold]
+    fn call_keeper(&self) {
+        if let Some(keeper) = self.keeper.get() {
+            keeper.unpark();
         }
     }
 
@@ -188,6 +226,9 @@ impl Network {
         call: impl FnOnce(&mut dyn Endpoint) -> R,
     ) -> R {
         let _seat = self.seats.borrow(caller as usize);
+        if !self.is_intact(caller as usize) {
+            return denied;
+        }
         // Now, as an event of this call may make the engine interrupt the watch; see there.
         self.holds_waker(caller as usize);
         let end = &self.endpoints[endpoint as usize];
@@ -208,6 +249,9 @@ impl Network {
         if inner.table.take_withheld() {
             // Release pairs with the Acquire of `owes`.
             end.owes.store(true, Ordering::Release);
+        }
+        if inner.table.lacks(descriptors.root()) {
+            self.call_keeper();
         }
         result
     }
@@ -251,6 +295,23 @@ impl Network {
         self.interrupt(caller);
     }
 
+    /// Whether the calling process has, or has again, what it should: programs close what they find. From a seat.
+    fn is_intact(&self, caller: usize) -> bool {
+        self.is_whole() || self.recover(caller)
+    }
+
+    fn is_whole(&self) -> bool {
+        let descriptors = self.descriptors.as_ref();
+        descriptors.is_none_or(Descriptors::is_whole)
+    }
+
+    #[cold]
+    fn recover(&self, caller: usize) -> bool {
+        let descriptors = self.descriptors.as_ref();
+        self.waker_holders[caller].store(UNKNOWN, Ordering::Relaxed);
+        descriptors.is_none_or(|descriptors| descriptors.recover(caller))
+    }
+
     /// Whether the calling process holds the waker's descriptor. From a seat.
     fn holds_waker(&self, caller: usize) -> bool {
         // Relaxed: written by the process that it is about.
@@ -264,6 +325,9 @@ impl Network {
     #[cold]
     fn take_waker(&self, caller: usize) -> bool {
         let holds = self.descriptors.as_ref().is_none_or(|descriptors| {
+            if !self.is_intact(caller) {
+                return false;
+            }
             let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
             waker.sync(descriptors, caller)
         });
@@ -359,6 +423,10 @@ unsafe impl Transport for Network {
         let process = caller as usize;
         self.watch.sleep(limit, |list| {
             let _seat = self.seats.borrow(process);
+            if !self.is_intact(process) {
+                list.watch_waker(None);
+                return true;
+            }
             let waker = self.holds_waker(process);
             list.watch_waker(waker.then_some(self.watch.descriptor()));
             for index in 0..self.endpoints.len() {
@@ -380,7 +448,8 @@ unsafe impl Transport for Network {
         }
         let caller = caller as usize;
         let holds = match self.waker_holders[caller].load(Ordering::Relaxed) {
-            UNKNOWN => {
+            // A caller that is not whole is in no call: there it would be whole.
+            state if state == UNKNOWN || state == HOLDS && !self.is_whole() => {
                 let _seat = self.seats.borrow(caller);
                 self.take_waker(caller)
             }

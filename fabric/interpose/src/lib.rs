@@ -82,11 +82,34 @@ unsafe fn opened_pair(result: c_long, pair: *mut c_int) -> c_int {
     {
         // SAFETY: the caller's promise.
         let pair = unsafe { std::slice::from_raw_parts_mut(pair, 2) };
-        for descriptor in pair {
-            *descriptor = (hooks.opened)(*descriptor, Kind::Signal);
+        let [first, second] = pair else {
+            return result as c_int;
+        };
+        *first = (hooks.opened)(*first, Kind::Signal);
+        *second = (hooks.opened)(*second, Kind::Signal);
+        if *first < 0 || *second < 0 {
+            for &mut descriptor in pair {
+                // SAFETY: made just now; the error stays that of the hook.
+                unsafe { close_quietly(descriptor) };
+            }
+            return -1;
         }
     }
     result as c_int
+}
+
+/// Closes a descriptor, if it is one, and leaves `errno` as it is.
+///
+/// # Safety
+/// Nobody uses it.
+unsafe fn close_quietly(descriptor: c_int) {
+    // SAFETY: the calling thread's own.
+    let before = unsafe { *libc::__errno_location() };
+    if descriptor >= 0 {
+        close(descriptor);
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = before };
 }
 
 /// Whether a call must be put off; stores `errno` then.
@@ -135,6 +158,12 @@ pub unsafe extern "C" fn accept4(
     length: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
+    if hooks().is_some_and(|hooks| (hooks.has_room)() == 0) {
+        // The connection stays where it is, for another try.
+        // SAFETY: the calling thread's own.
+        unsafe { *libc::__errno_location() = libc::EMFILE };
+        return -1;
+    }
     // SAFETY: the caller's promise.
     let result = unsafe { libc::syscall(libc::SYS_accept4, descriptor, address, length, flags) };
     opened(result, Kind::Socket)

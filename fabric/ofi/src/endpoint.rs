@@ -181,7 +181,8 @@ impl OfiEndpoint {
     fn started(&mut self, peer: WorldRank, result: isize) -> Result<(), Refused> {
         match i32::try_from(-result).unwrap_or(i32::MAX) {
             0 => Ok(()),
-            sys::EAGAIN | libc::EINTR => Err(Refused::Busy),
+            // Descriptors may be free again later.
+            sys::EAGAIN | libc::EINTR | libc::EMFILE => Err(Refused::Busy),
             libc::ENOMEM => Err(Refused::OutOfMemory),
             code => Err(self.lose(peer, code)),
         }

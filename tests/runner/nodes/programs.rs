@@ -51,6 +51,13 @@ pub fn trials() -> Vec<Trial> {
             ];
             traffic_over_psm2("2,3", &settings)
         }),
+        trial("nodes/files of one rank on each node".into(), || {
+            files(Network::Default)
+        }),
+        trial(
+            "nodes/files of one rank on each node (libfabric)".into(),
+            || files(Network::Libfabric),
+        ),
         trial("nodes/mpiexec without pip-exec".into(), without_pip_exec),
         trial("nodes/isolated ranks".into(), isolated),
         trial(
@@ -251,6 +258,16 @@ fn psm2_limits() -> Outcome {
     } else {
         Err(ended.failure("other limits are known: see fabric/ofi/src/quirks.rs"))
     }
+}
+
+/// Ranks without neighbours that could hold a descriptor for them close all that they find.
+fn files(network: Network) -> Outcome {
+    let hosts = Hosts::new(2)?.over(network);
+    let name = format!("nodes-files-{network:?}");
+    let source = programs::source("files.c");
+    let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
+    hosts.pip_exec("1")?.arg(program).run()?.expect_code(0)?;
+    Ok(())
 }
 
 fn ring(name: &str) -> Result<PathBuf, String> {

@@ -30,6 +30,7 @@ thread_local! {
 
 static HOOKS: Hooks = Hooks {
     version: VERSION,
+    has_room,
     opened,
     closing,
     withhold,
@@ -111,12 +112,21 @@ fn with_call<R>(
     }
 }
 
+extern "C" fn has_room() -> c_int {
+    let room = with_call(|descriptors, _, _, _| descriptors.has_room());
+    room.unwrap_or(true).into()
+}
+
 extern "C" fn opened(descriptor: c_int, kind: Kind) -> c_int {
     if kind == Kind::File && !is_device(descriptor) {
         return descriptor;
     }
     with_call(|descriptors, table, process, _| {
-        let number = table.add(descriptors, process, descriptor, kind);
+        let Some(number) = table.add(descriptors, process, descriptor, kind) else {
+            // SAFETY: the calling thread's own.
+            unsafe { *libc::__errno_location() = libc::EMFILE };
+            return -1;
+        };
         if kind == Kind::Socket {
             set_timeouts(number, descriptors.timeout);
         }

@@ -1,14 +1,21 @@
 //! The descriptors of one endpoint, and who holds them.
 
 use super::mailbox::Mailbox;
-use super::{Descriptors, Mirrored, close, exists, place};
+use super::numbers::{Identity, place};
+use super::{Descriptors, Mirrored, close};
 use cohort_fabric::interpose::{Action, Kind};
 use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
+
+/// Numbers that are tried for a new descriptor, where files of the program lie at some.
+const TRIES: u32 = 64;
 
 /// One descriptor.
 #[derive(Debug)]
 struct Entry {
     number: i32,
+    /// Of what lies there.
+    identity: Identity,
     kind: Kind,
     /// Whether each process holds it.
     holders: Vec<bool>,
@@ -28,6 +35,8 @@ pub struct DescriptorTable {
     changes: u32,
     /// `changes`, when each process last had everything.
     seen: Vec<u32>,
+    /// Losses of each process that this table knows of.
+    losses: Vec<u32>,
     /// A call was withheld since the owner's last one.
     withheld: bool,
     /// The process of the endpoint's own rank, and where it gets what thieves make.
@@ -44,6 +53,7 @@ impl DescriptorTable {
             entries: Vec::new(),
             changes: 1,
             seen: vec![0; processes],
+            losses: vec![0; processes],
             withheld: false,
             owner: None,
             process: None,
@@ -68,7 +78,7 @@ impl DescriptorTable {
     }
 
     /// Takes what thieves have sent to the owner, who calls this.
-    fn empty_mailbox(&mut self, mailbox: Mailbox, owner: usize) {
+    fn empty_mailbox(&mut self, descriptors: &Descriptors, mailbox: Mailbox, owner: usize) {
         while let Some((number, mark, copy)) = mailbox.take() {
             let mut entries = self.entries.iter_mut();
             let entry = entries.find(|entry| entry.number == number && entry.mark == mark);
@@ -76,7 +86,8 @@ impl DescriptorTable {
                 && !entry.closed
                 && !entry.holders[owner]
             {
-                entry.holders[owner] = place(&copy, number).is_ok();
+                let placed = place(&copy, number, descriptors.placeholder.as_ref());
+                entry.holders[owner] = placed.is_ok();
             }
         }
     }
@@ -85,6 +96,10 @@ impl DescriptorTable {
     /// if that is not possible: then it must not use the endpoint.
     #[must_use]
     pub fn sync(&mut self, descriptors: &Descriptors, process: usize) -> bool {
+        let losses = descriptors.losses(process);
+        if self.losses[process] != losses {
+            self.forget(process, losses);
+        }
         if self.seen[process] == self.changes {
             return true;
         }
@@ -93,13 +108,13 @@ impl DescriptorTable {
         if let Some((owner, mailbox)) = self.owner
             && owner == process
         {
-            self.empty_mailbox(mailbox, owner);
+            self.empty_mailbox(descriptors, mailbox, owner);
         }
         let mut complete = true;
         for entry in &mut self.entries {
             if entry.closed {
                 if std::mem::take(&mut entry.holders[process]) {
-                    close(entry.number);
+                    descriptors.release(entry.number);
                 }
                 continue;
             }
@@ -107,12 +122,14 @@ impl DescriptorTable {
                 continue;
             }
             // What the root made was inherited when the process was cloned, unless the loader closed it.
-            let inherited = first_time && entry.holders[descriptors.root()] && exists(entry.number);
+            let inherited = first_time
+                && Identity::of(entry.number) == Some(entry.identity)
+                && descriptors.is_same(process, &entry.holders, entry.number);
             let held = inherited
                 || (able && {
                     let others = entry.holders.iter().enumerate();
                     let others = others.filter(|(_, holds)| **holds).map(|(index, _)| index);
-                    match descriptors.mirror(entry.number, others) {
+                    match descriptors.mirror((entry.number, entry.identity), process, others) {
                         Mirrored::Held => true,
                         Mirrored::Denied => false,
                         // Then it is gone, as libfabric finds out; or it lies in a mailbox, until the owner comes.
@@ -127,6 +144,31 @@ impl DescriptorTable {
             self.seen[process] = self.changes;
         }
         complete
+    }
+
+    /// A process has closed what it does not know of, or some of it.
+    #[cold]
+    fn forget(&mut self, process: usize, losses: u32) {
+        self.losses[process] = losses;
+        self.seen[process] = 0;
+        for entry in &mut self.entries {
+            entry.holders[process] = false;
+        }
+    }
+
+    /// Takes what there is into the root, which calls this.
+    pub fn keep(&mut self, descriptors: &Descriptors) {
+        let root = descriptors.root();
+        if !self.sync(descriptors, root) {
+            // What cannot be had now is gone, or comes with the next change.
+            self.seen[root] = self.changes;
+        }
+    }
+
+    /// Whether process `process` lacks something.
+    #[must_use]
+    pub fn lacks(&self, process: usize) -> bool {
+        self.seen[process] != self.changes
     }
 
     fn drop_unheld(&mut self, descriptors: &Descriptors) {
@@ -148,28 +190,23 @@ impl DescriptorTable {
         }
     }
 
-    /// Takes in a new descriptor of the calling process; returns its number from now on.
+    /// Takes in a new descriptor of the calling process; returns its number from now on. None if there is no number for
+    /// it; then it is closed.
     pub fn add(
         &mut self,
         descriptors: &Descriptors,
         process: usize,
         descriptor: i32,
         kind: Kind,
-    ) -> i32 {
-        let Some(number) = descriptors.numbers.take() else {
-            return descriptor;
-        };
-        // SAFETY: the call has made it just now.
-        let made = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        if place(made, number).is_err() {
-            descriptors.numbers.give(number);
-            return descriptor;
-        }
+    ) -> Option<i32> {
+        let placed = self.place_new(descriptors, process, descriptor);
         close(descriptor);
+        let (number, identity) = placed?;
         let mut holders = vec![false; descriptors.processes.len()];
         holders[process] = true;
         self.entries.push(Entry {
             number,
+            identity,
             kind,
             holders,
             closed: false,
@@ -185,7 +222,36 @@ impl DescriptorTable {
             mailbox.post(copy, number, self.changes);
         }
         self.change(process);
-        number
+        Some(number)
+    }
+
+    /// Copies a new descriptor to a number of the fabric.
+    fn place_new(
+        &self,
+        descriptors: &Descriptors,
+        process: usize,
+        descriptor: i32,
+    ) -> Option<(i32, Identity)> {
+        let identity = Identity::of(descriptor)?;
+        // SAFETY: the call has made it just now.
+        let made = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        for _ in 0..TRIES {
+            let Some(number) = descriptors.numbers.take() else {
+                descriptors.report_short();
+                return None;
+            };
+            match place(made, number, descriptors.placeholder.as_ref()) {
+                Ok(()) => return Some((number, identity)),
+                Err(error) => {
+                    descriptors.numbers.give(number);
+                    if error != Errno::EXIST {
+                        descriptors.report_in_use(process, number, error);
+                        return None;
+                    }
+                }
+            }
+        }
+        None
     }
 
     /// Closes a descriptor for all; false if it is not of this endpoint.
@@ -209,7 +275,7 @@ impl DescriptorTable {
             // SAFETY: a number only.
             unsafe { libc::shutdown(number, libc::SHUT_RDWR) };
         }
-        close(number);
+        descriptors.release(number);
         entry.closed = true;
         entry.holders[process] = false;
         self.change(process);

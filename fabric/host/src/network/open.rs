@@ -8,6 +8,7 @@ use crate::descriptors::mailbox::Mailbox;
 use crate::descriptors::table::DescriptorTable;
 use crate::endpoint::Endpoint;
 use crate::job::Job;
+use crate::keeper::Keeper;
 use crate::seat::{SEATS_MAX, Seats};
 use crate::source::{NodeNetwork, Setup, Source};
 use crate::watch::{Waker, Watch};
@@ -17,6 +18,12 @@ use std::sync::Arc;
 
 /// PSM2 opens more than one endpoint in a process if this variable is 1.
 const MANY_ENDPOINTS: &str = "PSM2_MULTI_EP";
+
+/// Descriptors of an endpoint besides its connections.
+const OWN_DESCRIPTORS: u32 = 16;
+
+/// Peers that a rank is likely to talk with.
+const PEERS_EXPECTED: u32 = 32;
 
 /// A network whose ranks have an endpoint each.
 pub trait EndpointSource: Source {
@@ -41,6 +48,8 @@ pub trait EndpointSource: Source {
 /// An open network and the addresses of its endpoints.
 #[derive(Debug)]
 struct Endpoints {
+    /// Ends before the network.
+    keeper: Option<Keeper>,
     job: Arc<Job>,
     network: Network,
     names: Vec<Vec<u8>>,
@@ -64,6 +73,12 @@ impl NodeNetwork for Endpoints {
         };
         if !self.job.set_addresses(homes.map(address).collect()) {
             return Err("the network is connected already".into());
+        }
+        if self.network.descriptors().is_some() {
+            // SAFETY: in a box, and dropped after the keeper.
+            let keeper = unsafe { Keeper::start(&self.network) };
+            let keeper = keeper.map_err(|error| format!("no thread for the network: {error}"))?;
+            self.keeper = Some(keeper);
         }
         if self.meets {
             self.network.meet()?;
@@ -109,6 +124,7 @@ pub fn open(
     let endpoints = open_endpoints(source, setup, descriptors.as_ref())?;
     let names = endpoints.iter().map(|end| end.endpoint.name().to_vec());
     Ok(Box::new(Endpoints {
+        keeper: None,
         job: Arc::clone(setup.job),
         names: names.collect(),
         listens: address::is_socket(source.format()) && source.listens(),
@@ -187,17 +203,21 @@ fn join(
     ))
 }
 
+/// How many descriptors the endpoints of this node are likely to need: some for each, and two for each peer.
+fn expected_descriptors(setup: &Setup<'_>) -> u32 {
+    let own = setup.own_ranks.len() as u32;
+    let peers = (setup.job.ranks() as u32).saturating_sub(own);
+    own.saturating_mul(OWN_DESCRIPTORS + 2 * peers.min(PEERS_EXPECTED))
+}
+
 /// What ranks with descriptors of their own need.
 fn share(setup: &Setup<'_>) -> Result<Descriptors, String> {
     hooks::register().map_err(|problem| {
         format!("ranks cannot share the network's descriptors: {problem}; use the files of one installation")
     })?;
-    let timeout = setup.job.timeout;
-    Ok(Descriptors::new(
-        setup.own_ranks.len(),
-        setup.defers,
-        timeout,
-    ))
+    let (ranks, timeout) = (setup.own_ranks.len(), setup.job.timeout);
+    let expected = expected_descriptors(setup);
+    Ok(Descriptors::new(ranks, setup.defers, timeout, expected))
 }
 
 /// Makes something whose descriptors go to a table of its own, if descriptors are shared.

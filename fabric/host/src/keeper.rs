@@ -1,0 +1,70 @@
+//! A thread of the root that takes a copy of each descriptor which a rank makes for the network.
+//!
+//! A rank may close all descriptors that it finds. What nobody else holds would be gone then, and with it a connection
+//! that the other node takes for this one's.
+
+use crate::network::Network;
+use crate::seat::{block_signals, restore_signals};
+use std::io::Result;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How soon to look again at an endpoint that was in use.
+const AGAIN: Duration = Duration::from_millis(1);
+
+/// The thread. Ends when this value is dropped.
+#[derive(Debug)]
+pub struct Keeper {
+    is_stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// There are no more threads.
+    ///
+    /// # Safety
+    /// The network outlives this value.
+    pub unsafe fn start(network: &Network) -> Result<Self> {
+        // SAFETY: the thread ends before this value, which the network outlives.
+        let shared: &'static Network = unsafe { &*std::ptr::from_ref(network) };
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&is_stopping);
+        // Signals are for the process's own threads.
+        let mask = block_signals();
+        let thread = std::thread::Builder::new()
+            .name("cohort-keeper".into())
+            .stack_size(128 << 10)
+            .spawn(move || {
+                // Acquire pairs with the Release of the end.
+                while !seen.load(Ordering::Acquire) {
+                    match shared.keep() {
+                        true => std::thread::park(),
+                        false => std::thread::park_timeout(AGAIN),
+                    }
+                }
+            });
+        restore_signals(mask);
+        let thread = thread?;
+        network.set_keeper(thread.thread().clone());
+        Ok(Self {
+            is_stopping,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.is_stopping.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // The thread does not panic.
+            let _ = thread.join();
+        }
+    }
+}
