@@ -6,7 +6,7 @@
 //! ask the [`Hooks`] that the network library has registered through the executable's [`REGISTER`]. A
 //! thread that is not in a call of the network finds that the hooks leave its descriptors alone.
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 
 /// Raised whenever the layout of the record changes.
 pub const VERSION: u32 = 3;
@@ -47,6 +47,9 @@ pub struct Hooks {
     /// Whether there is room for a new descriptor: 1, or 0. Asked before a call that would lose a connection if it
     /// had to be closed again.
     pub has_room: extern "C" fn() -> c_int,
+    /// An opening call has found that the program has as many files as it may. Does `again` with `data` while that is
+    /// no limit, if it belongs to a call of the network, and returns 1; else 0.
+    pub without_limit: extern "C" fn(again: extern "C" fn(*mut c_void), data: *mut c_void) -> c_int,
     /// A descriptor has been made. Returns the number that it is to be known by: the same, or one that
     /// it has been moved to; or -1, and `errno` says why, if there is none: then it is closed.
     pub opened: extern "C" fn(descriptor: c_int, kind: Kind) -> c_int,

@@ -29,7 +29,7 @@ pub mod mailbox;
 pub mod numbers;
 pub mod table;
 
-use numbers::{Identity, Numbers, Placeholder, open_files, place};
+use numbers::{Identity, Numbers, Placeholder, lifted, open_files, place};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{PTracer, Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -271,8 +271,10 @@ impl Descriptors {
     fn fetch(&self, process: usize, number: i32) -> Result<OwnedFd, Errno> {
         let pid = self.processes[process].pid.load(Ordering::Acquire);
         let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
-        let target = pidfd_open(pid, PidfdFlags::empty())?;
-        pidfd_getfd(target, number, PidfdGetfdFlags::empty())
+        lifted(|| {
+            let target = pidfd_open(pid, PidfdFlags::empty())?;
+            pidfd_getfd(target, number, PidfdGetfdFlags::empty())
+        })
     }
 
     /// Whether what lies at a number in the calling process is what its holders have there; yes if nobody can tell.

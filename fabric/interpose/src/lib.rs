@@ -63,6 +63,26 @@ fn hooks() -> Option<&'static Hooks> {
     unsafe { HOOKS.load(Ordering::Acquire).as_ref() }
 }
 
+/// The result of a call that makes descriptors. What the network needs is not bounded by how many files the program may
+/// have.
+fn making(mut call: impl FnMut() -> c_long) -> c_long {
+    extern "C" fn again(pair: *mut c_void) {
+        // SAFETY: what `making` passes, which waits meanwhile.
+        let (call, result) = unsafe { &mut *pair.cast::<(&mut dyn FnMut() -> c_long, c_long)>() };
+        *result = call();
+    }
+    let result = call();
+    // SAFETY: the calling thread's own.
+    if result >= 0 || unsafe { *libc::__errno_location() } != libc::EMFILE {
+        return result;
+    }
+    let mut pair: (&mut dyn FnMut() -> c_long, c_long) = (&mut call, result);
+    if let Some(hooks) = hooks() {
+        (hooks.without_limit)(again, (&raw mut pair).cast());
+    }
+    pair.1
+}
+
 /// The number by which a new descriptor is known; failures pass.
 fn opened(result: c_long, kind: Kind) -> c_int {
     let descriptor = result as c_int;
@@ -129,7 +149,7 @@ fn withheld(descriptor: c_int, action: Action) -> bool {
 #[unsafe(no_mangle)]
 pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     // SAFETY: no condition.
-    let result = unsafe { libc::syscall(libc::SYS_socket, domain, kind, protocol) };
+    let result = making(|| unsafe { libc::syscall(libc::SYS_socket, domain, kind, protocol) });
     opened(result, Kind::Socket)
 }
 
@@ -165,7 +185,8 @@ pub unsafe extern "C" fn accept4(
         return -1;
     }
     // SAFETY: the caller's promise.
-    let result = unsafe { libc::syscall(libc::SYS_accept4, descriptor, address, length, flags) };
+    let result =
+        making(|| unsafe { libc::syscall(libc::SYS_accept4, descriptor, address, length, flags) });
     opened(result, Kind::Socket)
 }
 
@@ -182,7 +203,7 @@ pub unsafe extern "C" fn socketpair(
 ) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        let result = libc::syscall(libc::SYS_socketpair, domain, kind, protocol, pair);
+        let result = making(|| libc::syscall(libc::SYS_socketpair, domain, kind, protocol, pair));
         opened_pair(result, pair)
     }
 }
@@ -204,7 +225,7 @@ pub unsafe extern "C" fn pipe(pair: *mut c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pipe2(pair: *mut c_int, flags: c_int) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { opened_pair(libc::syscall(libc::SYS_pipe2, pair, flags), pair) }
+    unsafe { opened_pair(making(|| libc::syscall(libc::SYS_pipe2, pair, flags)), pair) }
 }
 
 /// `epoll_create(2)`.
@@ -217,7 +238,7 @@ pub extern "C" fn epoll_create(_size: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn epoll_create1(flags: c_int) -> c_int {
     // SAFETY: no condition.
-    let result = unsafe { libc::syscall(libc::SYS_epoll_create1, flags) };
+    let result = making(|| unsafe { libc::syscall(libc::SYS_epoll_create1, flags) });
     opened(result, Kind::Epoll)
 }
 
@@ -225,7 +246,7 @@ pub extern "C" fn epoll_create1(flags: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn eventfd(count: c_uint, flags: c_int) -> c_int {
     // SAFETY: no condition.
-    let result = unsafe { libc::syscall(libc::SYS_eventfd2, count, flags) };
+    let result = making(|| unsafe { libc::syscall(libc::SYS_eventfd2, count, flags) });
     opened(result, Kind::Signal)
 }
 
@@ -236,7 +257,8 @@ pub extern "C" fn eventfd(count: c_uint, flags: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     // SAFETY: the caller's promise.
-    let result = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, mode) };
+    let result =
+        making(|| unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, mode) });
     opened(result, Kind::File)
 }
 

@@ -5,9 +5,11 @@
 //! address while the FS base changes.
 
 use super::Descriptors;
+use super::numbers::lifted;
 use super::table::DescriptorTable;
 use cohort_fabric::interpose::{Action, Hooks, Kind, REGISTER, Register, VERSION};
-use libc::c_int;
+use libc::{c_int, c_void};
+use rustix::io::Errno;
 use std::cell::Cell;
 use std::ffi::CString;
 use std::time::Duration;
@@ -31,6 +33,7 @@ thread_local! {
 static HOOKS: Hooks = Hooks {
     version: VERSION,
     has_room,
+    without_limit,
     opened,
     closing,
     withhold,
@@ -115,6 +118,21 @@ fn with_call<R>(
 extern "C" fn has_room() -> c_int {
     let room = with_call(|descriptors, _, _, _| descriptors.has_room());
     room.unwrap_or(true).into()
+}
+
+extern "C" fn without_limit(again: extern "C" fn(*mut c_void), data: *mut c_void) -> c_int {
+    let is_call = with_call(|_, _, _, _| ()).is_some();
+    if is_call {
+        let mut is_lifted = false;
+        let _ = lifted(|| match std::mem::replace(&mut is_lifted, true) {
+            false => Err(Errno::MFILE),
+            true => {
+                again(data);
+                Ok(())
+            }
+        });
+    }
+    is_call.into()
 }
 
 extern "C" fn opened(descriptor: c_int, kind: Kind) -> c_int {

@@ -203,8 +203,8 @@ impl Placeholder {
     }
 }
 
-/// Copies a descriptor to a number in the calling process, and never lets an executed program inherit it. The soft limit
-/// of open files is lifted for that moment, if it is in the way: it bounds new numbers only.
+/// Copies a descriptor to a number in the calling process, and never lets an executed program inherit it. The soft
+/// limit of open files is lifted for that moment, if it is in the way: it bounds new numbers only.
 ///
 /// # Errors
 /// [`Errno::EXIST`] if a file of the program lies there; what the system refuses.
@@ -240,8 +240,11 @@ fn replace(descriptor: impl AsFd, number: i32) -> Result<(), Errno> {
     dup3(&descriptor, &mut target, DupFlags::CLOEXEC)
 }
 
-/// Does something that the soft limit of open files may be in the way of.
-fn lifted(mut act: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
+/// Does something that the soft limit of open files may be in the way of: then once more without it.
+///
+/// # Errors
+/// Those of the last try.
+pub fn lifted<R>(mut act: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> {
     match act() {
         Err(Errno::BADF | Errno::INVAL | Errno::MFILE) => {
             // One after the other: who came second would take the lifted limit for the former one.
