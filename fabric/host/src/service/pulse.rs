@@ -36,6 +36,14 @@ impl Patience {
         }
     }
 
+    /// The same for a node whose death others should report first.
+    pub fn later(self) -> Self {
+        Self {
+            timeout: self.timeout + self.period,
+            ..self
+        }
+    }
+
     /// The same with fewer looks, of which so many nodes each make one at a time.
     pub fn shared_by(self, nodes: u32) -> Self {
         let period = (nodes * SHARE).clamp(self.period, self.timeout / 2);

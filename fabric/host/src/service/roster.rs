@@ -2,7 +2,8 @@
 //!
 //! Everybody looking at everybody would be N^2 questions. So a node looks at
 //! * the next [`RING`] nodes by number. Of any nodes that stop, or are cut off, together, one follows a node that
-//!   runs, so somebody notices in time, whoever talks with whom;
+//!   runs, so somebody notices in time, whoever talks with whom; the one just before it reports it, and the other a
+//!   little later, if nobody has ended the job by then;
 //! * and up to [`WINDOW`] of the nodes that it talks with, which finds a way between two nodes that is broken while
 //!   both reach others. If there are more, they take turns.
 //!

@@ -88,6 +88,36 @@ fn who_takes_leave_is_not_missed() {
     assert_eq!(first.dead(Duration::from_secs(2)), None);
 }
 
+#[test]
+fn the_node_before_a_silent_one_reports_it_first() {
+    let silent = TcpListener::bind((HERE, 0)).unwrap();
+    let timeout = Duration::from_secs(2);
+    let home = |node| RankLocation {
+        node,
+        local_rank: 0,
+    };
+    let homes: Vec<RankLocation> = (0..3).map(home).collect();
+    let mut nodes = [Node::new(0, timeout), Node::new(1, timeout)];
+    let first = nodes[0].service.address();
+    let addresses = vec![
+        first,
+        nodes[1].service.address(),
+        silent.local_addr().unwrap(),
+    ];
+    for (index, node) in nodes.iter_mut().enumerate() {
+        node.job = Arc::new(Job::new(index as u32, [3, 4], timeout, homes.clone()));
+        let (job, waker) = (Arc::clone(&node.job), node.watch.waker());
+        node.service.start(job, waker, addresses.clone()).unwrap();
+    }
+    let before = nodes[1].dead(LONG).unwrap();
+    let after = nodes[0].dead(LONG).unwrap();
+    assert_eq!((before.node, after.node), (2, 2));
+    assert!(
+        after.silent >= before.silent.min(2000) + 300,
+        "{before:?} {after:?}"
+    );
+}
+
 /// Answers the next question that comes in a connection.
 fn answer_once(stream: &mut TcpStream, job: &Job) {
     let mut bytes = [0; LENGTH];

@@ -46,6 +46,8 @@ struct Watched {
     asked: Option<u64>,
     /// Whether its connection is kept: it is one of the ring.
     is_kept: bool,
+    /// Whether it is the next of the ring: its death is this node's to report.
+    is_next: bool,
 }
 
 /// What the thread has.
@@ -142,20 +144,21 @@ impl Worker {
 
     /// How patient this node is with one of those that it looks at.
     fn patience(&self, watched: &Watched) -> Patience {
-        match watched.is_kept {
-            true => self.patience,
-            false => self.shared_patience,
+        match (watched.is_next, watched.is_kept) {
+            (true, _) => self.patience,
+            (false, true) => self.patience.later(),
+            (false, false) => self.shared_patience.later(),
         }
     }
 
     /// Says at whom to look.
     fn choose(&mut self, now: Instant) {
-        for node in self.roster.ring() {
+        for (place, node) in self.roster.ring().into_iter().enumerate() {
             let watched = self
                 .watched
                 .entry(node)
                 .or_insert_with(|| Watched::begin(now));
-            watched.is_kept = true;
+            (watched.is_kept, watched.is_next) = (true, place == 0);
         }
         if now < self.rotate {
             return;
@@ -421,6 +424,7 @@ impl Watched {
             line: None,
             asked: None,
             is_kept: false,
+            is_next: false,
         }
     }
 }
