@@ -3,24 +3,8 @@
 //! The node's ranks share its rails. Whoever has a rail's lock moves all of its connections, for all ranks: what has
 //! come is given to the engine or put into mail ([`crate::mail`]).
 //!
-//! # Sending beside somebody who has the lock
 //! A packet that finds the lock taken is not held up: it is *submitted*, and goes with those of other ranks, in one
-//! system call, when the holder lets go.
-//!
-//! ```text
-//! sender                                   holder
-//! S1 try the lock: taken                   H1 let go of the lock
-//! S2 put the packet, count it              H2 fence
-//! S3 fence                                 H3 look at the count: nothing, done
-//! S4 try the lock: taken, done             H4 try the lock: taken, done
-//! S5 got it: send all, go to H1            H5 got it: send all, go to H1
-//! ```
-//!
-//! No packet stays: let its sender be done by S4, so that somebody had the lock after S3's fence. That one's H1
-//! comes after S4 and its H2 after S3, so its H3 sees the count (or that somebody else has sent the packet), and H4
-//! either gets the lock or finds a holder that lets go still later. Who sends empties the queue, before it sends
-//! anything of its own; so packets of a rank stay in order: its next one either finds the lock taken, and goes
-//! behind, or takes the lock and sends what is submitted first.
+//! system call, when the holder lets go ([`cohort_base::combine`]).
 
 mod operations;
 mod serve;
@@ -30,12 +14,13 @@ use crate::frame::{HEAD, Head, Kind, Way};
 use crate::mail::{Delivery, Ticket};
 use crate::node::Node;
 use crate::stream::Stream;
-use cohort_base::lock::{FutexGuard, FutexLock};
+use cohort_base::combine::Combining;
+use cohort_base::lock::FutexGuard;
 use cohort_fabric::{Packet, Refused, Sent};
 use cohort_fabric_host::handles::Handle;
 use libc::c_int;
 use operations::Operations;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes that are read ahead.
 const COMMON: usize = 128 << 10;
@@ -61,10 +46,7 @@ struct Submitted {
 /// A rail.
 #[derive(Debug)]
 pub struct Rail {
-    state: FutexLock<Connections>,
-    submitted: FutexLock<Submitted>,
-    /// How many packets are submitted.
-    count: AtomicU32,
+    state: Combining<Connections, Submitted>,
     /// A stream takes no more packets, so nothing is submitted.
     is_full: AtomicBool,
     /// A set of all sockets, readable while one of them is.
@@ -101,7 +83,7 @@ impl Rail {
     #[must_use]
     pub fn new(nodes: usize, readable: Handle, writable: Handle) -> Self {
         Self {
-            state: FutexLock::new(Connections {
+            state: Combining::new(Connections {
                 streams: std::iter::repeat_with(|| None).take(nodes).collect(),
                 open: Vec::new(),
                 wanted: Vec::new(),
@@ -109,8 +91,6 @@ impl Rail {
                 deaths_seen: 0,
                 common: vec![0; COMMON].into_boxed_slice(),
             }),
-            submitted: FutexLock::default(),
-            count: AtomicU32::new(0),
             is_full: AtomicBool::new(false),
             readable,
             writable,
@@ -141,47 +121,49 @@ impl Rail {
     /// Whether packets are submitted.
     #[must_use]
     pub fn has_submitted(&self) -> bool {
-        self.count.load(Ordering::Acquire) > 0
+        self.state.has_work()
     }
 
-    /// Sends what was submitted while the lock was taken. After each use of the lock; steps H2 to H5.
+    /// Sends what was submitted while the lock was taken. After each use of the lock, and after each submission.
     pub fn finish(&self, node: &Node, caller: &Caller<'_>) {
-        loop {
-            // Pairs with the fence of `submit`.
-            fence(Ordering::SeqCst);
-            if self.count.load(Ordering::Relaxed) == 0 {
-                return;
-            }
-            let Some(mut held) = self.try_hold(node, caller) else {
-                return;
+        self.state.finish(|state| {
+            let mut held = Held {
+                rail: self,
+                node,
+                caller,
+                state,
             };
             held.send_submitted();
-        }
+        });
     }
 
-    /// Leaves a packet to who has the lock; steps S2 and S3. False if it is too long, or there are too many.
+    /// Leaves a packet to who has the lock. False if it is too long, or there are too many.
     pub fn submit(&self, node: u32, way: Way, packet: Packet<'_>) -> bool {
         let length = packet.header.len() + packet.body.len();
         if length > COPY_MAX || self.is_full.load(Ordering::Relaxed) {
             return false;
         }
-        let mut submitted = self.submitted.lock();
-        if submitted.bytes.len() + HEAD + length > SUBMITTED_MAX {
-            return false;
-        }
+        self.state.submit(|submitted| {
+            let has_room = submitted.bytes.len() + HEAD + length <= SUBMITTED_MAX;
+            if has_room {
+                submitted.add(node, way, packet);
+            }
+            has_room
+        })
+    }
+}
+
+impl Submitted {
+    fn add(&mut self, node: u32, way: Way, packet: Packet<'_>) {
+        let length = packet.header.len() + packet.body.len();
         let head = head_of_packet(way, length);
-        submitted.bytes.extend_from_slice(&head.bytes());
-        submitted.bytes.extend_from_slice(packet.header);
-        submitted.bytes.extend_from_slice(packet.body);
-        match submitted.parts.last_mut() {
+        self.bytes.extend_from_slice(&head.bytes());
+        self.bytes.extend_from_slice(packet.header);
+        self.bytes.extend_from_slice(packet.body);
+        match self.parts.last_mut() {
             Some((last, bytes)) if *last == node => *bytes += HEAD + length,
-            _ => submitted.parts.push((node, HEAD + length)),
+            _ => self.parts.push((node, HEAD + length)),
         }
-        self.count.fetch_add(1, Ordering::Relaxed);
-        drop(submitted);
-        // Pairs with the fence of `finish`.
-        fence(Ordering::SeqCst);
-        true
     }
 }
 
@@ -196,14 +178,8 @@ fn head_of_packet(way: Way, length: usize) -> Head {
 impl Held<'_> {
     /// Sends what was submitted.
     pub fn send_submitted(&mut self) {
-        if !self.rail.has_submitted() {
+        let Some(taken) = self.rail.state.take() else {
             return;
-        }
-        let taken = {
-            let mut submitted = self.rail.submitted.lock();
-            // Under its lock, so the count is that of the queue.
-            self.rail.count.store(0, Ordering::Relaxed);
-            std::mem::take(&mut *submitted)
         };
         let mut rest = &taken.bytes[..];
         for &(node, length) in &taken.parts {

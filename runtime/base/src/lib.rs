@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`boot`] | the `#[repr(C)]` records that the loader hands to the node image and to each rank |
 //! | [`clock`] | a clock that is cheap to read, and how many of its ticks make a microsecond |
+//! | [`combine`] | a lock whose holder does what others have left for it |
 //! | [`lock`] | a futex lock and a value that is made once, for what owners of several ranks share |
 //! | [`settings`] | every `COHORT_*` environment variable: name, default, valid values |
 //! | [`sync`] | atomics (replaceable by loom), the light/heavy barrier pair, futex, pause |
@@ -16,6 +17,7 @@
 
 pub mod boot;
 pub mod clock;
+pub mod combine;
 pub mod lock;
 mod peer;
 pub mod settings;
