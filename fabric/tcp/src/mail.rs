@@ -110,11 +110,19 @@ pub struct Ticket {
     pub token: Token,
 }
 
+/// The engine, for the rank that a call is for.
+struct Taker<'a> {
+    rank: LocalRank,
+    /// How many events it still takes.
+    left: u32,
+    sink: &'a mut dyn FnMut(Event<'_>),
+}
+
 /// Where events go in a call: to the engine, or into ranks' mail.
 pub struct Delivery<'a> {
     mail: &'a [Mail],
-    /// Whom the call is for, how many events it still takes, and what takes them.
-    open: Option<(LocalRank, u32, &'a mut dyn FnMut(Event<'_>))>,
+    /// Who takes events at once.
+    taker: Option<Taker<'a>>,
     /// Events that the engine took.
     pub given: u32,
     /// Something went into mail.
@@ -126,7 +134,7 @@ impl<'a> Delivery<'a> {
     pub fn to_mail(mail: &'a [Mail]) -> Self {
         Self {
             mail,
-            open: None,
+            taker: None,
             given: 0,
             posted: false,
         }
@@ -140,7 +148,11 @@ impl<'a> Delivery<'a> {
         sink: &'a mut dyn FnMut(Event<'_>),
     ) -> Self {
         Self {
-            open: Some((rank, most, sink)),
+            taker: Some(Taker {
+                rank,
+                left: most,
+                sink,
+            }),
             ..Self::to_mail(mail)
         }
     }
@@ -148,13 +160,13 @@ impl<'a> Delivery<'a> {
     /// Gives an event to the engine if it takes any of this rank now.
     #[inline]
     fn give(&mut self, rank: LocalRank, event: Event<'_>) -> bool {
-        match &mut self.open {
-            Some((open, left, sink))
-                if *open == rank && *left > 0 && !self.mail[rank as usize].waits() =>
+        match &mut self.taker {
+            Some(taker)
+                if taker.rank == rank && taker.left > 0 && !self.mail[rank as usize].waits() =>
             {
-                *left -= 1;
+                taker.left -= 1;
                 self.given += 1;
-                sink(event);
+                (taker.sink)(event);
                 true
             }
             _ => false,
@@ -193,7 +205,7 @@ impl<'a> Delivery<'a> {
     /// Whether the call takes no more events.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.open.as_ref().is_some_and(|(_, left, _)| *left == 0)
+        self.taker.as_ref().is_some_and(|taker| taker.left == 0)
     }
 }
 

@@ -13,6 +13,7 @@ use cohort_net as net;
 use cohort_object::errhandler::Errhandler;
 use cohort_object::{Comm, Objects};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// What a part of a node takes.
 #[derive(Debug)]
@@ -106,29 +107,28 @@ pub(crate) fn of_job(nodes: usize, partners: &[usize]) -> Vec<Part> {
     meter.parts
 }
 
-/// What the network library keeps of the job, with addresses as all nodes send them.
-fn network(nodes: usize) -> Job {
+/// What the network library keeps of the job over TCP, where a node has one address.
+fn network(nodes: usize) -> (Job, Vec<Vec<u8>>) {
     let homes = (0..nodes as u32)
         .flat_map(|node| (0..RANKS).map(move |local_rank| RankLocation { node, local_rank }));
     let homes: Vec<RankLocation> = homes.collect();
     let addresses = NodeAddresses {
         format: FORMAT_SOCKADDR_IN,
         provider: "direct".into(),
+        interface: "eth0".into(),
         host: 1,
         fell_back: false,
-        each: (0..RANKS as u8)
-            .map(|rank| vec![2, 0, 4, rank, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0])
-            .collect(),
+        service: None,
+        each: vec![vec![2, 0, 4, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]],
     };
-    let mut all = Vec::with_capacity(homes.len());
+    let mut all = Vec::with_capacity(nodes);
     for node in 0..nodes as u32 {
         let bytes = addresses.bytes(node);
-        let read = addresses.read(&bytes, node, RANKS as usize);
-        all.extend(read.expect("addresses of this kind"));
+        let read = addresses.read(&bytes, node, 1);
+        all.extend(read.expect("addresses of this kind").each);
     }
-    let job = Job::new(0, [1, 2], homes);
-    assert!(job.set_addresses(all));
-    job
+    let job = Job::new(0, [1, 2], Duration::from_secs(30), homes);
+    (job, all)
 }
 
 /// A duplicate of `MPI_COMM_WORLD` and parts of it, at all ranks of the node.
