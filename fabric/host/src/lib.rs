@@ -11,6 +11,7 @@
 //! | `ports` | which ports listen |
 //! | `source`, `endpoint` | what a transport offers: a network, and one rank's end of it |
 //! | `network` | the `Transport` of a node: takes a seat, then calls the endpoint |
+//! | `endpoints` | opens a network whose ranks have an endpoint each |
 //! | `packet`, `address` | what travels, and its checks |
 //! | `job` | what all endpoints of a node share about the job |
 //! | `seat` | how a task with another C library calls this one |
@@ -24,10 +25,11 @@ pub mod address;
 pub mod boot;
 pub mod descriptors;
 pub mod endpoint;
+pub mod endpoints;
 pub mod handles;
 pub mod job;
 mod keeper;
-pub mod network;
+mod network;
 pub mod packet;
 pub mod ports;
 pub mod seat;

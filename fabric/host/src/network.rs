@@ -1,8 +1,6 @@
 //! The transport of a node whose ranks have an endpoint each: takes a seat and the endpoint's lock, then calls the
 //! endpoint.
 
-pub mod open;
-
 use crate::descriptors::Descriptors;
 use crate::descriptors::hooks::run_call;
 use crate::descriptors::table::DescriptorTable;
@@ -49,7 +47,7 @@ impl OpenEndpoint {
     }
 
     /// Closes the endpoint, from the root.
-    fn close(self, descriptors: Option<&Descriptors>) {
+    pub(crate) fn close(self, descriptors: Option<&Descriptors>) {
         let Self {
             endpoint,
             mut table,

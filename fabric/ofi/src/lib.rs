@@ -18,8 +18,8 @@ mod sys;
 
 use cohort_fabric::{Limits, WorldRank};
 use cohort_fabric_host::endpoint::Endpoint;
+use cohort_fabric_host::endpoints::{EndpointSource, open};
 use cohort_fabric_host::job::Job;
-use cohort_fabric_host::network::open::{EndpointSource, open};
 use cohort_fabric_host::packet::PREFIX;
 use cohort_fabric_host::source::{NodeNetwork, Setup, Source, Wanted};
 use endpoint::OfiEndpoint;

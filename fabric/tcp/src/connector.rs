@@ -11,7 +11,7 @@ mod meeting;
 
 use crate::interface::Interface;
 use crate::mail::Delivery;
-use crate::network::Shared;
+use crate::shared::Shared;
 use cohort_fabric_host::seat::{block_signals, restore_signals};
 use cohort_fabric_host::{address, handles};
 use libc::c_int;
@@ -90,15 +90,32 @@ impl Connector {
 
 impl Drop for Connector {
     fn drop(&mut self) {
+        self.take_leave();
         self.stop.store(true, Ordering::Release);
         self.shared.ring();
         if let Some(thread) = self.thread.take() {
             // The thread does not panic.
             let _ = thread.join();
         }
+    }
+}
+
+impl Connector {
+    /// Says the last words, and waits until they have arrived: a socket that is closed with something unread drops what
+    /// it has not sent. A node that does not read keeps this one no longer than it may be silent.
+    fn take_leave(&self) {
         let caller = self.shared.root();
-        for rail in &self.shared.rails {
-            rail.hold(&self.shared.node, &caller).say_bye();
+        let until = Instant::now() + self.shared.node.job.timeout;
+        loop {
+            let mut has_arrived = true;
+            for rail in &self.shared.rails {
+                has_arrived &= rail.hold(&self.shared.node, &caller).say_bye();
+            }
+            if has_arrived || Instant::now() >= until {
+                return;
+            }
+            std::thread::sleep(MOVE_PERIOD);
+            self.shared.move_all();
         }
     }
 }

@@ -10,6 +10,7 @@
 //! | `stream`, `frame` | one connection, and what travels in it |
 //! | `mail` | what has come for ranks that did not look for it |
 //! | `regions`, `node` | what the rails share |
+//! | `shared` | what ranks' tasks and the connector share |
 //! | `caller` | who makes a call, and how it uses the sockets |
 //! | `connector` | the root's thread that makes connections |
 //! | `interface` | which address of this host is used |
@@ -23,6 +24,7 @@ mod network;
 mod node;
 mod rail;
 mod regions;
+mod shared;
 mod stream;
 
 use cohort_fabric::Limits;

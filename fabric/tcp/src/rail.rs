@@ -302,18 +302,23 @@ impl Held<'_> {
         }
     }
 
-    /// Says the last word on each stream that has nothing else to say.
-    pub fn say_bye(&mut self) {
+    /// Says the last word on each stream that has nothing else to say. Whether all that was said has arrived at the
+    /// other systems, by the root.
+    pub fn say_bye(&mut self) -> bool {
         let bye = Head {
             kind: Kind::Bye,
             length: 0,
             id: 0,
         };
+        let mut has_arrived = true;
         for stream in self.state.streams.iter_mut().flatten() {
-            if !stream.waits() {
+            if !stream.has_said_bye && !stream.waits() {
+                stream.has_said_bye = true;
                 stream.send_copy(self.caller, &bye.bytes());
             }
+            has_arrived &= stream.has_left || stream.has_said_bye && stream.has_arrived();
         }
+        has_arrived
     }
 
     /// The root's descriptor of one of the sockets, by what it is called.

@@ -128,6 +128,8 @@ pub struct Stream {
     pub is_blocked: bool,
     /// The other node has said its last.
     pub has_left: bool,
+    /// This one has.
+    pub has_said_bye: bool,
     /// Reads and writes under way that this node has asked for.
     pub operations: u32,
     /// The beginning of a frame, as far as it has come.
@@ -152,6 +154,7 @@ impl Stream {
             socket: None,
             is_blocked: true,
             has_left: false,
+            has_said_bye: false,
             operations: 0,
             saved: Vec::new(),
             body: None,
@@ -190,6 +193,29 @@ impl Stream {
             at: 0,
             ticket: None,
         });
+    }
+
+    /// Whether all that was sent has arrived at the other system, or nothing does any more. By the root.
+    #[must_use]
+    pub fn has_arrived(&self) -> bool {
+        let Some(socket) = &self.socket else {
+            return true;
+        };
+        if self.waits() {
+            return false;
+        }
+        let number = socket.number_of_root();
+        let mut entry = libc::pollfd {
+            fd: number,
+            events: 0,
+            revents: 0,
+        };
+        let mut unsent: c_int = 0;
+        // SAFETY: one record; a place for a number.
+        unsafe {
+            let is_broken = libc::poll(&raw mut entry, 1, 0) > 0;
+            is_broken || libc::ioctl(number, libc::TIOCOUTQ, &raw mut unsent) != 0 || unsent == 0
+        }
     }
 
     /// Writes whole frames, of which what must wait is copied.

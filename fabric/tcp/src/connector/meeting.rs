@@ -21,7 +21,7 @@
 //! more than the words of the proof. One more takes the place of the oldest; a node that was pushed out so tries again.
 
 use super::{new_socket, set_up};
-use crate::network::Shared;
+use crate::shared::Shared;
 use crate::{last_code, random};
 use cohort_fabric_host::endpoint::RejectedPackets;
 use cohort_proof::{Handshake, Nonce, Purpose, Secret};

@@ -1,6 +1,5 @@
 //! Opens a network that has an endpoint for each rank.
 
-use super::{Network, OpenEndpoint};
 use crate::address;
 use crate::descriptors::Descriptors;
 use crate::descriptors::hooks::{self, run_call};
@@ -9,6 +8,7 @@ use crate::descriptors::table::DescriptorTable;
 use crate::endpoint::Endpoint;
 use crate::job::Job;
 use crate::keeper::Keeper;
+use crate::network::{Network, OpenEndpoint};
 use crate::seat::{SEATS_MAX, Seats};
 use crate::source::{NodeNetwork, Setup, Source};
 use crate::watch::{Waker, Watch};
@@ -74,14 +74,15 @@ impl NodeNetwork for Endpoints {
         if !self.job.set_addresses(homes.map(address).collect()) {
             return Err("the network is connected already".into());
         }
+        if self.meets {
+            self.network.meet()?;
+        }
         if self.network.descriptors().is_some() {
+            // Now that nobody uses endpoints without their locks any more.
             // SAFETY: in a box, and dropped after the keeper.
             let keeper = unsafe { Keeper::start(&self.network) };
             let keeper = keeper.map_err(|error| format!("no thread for the network: {error}"))?;
             self.keeper = Some(keeper);
-        }
-        if self.meets {
-            self.network.meet()?;
         }
         Ok(())
     }

@@ -1,0 +1,98 @@
+//! What ranks' tasks and the connector share.
+
+use crate::caller::{Caller, Requests};
+use crate::mail::Delivery;
+use crate::node::Node;
+use crate::rail::Rail;
+use cohort_fabric::{LocalRank, WorldRank};
+use cohort_fabric_host::handles::{Handle, Processes};
+use cohort_fabric_host::watch::Watch;
+use std::sync::atomic::Ordering;
+
+/// What ranks' tasks and the connector use.
+#[derive(Debug)]
+pub struct Shared {
+    /// The node.
+    pub node: Node,
+    /// Its connections.
+    pub rails: Vec<Rail>,
+    /// Its processes.
+    pub processes: Processes,
+    /// Where one of its tasks sleeps.
+    pub watch: Watch,
+    /// The watch's event counter.
+    pub waker: Handle,
+    /// The connector's event counter.
+    pub bell: Handle,
+    /// What ranks have left to the connector.
+    pub requests: Requests,
+    /// What thieves have for the system is left to the connector.
+    pub defers: bool,
+}
+
+impl Shared {
+    /// The root's own calls.
+    pub fn root(&self) -> Caller<'_> {
+        Caller {
+            processes: &self.processes,
+            process: self.processes.root(),
+            defers: false,
+            requests: &self.requests,
+        }
+    }
+
+    /// The rail of packets between two ranks; always the same.
+    pub fn rail_of(&self, from: LocalRank, to: WorldRank) -> &Rail {
+        let index = from.wrapping_add(to) as usize % self.rails.len();
+        &self.rails[index]
+    }
+
+    /// Ends the watch's sleep, by a process that has a number for its counter.
+    pub fn interrupt(&self, process: usize) {
+        if self.watch.notify() {
+            self.wake(process);
+        }
+    }
+
+    pub fn wake(&self, process: usize) {
+        match self.processes.number(&self.waker, process) {
+            Some(number) => Watch::wake(number),
+            // The connector does it.
+            None => self.processes.knock(),
+        }
+    }
+
+    /// After a call: tells the connector if there is something for it, and the watcher if there is mail.
+    pub fn finish(&self, caller: &Caller<'_>, posted: bool) {
+        if self.requests.once.load(Ordering::Relaxed) {
+            self.call_connector(caller);
+        }
+        if posted {
+            self.interrupt(caller.process);
+        }
+    }
+
+    #[cold]
+    fn call_connector(&self, caller: &Caller<'_>) {
+        match self.processes.number(&self.bell, caller.process) {
+            Some(number) => Watch::wake(number),
+            None => self.processes.knock(),
+        }
+    }
+
+    /// Moves everything that can be moved, into mail; by the connector.
+    pub fn move_all(&self) {
+        let caller = self.root();
+        let mut delivery = Delivery::to_mail(&self.node.mail);
+        for rail in &self.rails {
+            let mut held = rail.hold(&self.node, &caller);
+            held.flush_all(&mut delivery);
+            held.look(&mut delivery);
+            drop(held);
+            rail.finish(&self.node, &caller);
+        }
+        if delivery.posted {
+            self.interrupt(caller.process);
+        }
+    }
+}
