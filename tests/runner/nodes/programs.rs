@@ -18,9 +18,9 @@ const OVER_ALL_NETWORKS: [&str; 8] = [
     "large",
     "partitioned",
     "random_collectives",
-    "random_epochs",
+    "sendrecv",
     "stolen_network",
-    "stress64",
+    "wildcards",
     "windows",
 ];
 
@@ -36,6 +36,16 @@ pub fn trials() -> Vec<Trial> {
         trial(
             "nodes/random traffic over a bad network (libfabric)".into(),
             || random_traffic(Network::Libfabric, &BAD),
+        ),
+        trial("nodes/random traffic (shm)".into(), || {
+            random_traffic(Network::Shm, &[])
+        }),
+        trial("nodes/random traffic (libfabric 2)".into(), || {
+            random_traffic(Network::Later, &[])
+        }),
+        trial(
+            "nodes/a libfabric that is not there".into(),
+            absent_libfabric,
         ),
         trial("nodes/what psm2 cannot do (psm2)".into(), psm2_limits),
         trial(
@@ -267,6 +277,18 @@ fn files(network: Network) -> Outcome {
     let source = programs::source("files.c");
     let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
     hosts.pip_exec("1")?.arg(program).run()?.expect_code(0)?;
+    Ok(())
+}
+
+/// A job that names a libfabric which is not there says so.
+fn absent_libfabric() -> Outcome {
+    let hosts = Hosts::new(2)?.over(Network::Libfabric);
+    let job = hosts.pip_exec("1")?.arg(ring("nodes-absent")?);
+    let ended = job.env("COHORT_NET_LIBFABRIC", "/nowhere/libfabric.so.1");
+    ended
+        .run()?
+        .expect_code(2)?
+        .expect_text("COHORT_NET_LIBFABRIC cannot be loaded: /nowhere/libfabric.so.1")?;
     Ok(())
 }
 

@@ -257,3 +257,18 @@ pub fn set_timeouts(socket: c_int, timeout: Duration) {
     set(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, interval);
     set(libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 3);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_endpoints_give_are_of_this_process_and_differ() {
+        let numbers = [own_number().unwrap(), own_number().unwrap()];
+        assert_ne!(numbers[0], numbers[1]);
+        let is_ours =
+            |number: i32| std::path::Path::new(&format!("/proc/self/task/{number}")).exists();
+        assert!(numbers.into_iter().all(is_ours));
+        assert!(!numbers.contains(&(std::process::id() as i32)));
+    }
+}
