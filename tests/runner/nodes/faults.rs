@@ -37,6 +37,11 @@ pub fn trials() -> Vec<Trial> {
             || killed_node(Work::Nothing, Network::Default),
         ),
     ];
+    for (call, work) in calls {
+        let network = Network::Psm2;
+        let killed = format!("nodes/a node that is killed in {call}{}", network.suffix());
+        trials.push(trial(killed, move || killed_node(work, network)));
+    }
     for network in [Network::Default, Network::Libfabric] {
         for (call, work) in calls {
             let ending = format!("{call}{}", network.suffix());
