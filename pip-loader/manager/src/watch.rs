@@ -4,12 +4,17 @@
 //! the signals that ask a program to end, and looks at the time. When either comes it says what was waited
 //! for, asks the manager to end the job, and ends the process: no rank runs yet that could lose
 //! anything.
+//!
+//! **The loader's lock.** A program may join its job while it loads a library, and the dynamic linker holds a
+//! lock meanwhile. The C library takes the same lock when a thread first uses thread-local data of a loaded
+//! library, or registers a destructor of such data, as every thread of the standard library does. So this
+//! is a plain thread of the C library that uses neither: system calls, the heap, and a mutex that nobody
+//! poisons.
 
-use std::ffi::c_int;
-use std::io::{self, Write};
+use std::ffi::{c_int, c_void};
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Asks the manager to end the job with a status, for a reason; any thread may call it, also while another
@@ -19,8 +24,8 @@ pub type Aborter = Box<dyn FnOnce(i32, &str) + Send>;
 /// Exit status of a program that waited too long, as `timeout(1)` has it.
 const TIMED_OUT: i32 = 124;
 
-/// How long the manager may take to hear that it shall end the job.
-const ABORT_TIME: Duration = Duration::from_secs(1);
+/// Seconds that the manager may take to hear that it shall end the job.
+const ABORT_SECONDS: u32 = 1;
 
 /// What a manager gets to pass a message on before it is told to end the job.
 const OUTPUT_TIME: Duration = Duration::from_millis(300);
@@ -50,6 +55,7 @@ impl Limit {
     #[must_use]
     pub fn of_start(setting: Option<&str>) -> Self {
         let seconds = setting.and_then(|text| text.parse().ok());
+        let seconds = seconds.filter(|seconds| (1..=86400).contains(seconds));
         Self {
             time: Duration::from_secs(seconds.unwrap_or(300)),
             setting: START_TIMEOUT,
@@ -63,11 +69,20 @@ struct State {
     aborter: Option<Aborter>,
 }
 
+/// What the thread and the waiting program share.
+struct Shared {
+    program: &'static str,
+    deadline: Option<(Instant, Limit)>,
+    signals: OwnedFd,
+    /// Readable when the watch is over.
+    end: OwnedFd,
+    state: Mutex<State>,
+}
+
 /// Watches until it is dropped.
 pub struct Watch {
-    state: Arc<Mutex<State>>,
-    end: OwnedFd,
-    thread: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
+    thread: libc::pthread_t,
 }
 
 impl Watch {
@@ -77,45 +92,55 @@ impl Watch {
     /// # Errors
     /// No thread or descriptor is left.
     pub fn begin(program: &'static str, limit: Option<Limit>) -> io::Result<Self> {
-        let signals = signals()?;
-        // SAFETY: makes a descriptor.
-        let end = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) })?;
-        let state = Arc::<Mutex<State>>::default();
-        let (its_end, its_state) = (end.try_clone()?, Arc::clone(&state));
-        let deadline = limit.map(|limit| (Instant::now() + limit.time, limit));
-        let body = move || watch(&signals, &its_end, deadline, program, &its_state);
-        let thread = std::thread::Builder::new()
-            .name("watch".to_owned())
-            .stack_size(256 << 10)
-            .spawn(body)?;
-        Ok(Self {
-            state,
-            end,
-            thread: Some(thread),
-        })
+        let shared = Arc::new(Shared {
+            program,
+            deadline: limit.map(|limit| (Instant::now() + limit.time, limit)),
+            signals: signals()?,
+            // SAFETY: makes a descriptor.
+            end: owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) })?,
+            state: Mutex::default(),
+        });
+        let mut thread = 0;
+        let argument = Arc::into_raw(Arc::clone(&shared)).cast_mut();
+        // SAFETY: a place for the result, default attributes, and the function that takes this argument.
+        let status = unsafe {
+            libc::pthread_create(&raw mut thread, std::ptr::null(), body, argument.cast())
+        };
+        if status != 0 {
+            // SAFETY: of `into_raw` above; no thread has it.
+            drop(unsafe { Arc::from_raw(argument.cast_const()) });
+            return Err(io::Error::from_raw_os_error(status));
+        }
+        Ok(Self { shared, thread })
     }
 
     /// Says what the program waits for from now on.
     pub fn waits_for(&self, what: impl Into<String>) {
-        lock(&self.state).waiting_for = what.into();
+        lock(&self.shared.state).waiting_for = what.into();
     }
 
     /// From now on there is a manager to tell.
     pub fn connected(&self, aborter: Option<Aborter>) {
-        lock(&self.state).aborter = aborter;
+        lock(&self.shared.state).aborter = aborter;
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let one = 1_u64.to_ne_bytes();
+        let (one, end) = (1_u64.to_ne_bytes(), self.shared.end.as_raw_fd());
         // SAFETY: eight bytes and a descriptor that is open. It cannot fail: nobody else writes to it.
-        unsafe { libc::write(self.end.as_raw_fd(), one.as_ptr().cast(), one.len()) };
-        if let Some(thread) = self.thread.take() {
-            // A thread that has panicked watches no more.
-            let _ = thread.join();
-        }
+        unsafe { libc::write(end, one.as_ptr().cast(), one.len()) };
+        // SAFETY: a thread that nobody else joins, and that ends now.
+        unsafe { libc::pthread_join(self.thread, std::ptr::null_mut()) };
     }
+}
+
+/// The thread.
+extern "C" fn body(argument: *mut c_void) -> *mut c_void {
+    // SAFETY: `begin` gave it this away.
+    let shared = unsafe { Arc::from_raw(argument.cast::<Shared>().cast_const()) };
+    watch(&shared);
+    std::ptr::null_mut()
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -146,34 +171,27 @@ fn signals() -> io::Result<OwnedFd> {
     owned(descriptor)
 }
 
-fn watch(
-    signals: &OwnedFd,
-    end: &OwnedFd,
-    deadline: Option<(Instant, Limit)>,
-    program: &str,
-    state: &Mutex<State>,
-) {
+fn watch(shared: &Shared) {
     loop {
-        let left = deadline.map(|(at, _)| at.saturating_duration_since(Instant::now()));
+        let deadline = shared.deadline.map(|(at, _)| at);
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         // Rounded up, so that the time is over when the wait is.
-        let left = left.map_or(-1, |left| {
-            left.as_millis().min(i32::MAX as u128 - 1) as c_int + 1
-        });
-        let mut sources = [signals, end].map(|source| libc::pollfd {
+        let rounded = |left: Duration| left.as_millis().min(i32::MAX as u128 - 1) as c_int + 1;
+        let mut sources = [&shared.signals, &shared.end].map(|source| libc::pollfd {
             fd: source.as_raw_fd(),
             events: libc::POLLIN,
             revents: 0,
         });
         // SAFETY: two records, valid during the call.
-        let ready = unsafe { libc::poll(sources.as_mut_ptr(), 2, left) };
+        let ready = unsafe { libc::poll(sources.as_mut_ptr(), 2, left.map_or(-1, rounded)) };
         if sources[1].revents != 0 {
             return;
         }
-        if let Some((number, name)) = take(signals) {
+        if let Some((number, name)) = take(&shared.signals) {
             let why = format!("ended by {name}");
-            finish(program, state, &why, 128 + number, Duration::ZERO);
+            finish(shared, &why, 128 + number, Duration::ZERO);
         }
-        if let Some((at, limit)) = deadline
+        if let Some((at, limit)) = shared.deadline
             && ready == 0
             && Instant::now() >= at
         {
@@ -182,7 +200,7 @@ fn watch(
                 "the job did not start within {seconds} s ({})",
                 limit.setting
             );
-            finish(program, state, &why, TIMED_OUT, OUTPUT_TIME);
+            finish(shared, &why, TIMED_OUT, OUTPUT_TIME);
         }
     }
 }
@@ -200,30 +218,37 @@ fn take(signals: &OwnedFd) -> Option<(c_int, &'static str)> {
 }
 
 /// Says why, tells the manager, and ends the process.
-fn finish(program: &str, state: &Mutex<State>, why: &str, status: i32, before: Duration) -> ! {
+fn finish(shared: &Shared, why: &str, status: i32, before: Duration) -> ! {
     let (waiting_for, aborter) = {
-        let mut state = lock(state);
+        let mut state = lock(&shared.state);
         (std::mem::take(&mut state.waiting_for), state.aborter.take())
     };
     let what = match waiting_for.as_str() {
         "" => String::new(),
         what => format!("; it waited for {what}"),
     };
-    // Nobody may be reading.
-    let _ = io::stderr().write_all(format!("{program}: {why}{what}\n").as_bytes());
+    let line = format!("{}: {why}{what}\n", shared.program);
+    // SAFETY: bytes that are there. Nobody may be reading them, which does not matter.
+    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
     if let Some(aborter) = aborter {
         std::thread::sleep(before);
-        let (said, hears) = mpsc::channel();
-        let reason = why.to_owned();
-        // The manager may be what does not answer.
-        let told = std::thread::Builder::new().spawn(move || {
-            aborter(status, &reason);
-            let _ = said.send(());
-        });
-        if told.is_ok() {
-            let _ = hears.recv_timeout(ABORT_TIME);
-        }
+        end_soon();
+        aborter(status, why);
     }
     // SAFETY: ends the process without its destructors, which may wait for what does not come.
     unsafe { libc::_exit(status) }
+}
+
+/// Lets the system end this process should the manager not answer.
+fn end_soon() {
+    // SAFETY: an all-zero set is a place for one. The default action of the signal and this thread's mask change,
+    // and the process ends in any case.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGALRM);
+        libc::signal(libc::SIGALRM, libc::SIG_DFL);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+        libc::alarm(ABORT_SECONDS);
+    }
 }

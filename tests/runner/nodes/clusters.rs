@@ -67,6 +67,10 @@ pub fn trials() -> Vec<Trial> {
     ));
     trials.push(trial("managers/scancel (Slurm)".into(), cancelled));
     trials.push(trial("managers/--hosts by srun".into(), named_hosts));
+    trials.push(trial(
+        "managers/a library that is loaded later joins (Hydra of MPICH)".into(),
+        loaded_later,
+    ));
     trials
 }
 
@@ -385,4 +389,24 @@ fn named_hosts() -> Outcome {
         true => Ok(()),
         false => Err(ended.failure("the hosts are in another order")),
     }
+}
+
+/// The dynamic linker's lock is held while such a library waits for others; its watch works all the same.
+fn loaded_later() -> Outcome {
+    let mpiexec = || manager(LAUNCHERS[3].1, 1).map(|(manager, _)| manager);
+    let library = place::built_file("libmpi.so.12")?;
+    let script = place::root().join("tests/programs/python/loads.py");
+    let job = mpiexec()?.arg("python3").arg(&script).arg(&library);
+    let ended = job.run()?.expect_code(0)?;
+    if ended.stdout.matches("here").count() != 2 {
+        return Err(ended.failure("a process did not join"));
+    }
+    let line = format!(
+        "test $PMI_RANK = 1 && exec sleep 1000; exec python3 {} {}",
+        script.display(),
+        library.display()
+    );
+    let job = mpiexec()?.env("COHORT_START_TIMEOUT", "2");
+    let ended = job.args(["sh", "-c", &line]).run()?;
+    ended.expect_text("(rank 0 of 2)").map(drop)
 }
