@@ -1,6 +1,7 @@
 //! What precedes every packet on the wire, and how packets of others are known.
 
 use cohort_fabric::WorldRank;
+use cohort_proof::Secret;
 
 /// Bytes before a packet's header.
 pub const PREFIX: usize = 16;
@@ -16,11 +17,17 @@ pub struct Prefix {
     pub cookie: u64,
 }
 
-/// What only members of a job can say; of both halves of its number. Every packet carries it, so a
+/// What only members of a job can say; of its number, of which it tells nothing. Every packet carries it, so a
 /// connection needs no state, and no packet of another job is ever taken.
 #[must_use]
 pub fn cookie(job: [u64; 2]) -> u64 {
-    job[0] ^ job[1].rotate_left(32)
+    secret(job).cookie()
+}
+
+/// The secret of a job, of its number.
+#[must_use]
+pub fn secret(job: [u64; 2]) -> Secret {
+    Secret::new(&[job[0].to_le_bytes(), job[1].to_le_bytes()].concat())
 }
 
 impl Prefix {

@@ -58,6 +58,15 @@ impl Secret {
         ))
     }
 
+    /// A number that only who knows the secret can say, and that tells nothing of it: for packets that carry it in
+    /// clear text, so that those of other jobs are known.
+    #[must_use]
+    pub fn cookie(&self) -> u64 {
+        let hash = blake3::keyed_hash(&self.0, b"cookie of packets");
+        let first = hash.as_bytes().first_chunk::<8>();
+        u64::from_le_bytes(first.copied().unwrap_or_default())
+    }
+
     /// What `side` answers when the initiator said `challenge` and the acceptor drew `nonce`.
     #[must_use]
     pub fn answer(&self, side: Side, challenge: &Challenge, nonce: &Nonce) -> Answer {

@@ -24,6 +24,7 @@ use super::{new_socket, set_up};
 use crate::shared::Shared;
 use crate::{last_code, random};
 use cohort_fabric_host::endpoint::RejectedPackets;
+use cohort_fabric_host::packet;
 use cohort_proof::{Handshake, Nonce, Purpose, Secret};
 use libc::c_int;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -101,13 +102,12 @@ enum Step {
 impl Meetings {
     /// None yet.
     pub fn new(shared: Arc<Shared>, listener: OwnedFd, addresses: Vec<Vec<u8>>) -> Self {
-        let [first, second] = shared.node.job.number;
-        let material = [first.to_le_bytes(), second.to_le_bytes()].concat();
+        let secret = packet::secret(shared.node.job.number);
         Self {
             shared,
             listener,
             addresses,
-            secret: Secret::new(&material),
+            secret,
             meetings: Vec::new(),
             attempts: BTreeMap::new(),
             rejected: RejectedPackets::default(),
