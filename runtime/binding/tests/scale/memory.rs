@@ -7,11 +7,12 @@ use cohort_base::boot::RankLocation;
 use cohort_base::settings::Settings;
 use cohort_engine::rma::{Part as PartOfWindow, Plan, Reorder, Window};
 use cohort_engine::{Node, Rank};
-use cohort_fabric_host::address::{FORMAT_SOCKADDR_IN, NodeAddresses};
+use cohort_fabric_host::address::{self, FORMAT_SOCKADDR_IN, NodeAddresses, Reachable};
 use cohort_fabric_host::job::Job;
 use cohort_net as net;
 use cohort_object::errhandler::Errhandler;
 use cohort_object::{Comm, Objects};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -91,7 +92,10 @@ pub(crate) fn of_job(nodes: usize, partners: &[usize]) -> Vec<Part> {
     meter.node = Some(node);
     meter.part("ranks, tables of the node, and who lives where", tables);
     let network = network(nodes);
-    meter.part("the network's addresses (`fabric/host`)", 0);
+    meter.part(
+        "the network library: who lives where, addresses of nodes",
+        0,
+    );
     let objects: Vec<Objects> = meter.ranks().map(Objects::new).collect();
     objects.iter().for_each(Objects::initialize);
     meter.part("`MPI_COMM_WORLD`, `MPI_COMM_SELF`", 0);
@@ -107,28 +111,27 @@ pub(crate) fn of_job(nodes: usize, partners: &[usize]) -> Vec<Part> {
     meter.parts
 }
 
-/// What the network library keeps of the job over TCP, where a node has one address.
-fn network(nodes: usize) -> (Job, Vec<Vec<u8>>) {
+/// What the network library keeps of the job, with addresses as all nodes send them: with TCP one of each node.
+fn network(nodes: usize) -> (Job, Vec<Reachable>) {
     let homes = (0..nodes as u32)
         .flat_map(|node| (0..RANKS).map(move |local_rank| RankLocation { node, local_rank }));
-    let homes: Vec<RankLocation> = homes.collect();
+    let listens = SocketAddr::from(([10, 0, 0, 1], 4242));
     let addresses = NodeAddresses {
         format: FORMAT_SOCKADDR_IN,
         provider: "direct".into(),
         interface: "eth0".into(),
         host: 1,
         fell_back: false,
-        service: None,
-        each: vec![vec![2, 0, 4, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]],
+        service: Some(listens),
+        each: vec![address::bytes(listens)],
     };
-    let mut all = Vec::with_capacity(nodes);
-    for node in 0..nodes as u32 {
-        let bytes = addresses.bytes(node);
-        let read = addresses.read(&bytes, node, 1);
-        all.extend(read.expect("addresses of this kind").each);
-    }
-    let job = Job::new(0, [1, 2], Duration::from_secs(30), homes);
-    (job, all)
+    let read = |node: u32| {
+        let read = addresses.read(&addresses.bytes(node), node, 1);
+        read.expect("addresses of this kind")
+    };
+    let all = (0..nodes as u32).map(read).collect();
+    let timeout = Duration::from_secs(30);
+    (Job::new(0, [1, 2], timeout, homes.collect()), all)
 }
 
 /// A duplicate of `MPI_COMM_WORLD` and parts of it, at all ranks of the node.
