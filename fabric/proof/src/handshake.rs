@@ -144,6 +144,15 @@ impl Handshake {
         }
     }
 
+    /// Who the other end says that it is, while it still has to prove that. For the acceptor.
+    #[must_use]
+    pub fn claim(&self) -> Option<Purpose> {
+        match self.step {
+            Step::Answer(challenge, _) => Some(challenge.purpose),
+            _ => None,
+        }
+    }
+
     /// What is proven, once the other end has proved itself and all of the own words are written.
     #[must_use]
     pub fn proven(&self) -> Option<&Proven> {

@@ -117,6 +117,10 @@ impl TcpNetwork {
     ) -> Result<Sent, Refused> {
         let shared = &*self.shared;
         let node = self.node_of(way.to);
+        if node == shared.node.job.node {
+            shared.node.send_within(way.from, way.to, packet);
+            return Ok(Sent::Done);
+        }
         if let Some(mut held) = rail.try_hold(&shared.node, caller) {
             // SAFETY: the caller's promise.
             return unsafe { held.send(node, way, packet, ticket) };
@@ -224,6 +228,12 @@ unsafe impl Transport for TcpNetwork {
             token: transfer.token,
         };
         let node = self.node_of(transfer.peer);
+        if node == shared.node.job.node {
+            // SAFETY: the caller's promise.
+            unsafe { shared.node.transfer_within(transfer, ticket, &mut delivery) };
+            shared.finish(&caller, delivery.posted);
+            return Ok(());
+        }
         let mut held = rail.hold(&shared.node, &caller);
         // SAFETY: the caller's promise.
         let started = unsafe { held.transfer(node, transfer, ticket, &mut delivery) };

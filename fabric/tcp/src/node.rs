@@ -1,9 +1,9 @@
 //! What all rails of a node share.
 
-use crate::mail::Mail;
+use crate::mail::{Delivery, Mail, Ticket};
 use crate::regions::Regions;
 use cohort_base::lock::FutexLock;
-use cohort_fabric::{LocalRank, WorldRank};
+use cohort_fabric::{Direction, LocalRank, Packet, Transfer, WorldRank};
 use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::job::Job;
 use std::collections::BTreeSet;
@@ -47,6 +47,42 @@ impl Node {
         let sender = self.job.homes.get(from as usize)?;
         let receiver = self.job.homes.get(to as usize)?;
         (sender.node == node && receiver.node == self.job.node).then_some(receiver.local_rank)
+    }
+
+    /// A packet from one rank of this node to another, or to itself.
+    pub fn send_within(&self, from: WorldRank, to: WorldRank, packet: Packet<'_>) {
+        let to = self.job.homes[to as usize].local_rank;
+        let bytes = [packet.header, packet.body].concat();
+        Delivery::to_mail(&self.mail).packet(to, from, &bytes);
+    }
+
+    /// A read or a write of this node's own memory.
+    ///
+    /// # Safety
+    /// The transfer's memory is valid, and writable for a read.
+    pub unsafe fn transfer_within(
+        &self,
+        transfer: Transfer,
+        ticket: Ticket,
+        delivery: &mut Delivery<'_>,
+    ) {
+        let length = transfer.length as u64;
+        let place = self
+            .regions
+            .find(transfer.region.key, transfer.offset, length);
+        let Some(place) = place else {
+            delivery.failed(ticket, libc::EACCES);
+            return;
+        };
+        let place: *mut u8 = std::ptr::with_exposed_provenance_mut(place);
+        // SAFETY: the caller's promise; a region stays mapped and has this part. The two may overlap.
+        unsafe {
+            match transfer.direction {
+                Direction::Read => transfer.memory.copy_from(place, transfer.length),
+                Direction::Write => place.copy_from(transfer.memory, transfer.length),
+            }
+        }
+        delivery.completed(ticket);
     }
 
     /// A node is lost: nothing goes there any more, and all ranks are told.

@@ -281,7 +281,8 @@ impl Held<'_> {
     /// Whether a node is connected.
     #[must_use]
     pub fn is_connected(&self, node: u32) -> bool {
-        let stream = self.state.streams[node as usize].as_deref();
+        let stream = self.state.streams.get(node as usize);
+        let stream = stream.and_then(Option::as_deref);
         stream.is_some_and(|stream| stream.socket.is_some())
     }
 

@@ -156,7 +156,12 @@ fn a_thief_runs_the_network_of_a_rank_that_computes() {
 
 #[test]
 fn owners_go_on_where_descriptors_cannot_be_taken() {
-    play("forbidden", 2, 2);
+    finish_all(start("tcp", "forbidden", 2, 2));
+}
+
+#[test]
+fn the_root_hands_out_descriptors_where_they_cannot_be_taken() {
+    finish_all(start("direct", "denied", 2, 2));
 }
 
 #[test]
@@ -176,7 +181,12 @@ fn what_an_ended_thief_has_made_waits_for_the_owner() {
 
 #[test]
 fn what_a_thief_withholds_the_owner_sends() {
-    play("deferred", 2, 2);
+    finish_all(start("tcp", "deferred", 2, 2));
+}
+
+#[test]
+fn what_a_thief_withholds_the_connector_sends() {
+    finish_all(start("direct", "withheld", 2, 2));
 }
 
 #[test]

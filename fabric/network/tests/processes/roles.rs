@@ -2,6 +2,7 @@
 
 use crate::node::{Node, Seen, Settings, place};
 use crate::tasks;
+use cohort_fabric::boot::Notify;
 use cohort_fabric::{Direction, Packet, Refused, Region, Transfer, Transport};
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,9 @@ pub fn play(role: &str) {
         "sleep" => sleep(),
         "killed" => killed(),
         "stranger" => stranger(),
-        "thief" => tasks::thief(),
+        "thief" => tasks::thief(Notify::Mirror, false),
+        "denied" => tasks::thief(Notify::Mirror, true),
+        "withheld" => tasks::thief(Notify::Defer, false),
         "forbidden" => tasks::forbidden(),
         "mixed" => tasks::mixed(),
         "orphan" => tasks::orphan(),
@@ -24,6 +27,11 @@ pub fn play(role: &str) {
         "storm" => tasks::storm(),
         other => panic!("no role {other}"),
     }
+}
+
+/// Whether the network is TCP without libfabric.
+fn is_direct() -> bool {
+    std::env::var("TEST_PROVIDER").as_deref() == Ok("direct")
 }
 
 /// A message with this seed.
@@ -80,7 +88,8 @@ fn exchange() {
         .iter()
         .filter(|seen| matches!(seen, Seen::Completed(_)));
     assert_eq!(completed.count(), pending.len());
-    assert!(!pending.is_empty());
+    // The system's buffers may take all of it.
+    assert!(!pending.is_empty() || is_direct());
     node.farewell(own, &[other], &mut seen);
     node.close();
 }

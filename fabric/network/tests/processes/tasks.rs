@@ -193,10 +193,16 @@ fn talk(common: &Common, caller: u32, first: u32, last: u32) {
 }
 
 /// Local rank 0 computes while local rank 1 connects, sends and receives for it; then it takes over, with
-/// connections that the other has made; and once more the other way round.
-pub fn thief() {
-    let common = Common::join(Notify::Mirror);
+/// connections that the other has made; and once more the other way round. Also where descriptors cannot be taken, if
+/// `is_denied`.
+pub fn thief(notify: Notify, is_denied: bool) {
+    let common = Common::join(notify);
+    let deny = move || {
+        let denied = is_denied && !task::forbid_taking_descriptors();
+        common.wrong.fetch_add(u32::from(denied), Ordering::Relaxed);
+    };
     let thief = move || {
+        deny();
         talk(common, 1, 0, ROUNDS);
         common.flag.store(true, Ordering::Release);
         task::wait_for_done(&common.done, 1);
@@ -204,6 +210,7 @@ pub fn thief() {
         common.linger(0, 1);
     };
     let owner = move || {
+        deny();
         task::wait_for(&common.flag);
         talk(common, 0, ROUNDS, 2 * ROUNDS);
         common.done.store(1, Ordering::Release);

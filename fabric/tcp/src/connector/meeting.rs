@@ -168,7 +168,9 @@ impl Meetings {
             Step::Waits => self.meetings.push(meeting),
             Step::Over(code) => match meeting.to {
                 Some(way) => self.put_off(way, code),
-                None if code == libc::EPROTO => self.rejected.refuse(self.shared.node.job.node, 0),
+                None if code == libc::EPROTO || self.is_stranger(&meeting) => {
+                    self.rejected.refuse(self.shared.node.own_ranks[0], 0);
+                }
                 None => {}
             },
             Step::Asked(way) => self.decide(meeting, way),
@@ -178,6 +180,15 @@ impl Meetings {
             }
             Step::Told(way, false) => self.put_off(way, libc::ECONNREFUSED),
         }
+    }
+
+    /// Whether who has not proven itself is of another job: it knew what to say first, and left when it heard this
+    /// node's proof. A node of this job leaves so when two connections have crossed.
+    fn is_stranger(&self, meeting: &Meeting) -> bool {
+        meeting.handshake.claim().is_some_and(|claim| {
+            let way = (claim.lane, claim.from);
+            !self.attempts.contains_key(&way) && !self.shared.is_connected(way)
+        })
     }
 
     /// Takes a connection that another node has begun, or not.
@@ -402,7 +413,7 @@ impl Shared {
     /// Whether a connection is there.
     fn is_connected(&self, (rail, node): Way) -> bool {
         let caller = self.root();
-        let held = self.rails[rail as usize].hold(&self.node, &caller);
-        held.is_connected(node)
+        let rail = self.rails.get(rail as usize);
+        rail.is_some_and(|rail| rail.hold(&self.node, &caller).is_connected(node))
     }
 }
