@@ -8,6 +8,7 @@ use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::job::Job;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The node.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub struct Node {
     pub regions: Regions,
     /// Nodes whose loss is in everybody's mail.
     announced: FutexLock<BTreeSet<u32>>,
+    /// How many these are, for who asks outside of a seat.
+    announced_count: AtomicU32,
     /// Sockets of lost nodes, which the root has to close.
     buried: FutexLock<Vec<Handle>>,
 }
@@ -36,6 +39,7 @@ impl Node {
             mail: own_ranks.iter().map(|_| Mail::default()).collect(),
             regions: Regions::new(seed),
             announced: FutexLock::default(),
+            announced_count: AtomicU32::new(0),
             buried: FutexLock::default(),
         }
     }
@@ -99,13 +103,15 @@ impl Node {
             for mail in &self.mail {
                 mail.put_loss(node, code);
             }
+            // Release pairs with the Acquire of `announced_deaths`: who sees the number finds the mail.
+            self.announced_count.fetch_add(1, Ordering::Release);
         }
     }
 
     /// How many nodes all ranks were told of.
     #[must_use]
     pub fn announced_deaths(&self) -> u32 {
-        self.announced.lock().len() as u32
+        self.announced_count.load(Ordering::Acquire)
     }
 
     /// Leaves a socket to the root.
