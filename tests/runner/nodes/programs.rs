@@ -47,20 +47,6 @@ pub fn trials() -> Vec<Trial> {
             "nodes/a libfabric that is not there".into(),
             absent_libfabric,
         ),
-        trial("nodes/what psm2 cannot do (psm2)".into(), psm2_limits),
-        trial(
-            "nodes/random traffic without copies by the kernel (psm2)".into(),
-            || traffic_over_psm2("4,4", &[("PSM2_KASSIST_MODE", "none".into())]),
-        ),
-        trial("nodes/random traffic, libfabric 2 (psm2)".into(), || {
-            let library = place::cached("mpich-venv/lib/mpich/libfabric.so.1", "mpich")?;
-            let providers = place::cached("mpich-venv/lib/mpich/libfabric", "mpich")?;
-            let settings = [
-                ("COHORT_NET_LIBFABRIC", library.into()),
-                ("FI_PROVIDER_PATH", providers.into()),
-            ];
-            traffic_over_psm2("2,3", &settings)
-        }),
         trial("nodes/files of one rank on each node".into(), || {
             files(Network::Default)
         }),
@@ -75,6 +61,7 @@ pub fn trials() -> Vec<Trial> {
             any_placement,
         ),
     ];
+    trials.extend(psm2_trials());
     let uneven: [(&str, &[&str]); 3] = [
         ("1,3", &[]),
         ("3,1", &["--map-by", "node"]),
@@ -104,6 +91,26 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     trials
+}
+
+/// What is particular to PSM2.
+fn psm2_trials() -> [Trial; 3] {
+    [
+        trial("nodes/what psm2 cannot do (psm2)".into(), psm2_limits),
+        trial(
+            "nodes/random traffic without copies by the kernel (psm2)".into(),
+            || traffic_over_psm2("4,4", &[("PSM2_KASSIST_MODE", "none".into())]),
+        ),
+        trial("nodes/random traffic, libfabric 2 (psm2)".into(), || {
+            let library = place::cached("mpich-venv/lib/mpich/libfabric.so.1", "mpich")?;
+            let providers = place::cached("mpich-venv/lib/mpich/libfabric", "mpich")?;
+            let settings = [
+                ("COHORT_NET_LIBFABRIC", library.into()),
+                ("FI_PROVIDER_PATH", providers.into()),
+            ];
+            traffic_over_psm2("2,3", &settings)
+        }),
+    ]
 }
 
 /// How a program runs across nodes.
