@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`wire`] | what a packet says |
 //! | [`link`] | packets to one peer: their order, and how many messages may be on their way |
+//! | [`names`] | names of operations, by which peers answer them |
 //! | `table` | the links of one rank, by peer |
 //! | `receiver` | the subsystems above, which packets of messages and windows are for |
 //! | `note` | packets of windows |
@@ -27,6 +28,7 @@ extern crate std;
 mod close;
 pub mod fail;
 pub mod link;
+pub mod names;
 mod note;
 mod receiver;
 mod table;
@@ -53,6 +55,7 @@ use cohort_steal::park::{Awake, Ticket};
 use core::ptr::NonNull;
 use core::time::Duration;
 use link::{IN_BUSY, Link, Outgoing};
+use names::Names;
 use table::LinkTable;
 use wire::{Header, Kind};
 
@@ -115,6 +118,8 @@ impl Net {
 pub struct NetState {
     /// Those to the peers that it has exchanged packets with.
     links: LinkTable,
+    /// Names of operations that peers are to answer.
+    names: Names,
     /// Links with packets that wait.
     busy: List<Link, IN_BUSY>,
     /// Whether an event is being handled, so that the transport must not be called.
@@ -129,6 +134,7 @@ impl NetState {
     const fn new() -> Self {
         Self {
             links: LinkTable::EMPTY,
+            names: Names::EMPTY,
             busy: List::EMPTY,
             is_polling: false,
             is_closing: false,

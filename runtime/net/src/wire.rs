@@ -43,7 +43,7 @@ pub const MATCHED: u8 = 4;
 
 /// The first [`Header::BYTES`] bytes of a packet.
 ///
-/// `id` and `receive` are addresses of the operations at the sender and at the receiver of a message; each
+/// `id` and `receive` name the operations at the sender and at the receiver of a message ([`crate::names`]); each
 /// returns to the rank that made it, which alone follows it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -8,9 +8,10 @@ use crate::window::Window;
 use cohort_base::Peer;
 use cohort_core::claim::Claim;
 use cohort_datatype::op::PredefinedOp;
+use cohort_net::names::{self, What};
 use cohort_net::{Note, post_note};
 use core::mem::size_of;
-use core::ptr::{NonNull, null_mut};
+use core::ptr::null_mut;
 
 /// Handles a packet of a window; one for a window that is gone is of no interest to anybody.
 /// Returns the bytes that came into user memory.
@@ -49,9 +50,8 @@ pub(crate) fn arrive(claim: &mut Claim<'_>, from: Peer, note: &Note, body: &[u8]
         }
         Message::Piece => return piece(claim, window, home, from, note, body),
         Message::Answer => {
-            let operation = core::ptr::with_exposed_provenance_mut(note.id as usize);
-            return match NonNull::new(operation) {
-                // SAFETY: the answer to an operation of this rank, which lives until all are there.
+            return match names::find(claim, What::Window, from, note.id) {
+                // SAFETY: an operation of this rank has its name until all answers are there.
                 Some(operation) => unsafe {
                     window.sweep(claim).answered(operation, note.value, body)
                 },

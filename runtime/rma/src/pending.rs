@@ -211,8 +211,11 @@ impl Sweep<'_, '_> {
                 operation.request,
             )
         };
-        // SAFETY: in no list.
-        unsafe { self.state.spent_operations.push(operation.as_ptr()) };
+        // SAFETY: valid, and in no list.
+        unsafe {
+            cohort_net::names::forget(self.claim, operation.as_ref().name);
+            self.state.spent_operations.push(operation.as_ptr());
+        }
         self.operation_complete(epoch, index, accumulates, age);
         if !request.is_null() {
             let status = Status {

@@ -16,7 +16,8 @@ use crate::operation::{Action, Resolved};
 use crate::sweep::Sweep;
 use cohort_datatype as datatype;
 use cohort_datatype::op::PredefinedOp;
-use cohort_net::{Note, post_note, room_of_notes};
+use cohort_net::names::{self, What};
+use cohort_net::{Note, fail, post_note, room_of_notes};
 use core::mem::size_of;
 use core::ptr::NonNull;
 
@@ -53,6 +54,15 @@ impl Sweep<'_, '_> {
     pub(super) fn send_pieces(&mut self, epoch: &mut Epoch, operation: &mut Recorded) -> bool {
         operation.epoch = epoch;
         let peer = self.window.shared().members()[operation.member as usize];
+        if operation.name == 0 {
+            let named = names::name(
+                self.claim,
+                What::Window,
+                peer,
+                NonNull::from(&mut *operation),
+            );
+            operation.name = named.unwrap_or_else(|_| fail::no_memory(self.claim.rank(), peer));
+        }
         let bytes = operation.resolved().bytes();
         while operation.progress < bytes || operation.progress == 0 && operation.unanswered == 0 {
             if self.state.unanswered >= UNANSWERED_MAX {
@@ -63,7 +73,7 @@ impl Sweep<'_, '_> {
                 window: self.window.shared().number(),
                 kind: Message::Piece as u8,
                 member: self.window.me(),
-                id: core::ptr::from_mut(operation).expose_provenance() as u64,
+                id: operation.name,
                 value: operation.progress,
             };
             let room = post_note(self.claim, peer, note, plan.bytes());

@@ -80,20 +80,17 @@ unsafe impl Subsystem for Remote {
 
 impl Receiver for Remote {
     fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<u64> {
-        // SAFETY: the peer answers operations of this rank, each once.
-        unsafe {
-            match header.kind()? {
-                Kind::Eager if body.len() as u64 == header.bytes => {
-                    return Some(receive::arrive(claim, from, header, Some(body)));
-                }
-                Kind::Offer => return Some(receive::arrive(claim, from, header, None)),
-                Kind::Data => return Some(receive::data(claim, header, body)),
-                Kind::Clear => send::cleared(claim, header),
-                Kind::Done => send::done(claim, header),
-                Kind::Retract => receive::retract(claim, from, header.id),
-                Kind::Retracted => send::retracted(claim, header),
-                _ => return None,
+        match header.kind()? {
+            Kind::Eager if body.len() as u64 == header.bytes => {
+                return Some(receive::arrive(claim, from, header, Some(body)));
             }
+            Kind::Offer => return Some(receive::arrive(claim, from, header, None)),
+            Kind::Data => return receive::data(claim, from, header, body),
+            Kind::Clear => send::cleared(claim, from, header)?,
+            Kind::Done => send::done(claim, from, header)?,
+            Kind::Retract => receive::retract(claim, from, header.id),
+            Kind::Retracted => send::retracted(claim, from, header)?,
+            _ => return None,
         }
         Some(0)
     }

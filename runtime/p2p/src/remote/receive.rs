@@ -19,6 +19,7 @@ use cohort_datatype as datatype;
 use cohort_fabric::{Direction, Refused, Region, Transfer};
 use cohort_net::fail;
 use cohort_net::link::{answer, owe};
+use cohort_net::names::{self, Name, What};
 use cohort_net::wire::{Header, Kind, MATCHED, READABLE, SYNCHRONOUS};
 use cohort_net::{Net, READ, kick};
 use cohort_steal::TaskKind;
@@ -58,7 +59,10 @@ pub(crate) struct Inbound {
     request: *mut Operation,
     status: Status,
     peer: Peer,
-    id: u64,
+    /// By which the sender sends data in packets; 0 if it is read.
+    name: Name,
+    /// The sender's operation.
+    id: Name,
     /// Where the sender's data lies; unused when it comes in packets.
     region: Region,
     wanted: u64,
@@ -223,6 +227,7 @@ unsafe fn fetch(claim: &mut Claim<'_>, arrival: &Arrival, request: *mut Operatio
             request,
             status,
             peer: arrival.peer,
+            name: 0,
             id: arrival.id,
             region: arrival.region,
             wanted,
@@ -234,24 +239,29 @@ unsafe fn fetch(claim: &mut Claim<'_>, arrival: &Arrival, request: *mut Operatio
         if arrival.flags & READABLE != 0 {
             claim.of::<Remote>().reading.push(inbound.as_ptr());
         } else {
+            let Ok(name) = names::name(claim, What::Receive, arrival.peer, inbound) else {
+                fail::no_memory(claim.rank(), arrival.peer);
+            };
+            (*inbound.as_ptr()).name = name;
             let mut header = Header::new(Kind::Clear, arrival.id);
             header.bytes = wanted;
-            header.receive = inbound.as_ptr().expose_provenance() as u64;
+            header.receive = name;
             answer(claim, arrival.peer, header);
         }
     }
     claim.expect_more(TaskKind::Net);
 }
 
-/// Data that was asked for in packets. Returns the bytes copied.
-///
-/// # Safety
-/// The header is an answer to a receive of the claimed rank.
-pub(super) unsafe fn data(claim: &mut Claim<'_>, header: &Header, body: &[u8]) -> u64 {
-    let inbound = core::ptr::with_exposed_provenance_mut::<Inbound>(header.receive as usize);
+/// Data that was asked for in packets. Returns the bytes copied; none if nobody has asked for these.
+pub(super) fn data(claim: &mut Claim<'_>, peer: Peer, header: &Header, body: &[u8]) -> Option<u64> {
+    let inbound = names::find::<Inbound>(claim, What::Receive, peer, header.receive)?.as_ptr();
     let length = body.len() as u64;
-    // SAFETY: the caller's promise: a receive lives until it has all its data.
+    // SAFETY: a receive has its name as long as it lives.
     unsafe {
+        // Pieces come in their order.
+        if header.bytes != (*inbound).done || length > (*inbound).wanted - (*inbound).done {
+            return None;
+        }
         let buffer = (*(*inbound).request).buffer();
         datatype::unpack(buffer, header.bytes, body.as_ptr(), length);
         (*inbound).done += length;
@@ -259,7 +269,7 @@ pub(super) unsafe fn data(claim: &mut Claim<'_>, header: &Header, body: &[u8]) -
             complete(claim, inbound);
         }
     }
-    length
+    Some(length)
 }
 
 /// Starts reads for the receives that wait for them, a few of each at a time. Returns how many.
@@ -406,6 +416,7 @@ unsafe fn complete(claim: &mut Claim<'_>, inbound: *mut Inbound) {
     // SAFETY: the caller's promise.
     unsafe {
         Operation::complete((*inbound).request, (*inbound).status);
+        names::forget(claim, (*inbound).name);
         claim.free_local(NonNull::new_unchecked(inbound).cast());
     }
     claim.expect_less(TaskKind::Net);

@@ -25,6 +25,7 @@ use cohort_core::request::RequestRef;
 use cohort_datatype::{self as datatype, Buffer};
 use cohort_fabric::Region;
 use cohort_net::link::{self, Link, Outgoing, line_up, link_to};
+use cohort_net::names::{self, Name, What};
 use cohort_net::wire::{Header, Kind, MATCHED, READABLE, SYNCHRONOUS};
 use cohort_net::{Net, kick};
 use cohort_steal::TaskKind;
@@ -63,8 +64,10 @@ pub(crate) struct Outbound {
     /// A block of the heap that holds the data, if it is the engine's.
     block: *mut u8,
     bytes: u64,
+    /// By which the receiver answers.
+    name: Name,
     /// The receiver's operation.
-    receive: u64,
+    receive: Name,
     /// The part of the data that the receiver wants, and how much of it was lined up.
     wanted: u64,
     next: u64,
@@ -194,9 +197,10 @@ unsafe fn send_eagerly(
     outbound: *mut Outbound,
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes();
-    let id = outbound.expose_provenance() as u64;
-    let mut header = Header::of_message(Kind::Eager, envelope, bytes, id);
-    if !outbound.is_null() {
+    // SAFETY: the caller's promise.
+    let name = unsafe { outbound.as_ref() }.map(|outbound| outbound.name);
+    let mut header = Header::of_message(Kind::Eager, envelope, bytes, name.unwrap_or(0));
+    if name.is_some() {
         header.flags = SYNCHRONOUS;
     }
     // SAFETY: the caller's promise; the packet has room for all bytes.
@@ -233,8 +237,7 @@ unsafe fn offer(
     unsafe {
         let (endpoint, caller) = (claim.rank().id(), claim.caller());
         let (data, bytes) = ((*outbound).data, (*outbound).bytes);
-        let id = outbound.expose_provenance() as u64;
-        let mut header = Header::of_message(Kind::Offer, envelope, bytes, id);
+        let mut header = Header::of_message(Kind::Offer, envelope, bytes, (*outbound).name);
         if !data.is_null() && net.limits.transfer > 0 && bytes > net.eager_max {
             // Memory that cannot be exposed travels in packets.
             let exposed = net
@@ -272,8 +275,14 @@ impl Outbound {
         bytes: u64,
     ) -> Option<*mut Self> {
         let block = claim.alloc(size_of::<Self>())?.cast::<Self>();
+        let Ok(name) = names::name(claim, What::Send, peer, block) else {
+            // SAFETY: the block is fresh.
+            unsafe { claim.free_local(block.cast()) };
+            return None;
+        };
         let outbound = Self {
             request,
+            name,
             peer,
             stage: Stage::Offered,
             is_retracted: false,
@@ -305,6 +314,7 @@ impl Outbound {
         // SAFETY: the caller's promise.
         unsafe {
             claim.of::<Remote>().offered.remove(this.as_ptr());
+            names::forget(claim, this.as_ref().name);
             claim.free_local(this.cast());
         }
         claim.expect_less(TaskKind::Net);
@@ -338,54 +348,59 @@ impl Outbound {
     }
 }
 
-/// The send that a receiver names by the id of its offer.
-fn named(id: u64) -> Option<NonNull<Outbound>> {
-    NonNull::new(core::ptr::with_exposed_provenance_mut(id as usize))
+/// The send that a receiver answers.
+fn named(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option<NonNull<Outbound>> {
+    names::find(claim, What::Send, peer, header.id)
 }
 
-/// The receiver wants the data in packets.
-///
-/// # Safety
-/// The header is an answer to a send of the claimed rank.
-pub(super) unsafe fn cleared(claim: &mut Claim<'_>, header: &Header) {
-    let Some(outbound) = named(header.id) else {
-        return;
-    };
-    // SAFETY: the caller's promise: a send lives until it is answered.
+/// The receiver wants the data in packets. None if there is no such send, or it was answered before.
+pub(super) fn cleared(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option<()> {
+    let mut outbound = named(claim, peer, header)?;
+    // SAFETY: a send has its name as long as it lives.
     unsafe {
-        (*outbound.as_ptr()).receive = header.receive;
-        (*outbound.as_ptr()).wanted = header.bytes;
+        let this = outbound.as_mut();
+        if this.stage != Stage::Offered || header.bytes > this.bytes {
+            return None;
+        }
+        this.receive = header.receive;
+        this.wanted = header.bytes;
         Outbound::enter(outbound, claim, Stage::Streaming);
     }
+    Some(())
 }
 
-/// The receiver has the message.
-///
-/// # Safety
-/// As for [`cleared`].
-pub(super) unsafe fn done(claim: &mut Claim<'_>, header: &Header) {
-    if let Some(outbound) = named(header.id) {
-        // SAFETY: the caller's promise.
-        unsafe { Outbound::enter(outbound, claim, Stage::Over) };
-    }
-}
-
-/// The receiver's answer to a retraction.
-///
-/// # Safety
-/// As for [`cleared`].
-pub(super) unsafe fn retracted(claim: &mut Claim<'_>, header: &Header) {
-    let Some(outbound) = named(header.id) else {
-        return;
-    };
-    // SAFETY: the caller's promise: a send lives until its retraction is answered.
+/// The receiver has the message. None as for [`cleared`].
+pub(super) fn done(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option<()> {
+    let outbound = named(claim, peer, header)?;
+    // SAFETY: a send has its name as long as it lives.
     unsafe {
-        (*outbound.as_ptr()).is_retracted = false;
+        if outbound.as_ref().stage != Stage::Offered {
+            return None;
+        }
+        Outbound::enter(outbound, claim, Stage::Over);
+    }
+    Some(())
+}
+
+/// The receiver's answer to a retraction. None as for [`cleared`].
+pub(super) fn retracted(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option<()> {
+    let mut outbound = named(claim, peer, header)?;
+    // SAFETY: a send has its name as long as it lives.
+    unsafe {
+        let this = outbound.as_mut();
+        if !this.is_retracted {
+            return None;
+        }
+        this.is_retracted = false;
         if header.flags & MATCHED == 0 {
-            (*outbound.as_ptr()).is_cancelled = true;
+            if this.stage != Stage::Offered {
+                return None;
+            }
+            this.is_cancelled = true;
             Outbound::enter(outbound, claim, Stage::Over);
         }
     }
+    Some(())
 }
 
 /// A data packet of this send has left.
@@ -484,6 +499,7 @@ pub(super) fn complete_over(claim: &mut Claim<'_>, net: &Net, caller: LocalRank)
             // A retraction that crossed the receiver's answer is still to be answered itself.
             if !(*this).is_retracted {
                 claim.of::<Remote>().over.remove(this);
+                names::forget(claim, outbound.as_ref().name);
                 claim.free_local(outbound.cast());
                 claim.expect_less(TaskKind::Net);
             }
@@ -504,7 +520,7 @@ pub(crate) fn cancel(claim: &mut Claim<'_>, request: *mut Operation) {
     unsafe {
         if !(*found).is_retracted {
             (*found).is_retracted = true;
-            let header = Header::new(Kind::Retract, found.expose_provenance() as u64);
+            let header = Header::new(Kind::Retract, (*found).name);
             link::answer(claim, (*found).peer, header);
         }
     }

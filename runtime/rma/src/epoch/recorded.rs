@@ -26,6 +26,8 @@ pub(crate) struct Recorded {
     pub(crate) progress: u64,
     /// Packets to another node that were not answered.
     pub(crate) unanswered: u32,
+    /// By which the other node answers; 0 before it was asked.
+    pub(crate) name: cohort_net::names::Name,
     /// Its epoch, which lasts until it is complete.
     pub(crate) epoch: *mut Epoch,
     /// Null, or the program's request.
@@ -64,6 +66,7 @@ impl Recorded {
             age,
             progress: 0,
             unanswered: 0,
+            name: 0,
             epoch: null_mut(),
             request,
             shares: None,
