@@ -22,6 +22,7 @@ const REFUSED: c_int = 2;
 /// What has to be done when the program ends.
 struct AtExit {
     manager: Box<dyn Manager>,
+    network: Network,
     rank: &'static RankBoot,
 }
 
@@ -41,9 +42,9 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     // SAFETY: the caller's contract.
     let result = join(unsafe { &mut *node }, unsafe { &mut *rank });
     restore_signals(&mask);
-    let manager = match result {
+    let (manager, network) = match result {
         Ok(None) => return 0,
-        Ok(Some(manager)) => manager,
+        Ok(Some(joined)) => joined,
         Err(failure) => {
             say(&failure);
             return REFUSED;
@@ -52,7 +53,11 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     // SAFETY: the record is never moved or freed, and from now on it changes in its atomics only.
     let rank = unsafe { &*rank };
     if let Ok(mut registered) = AT_EXIT.lock() {
-        *registered = Some(AtExit { manager, rank });
+        *registered = Some(AtExit {
+            manager,
+            network,
+            rank,
+        });
     }
     // SAFETY: a plain function of a library that is never unloaded. Should it not be registered, the
     // manager takes the program's end for a failure.
@@ -60,8 +65,11 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     0
 }
 
-/// Fills the records; gives the manager if the job has more than one rank.
-fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Box<dyn Manager>>, Failure> {
+/// Fills the records; gives the manager and the network if the job has more than one rank.
+fn join(
+    node: &mut NodeBoot,
+    rank: &mut RankBoot,
+) -> Result<Option<(Box<dyn Manager>, Network)>, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
     let watch = begin_watch(Limit::of_start(variable(START_TIMEOUT).as_deref()))?;
     watch.waits_for("the process manager's first answer");
@@ -97,7 +105,7 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Box<dyn Manag
         rank.world_rank = own;
         rank.app_number = world.first_application();
     }
-    Ok(Some(manager))
+    Ok(Some((manager, network)))
 }
 
 /// Ends the program when it is told to, or when others do not come: signals are blocked while it joins.
@@ -120,8 +128,8 @@ fn hide_manager() {
     }
 }
 
-/// Tells the manager that this program's end is none of its business, unless it is: a rank that leaves
-/// between initialisation and finalisation strands its peers.
+/// Ends the network, which takes leave of the other nodes, and tells the manager that this program's end is none
+/// of its business, unless it is: a rank that leaves between initialisation and finalisation strands its peers.
 extern "C" fn leave_at_exit() {
     let taken = AT_EXIT
         .lock()
@@ -130,9 +138,12 @@ extern "C" fn leave_at_exit() {
     if let Some(mut registered) = taken
         && registered.rank.lifecycle.load(Ordering::Acquire) != Lifecycle::Initialized as u32
         && registered.rank.abort.load(Ordering::Acquire) == 0
-        && let Err(failure) = registered.manager.finalize()
     {
-        say(&failure);
+        // SAFETY: the one rank of this node uses MPI no more.
+        unsafe { registered.network.close() };
+        if let Err(failure) = registered.manager.finalize() {
+            say(&failure);
+        }
     }
 }
 
