@@ -9,8 +9,10 @@
 
 mod meeting;
 
+use crate::caller::Caller;
 use crate::interface::Interface;
 use crate::mail::Delivery;
+use crate::rail::{Held, Rail};
 use crate::shared::Shared;
 use cohort_fabric_host::seat::{block_signals, restore_signals};
 use cohort_fabric_host::{address, handles};
@@ -25,6 +27,9 @@ use std::time::{Duration, Instant};
 
 /// How often it moves the connections for a process that cannot.
 const MOVE_PERIOD: Duration = Duration::from_millis(1);
+
+/// How long to wait for a lock until its holder is taken for dead.
+const LOCK_TIME: Duration = Duration::from_secs(1);
 
 /// How long it goes on after it was asked.
 const MOVE_TIME: Duration = Duration::from_millis(50);
@@ -90,10 +95,11 @@ impl Connector {
 
 impl Drop for Connector {
     fn drop(&mut self) {
-        self.take_leave();
+        let is_free = self.take_leave();
         self.stop.store(true, Ordering::Release);
         self.shared.ring();
-        if let Some(thread) = self.thread.take() {
+        // A thread that waits for a dead holder's lock ends with the process.
+        if let Some(thread) = self.thread.take().filter(|_| is_free) {
             // The thread does not panic.
             let _ = thread.join();
         }
@@ -101,21 +107,42 @@ impl Drop for Connector {
 }
 
 impl Connector {
-    /// Says the last words, and waits until they have arrived: a socket that is closed with something unread drops what
-    /// it has not sent. A node that does not read keeps this one no longer than it may be silent.
-    fn take_leave(&self) {
+    /// Says the last words, and waits until they have arrived: a socket that is closed with something unread drops
+    /// what it has not sent. A node that does not read keeps this one no longer than it may be silent. False if a
+    /// rail's lock is not to be had: a rank was killed that had it, so there is nothing to say.
+    fn take_leave(&self) -> bool {
         let caller = self.shared.root();
         let until = Instant::now() + self.shared.node.job.timeout;
         loop {
             let mut has_arrived = true;
             for rail in &self.shared.rails {
-                has_arrived &= rail.hold(&self.shared.node, &caller).say_bye();
+                let Some(mut held) = self.hold_soon(rail, &caller) else {
+                    return false;
+                };
+                has_arrived &= held.say_bye();
             }
             if has_arrived || Instant::now() >= until {
-                return;
+                return true;
             }
             std::thread::sleep(MOVE_PERIOD);
-            self.shared.move_all();
+            for rail in &self.shared.rails {
+                let mut delivery = Delivery::to_mail(&self.shared.node.mail);
+                if let Some(mut held) = self.hold_soon(rail, &caller) {
+                    held.flush_all(&mut delivery);
+                    held.look(&mut delivery);
+                }
+            }
+        }
+    }
+
+    /// Takes a rail's lock, which no living task has for long.
+    fn hold_soon<'a>(&'a self, rail: &'a Rail, caller: &'a Caller<'a>) -> Option<Held<'a>> {
+        let until = Instant::now() + LOCK_TIME;
+        loop {
+            match rail.try_hold(&self.shared.node, caller) {
+                None if Instant::now() < until => std::thread::sleep(MOVE_PERIOD),
+                held => return held,
+            }
         }
     }
 }

@@ -65,11 +65,11 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     0
 }
 
+/// What a job of more than one rank has.
+type Joined = (Box<dyn Manager>, Network);
+
 /// Fills the records; gives the manager and the network if the job has more than one rank.
-fn join(
-    node: &mut NodeBoot,
-    rank: &mut RankBoot,
-) -> Result<Option<(Box<dyn Manager>, Network)>, Failure> {
+fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
     let watch = begin_watch(Limit::of_start(variable(START_TIMEOUT).as_deref()))?;
     watch.waits_for("the process manager's first answer");
