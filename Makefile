@@ -23,6 +23,7 @@ help:
 	@echo "make test    unit tests, loom models, a fuzzer, tidy checks, C programs, mpi4py's suite, binaries"
 	@echo "make miri    unit tests of the lower crates under Miri, with a nightly toolchain"
 	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
+	@echo "make managers  jobs under Slurm, PRRTE and the Hydras; make scale: what 10,000 nodes cost one"
 	@echo "make lint    rustfmt and clippy, warnings are errors"
 
 system:

@@ -2,7 +2,7 @@
 //! it talks with. A job may have hundreds of thousands of ranks; most pairs never exchange a packet.
 //!
 //! A slot is a pointer to a link, or null; the key is in the link, which whoever looks it up is about to
-//! use. LinkTable are never unmade, so there is no deletion: linear probing from the key's own slot ends at the
+//! use. Links are never unmade, so there is no deletion: linear probing from the key's own slot ends at the
 //! link or at a null. At most half of the slots are used.
 
 use crate::link::Link;
