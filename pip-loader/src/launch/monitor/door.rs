@@ -4,7 +4,8 @@
 //! them; where one more comes, the oldest goes, if it has had [`GUARANTEED`]. Each has [`PROOF_TIME`] at
 //! most, and nothing is read beyond the bytes of the proof. A node of the job says its words at once, so
 //! thousands who say nothing delay it by a fraction of a second; if it is sent away all the same, it
-//! tries again ([`knock`]).
+//! tries again ([`knock`]). It may be sent away while its last words are still on their way, so the door
+//! has the last word: one byte, [`ADMITTED`], without which nobody is inside.
 
 use super::super::say;
 use cohort_manager::random;
@@ -22,6 +23,9 @@ pub const UNPROVEN_MAX: usize = 128;
 
 /// How long a connection may take to prove itself.
 const PROOF_TIME: Duration = Duration::from_secs(2);
+
+/// The door's last word.
+const ADMITTED: u8 = 1;
 
 /// How long a connection is kept even if others wait.
 const GUARANTEED: Duration = Duration::from_millis(20);
@@ -123,15 +127,12 @@ impl Door {
         while let Some(connection) = self.unproven.get_mut(at) {
             match connection.proceed() {
                 Ok(false) if now < connection.since + PROOF_TIME => at += 1,
-                Ok(false) => self.refuse(at, "it has not proven itself in time"),
-                Err(problem) => self.refuse(at, &problem),
-                Ok(true) => {
-                    let Unproven {
-                        stream, handshake, ..
-                    } = self.unproven.remove(at);
-                    let proven = handshake.proven();
-                    admitted.extend(proven.map(|proven| (proven.purpose.from, stream)));
+                // Also if it has just proven itself: it no longer waits for an answer.
+                Ok(true) if now < connection.since + PROOF_TIME => {
+                    admitted.extend(self.unproven.remove(at).enter());
                 }
+                Ok(_) => self.refuse(at, "it has not proven itself in time"),
+                Err(problem) => self.refuse(at, &problem),
             }
         }
         admitted
@@ -253,6 +254,14 @@ impl Unproven {
         }
     }
 
+    /// Tells a proven one that it is inside.
+    fn enter(mut self) -> Option<(u32, TcpStream)> {
+        let from = self.handshake.proven()?.purpose.from;
+        // A byte has room in the buffer of a fresh connection.
+        let told = self.stream.write(&[ADMITTED]);
+        matches!(told, Ok(1)).then_some((from, self.stream))
+    }
+
     fn hear(&mut self) -> io::Result<Result<(), cohort_proof::Refused>> {
         let mut buffer = [0; REPLY];
         let wanted = self.handshake.wanted();
@@ -341,5 +350,10 @@ fn try_once(address: &SocketAddr, secret: &Secret, purpose: Purpose) -> io::Resu
                 .map_err(io::Error::other)?,
         }
     }
-    Ok(stream)
+    // Longer than the door may take, so that it never admits one that has given up.
+    stream.set_read_timeout(Some(2 * PROOF_TIME))?;
+    match stream.read(&mut buffer[..1])? {
+        1 if buffer[0] == ADMITTED => Ok(stream),
+        _ => Err(ErrorKind::UnexpectedEof.into()),
+    }
 }

@@ -255,6 +255,26 @@ fn strangers_are_refused() {
     }
 }
 
+#[test]
+fn a_node_that_is_sent_away_with_its_last_words_comes_again() {
+    let listener = std::net::TcpListener::bind((HERE, 0)).expect("a port");
+    let node = knocks(listener.local_addr().expect("bound"), 1);
+    // Answers the challenge, as a door does, and reads no further.
+    let (mut stream, _) = listener.accept().expect("it connects");
+    let secret = world(Place { index: 0, count: 2 }).secret();
+    let mut handshake = cohort_proof::Handshake::accept(secret, SERVICE, 0, [9; 32]);
+    let mut hello = [0; cohort_proof::HELLO];
+    stream.read_exact(&mut hello).expect("its challenge");
+    handshake.receive(&hello).expect("of this job");
+    stream.write_all(handshake.output()).expect("room");
+    drop(stream);
+    // It does not believe that it is inside.
+    listener.set_nonblocking(true).expect("a socket");
+    eventually(|| listener.accept().is_ok());
+    drop(listener);
+    assert!(node.join().expect("no panic").is_err());
+}
+
 /// Resident memory of this process, in KiB.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("readable");
