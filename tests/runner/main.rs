@@ -12,6 +12,7 @@
 //! | `tools/`    | profiling tools between a program and MPI                    | [`profiling`] |
 //! | `readme/`   | what README shows                                            | [`readme`]    |
 //! | `nodes/`    | jobs of several nodes, in network namespaces                 | [`nodes`]     |
+//! | `soak/`     | random programs against a model, `tests/soak`                | [`soak`]      |
 //! | `managers/` | jobs under real process managers                             | [`nodes`]     |
 //! | `mpi4py/`   | mpi4py's own suite, as `tests/suites/mpi4py.toml` lays it out | [`mpi4py`]    |
 
@@ -25,6 +26,7 @@ mod place;
 mod profiling;
 mod programs;
 mod readme;
+mod soak;
 mod tidy;
 
 use libtest_mimic::{Arguments, Trial};
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
     trials.extend(profiling::trials());
     trials.extend(readme::trials());
     trials.extend(nodes::trials());
+    trials.extend(soak::trials());
     trials.extend(mpi4py::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
