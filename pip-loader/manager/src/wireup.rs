@@ -4,7 +4,7 @@
 //! takes one fence of the manager.
 
 pub use crate::gather::{all_gather, fetch, publish};
-pub use crate::node_info::{NodeInfo, Numbering};
+pub use crate::node_info::{NodeInfo, Numbering, RANKS_MAX};
 use crate::{Failure, Manager, Place};
 use cohort_base::boot::RankLocation;
 use cohort_proof::Secret;

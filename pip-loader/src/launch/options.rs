@@ -6,7 +6,7 @@ use super::topology::Level;
 use super::{Refusal, text};
 use cohort_base::settings::{MEMORY_KINDS, Progress, nearest};
 use cohort_manager::Place;
-use cohort_manager::wireup::Numbering;
+use cohort_manager::wireup::{Numbering, RANKS_MAX};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -128,9 +128,6 @@ const NAMES: [&str; 25] = [
     "V",
     "h",
 ];
-
-/// Most ranks that are worth trying: the kernel's own limit of process ids.
-const RANKS_MAX: usize = 4 << 20;
 
 /// Reads the arguments of `pip-exec`, without its own name.
 ///
@@ -345,7 +342,7 @@ fn ranks(value: &OsStr) -> Result<Vec<usize>, Refusal> {
     let count = |part| {
         let what = "a number of ranks, 1 or more, or one for each node (4,2)";
         match number("-n", OsStr::new(part), what)? {
-            ranks @ 0..=RANKS_MAX => Ok(ranks),
+            ranks if ranks <= RANKS_MAX as usize => Ok(ranks),
             ranks => Err(Refusal::new(format!(
                 "-n {ranks}: more than {RANKS_MAX} ranks cannot exist"
             ))),
