@@ -1,9 +1,10 @@
 //! Parking: how a waiting rank sleeps, and how a sender finds out at no cost that it does not.
 //!
 //! # State
-//! One word on a line of its own, which changes only when somebody parks or is woken, so that
-//! a sender's look at it is a cache hit: the low 8 bits count the rank's parked
-//! threads (0 is *running*), the upper 24 are the epoch, the number of wakes so far.
+//! One word of 64 bits on a line of its own, which changes only when somebody parks or is woken, so that
+//! a sender's look at it is a cache hit: the lower half counts the rank's parked threads (0 is *running*), of
+//! which the kernel has at most 2^22, and the upper half is the epoch, the number of wakes so far. The
+//! futex is the upper half: a thread that parks meanwhile does not disturb one that falls asleep.
 //!
 //! # Protocol
 //! ```text
@@ -23,32 +24,42 @@
 //! only if the epoch is still its ticket's; else a waker has already taken it.
 //!
 //! A waker resets the count, so a second message to the same sleeper costs no second
-//! system call. A ticket would be mistaken for a newer one after exactly 2^24 wakes between
-//! two instructions of its thread; the time limit of `sleep` bounds even that.
+//! system call. A ticket would be mistaken for a newer one after exactly 2^32 wakes between
+//! two instructions of its thread. Each of those is a system call, and between any two of them a thread
+//! of the rank has parked again, so that is more than an hour in which the kernel does not run the thread.
 //!
 //! Orderings: everything that must be ordered is ordered by the pair W2/M2. M4 is Release and
 //! the load after the sleep is Acquire, so that a woken thread sees M1 at once.
 
-use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_base::sync::atomic::{AtomicU64, Ordering};
 use cohort_base::sync::{Barriers, CacheLine, futex};
 use core::time::Duration;
 
-const COUNT_BITS: u32 = 8;
-const COUNT_MASK: u32 = (1 << COUNT_BITS) - 1;
-
-/// The epoch, in place, of a word.
-const fn epoch(word: u32) -> u32 {
-    word & !COUNT_MASK
+/// The epoch of a word.
+const fn epoch(word: u64) -> u32 {
+    (word >> 32) as u32
 }
 
-/// Where the waiting threads of one rank sleep. At most 255 at a time.
+/// The parked threads of a word.
+const fn count(word: u64) -> u32 {
+    word as u32
+}
+
+/// A word of this epoch in which nobody is parked.
+const fn empty(epoch: u32) -> u64 {
+    (epoch as u64) << 32
+}
+
+/// Where the waiting threads of one rank sleep.
 #[derive(Debug)]
-pub struct ParkSlot(CacheLine<AtomicU32>);
+pub struct ParkSlot(CacheLine<AtomicU64>);
 
 /// An announced sleep; ends in [`ParkSlot::sleep`] or [`ParkSlot::cancel`].
 #[derive(Debug)]
 #[must_use = "an announced sleep is slept or cancelled"]
-pub struct Ticket(u32);
+pub struct Ticket {
+    epoch: u32,
+}
 
 /// Why a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,33 +81,34 @@ impl ParkSlot {
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
-        Self(CacheLine(AtomicU32::new(0)))
+        Self(CacheLine(AtomicU64::new(0)))
     }
 
     /// A slot where nobody sleeps.
     #[cfg(loom)]
     #[must_use]
     pub fn new() -> Self {
-        Self(CacheLine(AtomicU32::new(0)))
+        Self(CacheLine(AtomicU64::new(0)))
+    }
+
+    /// A slot that was woken `epoch` times.
+    #[cfg(test)]
+    fn woken_before(epoch: u32) -> Self {
+        Self(CacheLine(AtomicU64::new(empty(epoch))))
     }
 
     /// Announces a sleep. Afterwards the caller must look once more at everything it waits for,
     /// and then either [`ParkSlot::sleep`] or [`ParkSlot::cancel`].
     pub fn prepare(&self, barriers: Barriers) -> Ticket {
-        let word = self.0.fetch_add(1, Ordering::Relaxed) + 1;
-        debug_assert!(
-            word & COUNT_MASK != 0,
-            "more than 255 threads of one rank sleep"
-        );
+        let word = self.0.fetch_add(1, Ordering::Relaxed);
         barriers.heavy();
-        Ticket(word)
+        Ticket { epoch: epoch(word) }
     }
 
     /// Sleeps until [`ParkSlot::wake`], a signal, or the end of `limit`. May return early.
     pub fn sleep(&self, ticket: Ticket, limit: Option<Duration>) -> Awake {
-        let word = self.0.load(Ordering::Relaxed);
-        if epoch(word) == epoch(ticket.0) {
-            futex::wait(&self.0, word, limit);
+        if epoch(self.0.load(Ordering::Relaxed)) == ticket.epoch {
+            futex::wait_upper(&self.0, ticket.epoch, limit);
         }
         self.leave(&ticket)
     }
@@ -105,7 +117,7 @@ impl ParkSlot {
     /// woken since the announcement. Who wakes the slot must end that sleep too.
     pub fn sleep_elsewhere(&self, ticket: Ticket, sleep: impl FnOnce()) -> Awake {
         // SeqCst: what the caller has published of its other sleep comes first.
-        if epoch(self.0.load(Ordering::SeqCst)) == epoch(ticket.0) {
+        if epoch(self.0.load(Ordering::SeqCst)) == ticket.epoch {
             sleep();
         }
         self.leave(&ticket)
@@ -119,7 +131,7 @@ impl ParkSlot {
     fn leave(&self, ticket: &Ticket) -> Awake {
         // Acquire pairs with the Release in `wake`.
         let mut word = self.0.load(Ordering::Acquire);
-        while epoch(word) == epoch(ticket.0) {
+        while epoch(word) == ticket.epoch {
             match self
                 .0
                 .compare_exchange_weak(word, word - 1, Ordering::Relaxed, Ordering::Acquire)
@@ -137,13 +149,13 @@ impl ParkSlot {
     pub fn wake(&self, barriers: Barriers) -> bool {
         barriers.light();
         let word = self.0.load(Ordering::Relaxed);
-        word & COUNT_MASK != 0 && self.wake_parked(word)
+        count(word) != 0 && self.wake_parked(word)
     }
 
     #[cold]
-    fn wake_parked(&self, mut word: u32) -> bool {
-        while word & COUNT_MASK != 0 {
-            let woken = epoch(word).wrapping_add(1 << COUNT_BITS);
+    fn wake_parked(&self, mut word: u64) -> bool {
+        while count(word) != 0 {
+            let woken = empty(epoch(word).wrapping_add(1));
             // Release pairs with the Acquire in `leave`.
             match self
                 .0
@@ -151,7 +163,7 @@ impl ParkSlot {
             {
                 Ok(_) => {
                     // All: a thread of the next epoch must not use up the wake of an older one.
-                    futex::wake(&self.0, i32::MAX as u32);
+                    futex::wake_upper(&self.0);
                     return true;
                 }
                 Err(current) => word = current,
@@ -166,7 +178,7 @@ impl ParkSlot {
     #[inline]
     #[must_use]
     pub fn is_parked(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & COUNT_MASK != 0
+        count(self.0.load(Ordering::Relaxed)) != 0
     }
 }
 

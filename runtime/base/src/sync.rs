@@ -128,10 +128,10 @@ impl Barriers {
     }
 }
 
-/// The private futex of one 32-bit word.
+/// The private futex of one 32-bit word, or of the upper half of a 64-bit word.
 #[cfg(not(loom))]
 pub mod futex {
-    use core::sync::atomic::AtomicU32;
+    use core::sync::atomic::{AtomicU32, AtomicU64};
     use core::time::Duration;
     use rustix::thread::futex::{Flags, Timespec, wait as raw_wait, wake as raw_wake};
 
@@ -162,6 +162,30 @@ pub mod futex {
         // Waking a valid address does not fail.
         let _ = raw_wake(word, Flags::PRIVATE, count);
     }
+
+    /// Only the kernel reads it: Rust's atomics of one place have one size.
+    fn upper(word: &AtomicU64) -> &AtomicU32 {
+        let half = usize::from(cfg!(target_endian = "little"));
+        // SAFETY: half of a word that is borrowed as long, aligned as an `AtomicU32`.
+        unsafe { &*core::ptr::from_ref(word).cast::<AtomicU32>().add(half) }
+    }
+
+    /// [`wait`] while the upper half of `word` is `expected`, whatever the lower half is.
+    pub fn wait_upper(word: &AtomicU64, expected: u32, limit: Option<Duration>) -> Wait {
+        if cfg!(miri) {
+            // Miri reads no part of an atomic word; whoever waits looks again anyway.
+            core::hint::spin_loop();
+            return Wait::Again;
+        }
+        wait(upper(word), expected, limit)
+    }
+
+    /// Wakes all sleepers of [`wait_upper`].
+    pub fn wake_upper(word: &AtomicU64) {
+        if !cfg!(miri) {
+            wake(upper(word), i32::MAX as u32);
+        }
+    }
 }
 
 /// The futex as a model: the kernel's bucket lock is a mutex, its queue a condition variable.
@@ -171,7 +195,7 @@ pub mod futex {
 #[cfg(loom)]
 pub mod futex {
     use core::time::Duration;
-    use loom::sync::atomic::{AtomicU32, Ordering};
+    use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use loom::sync::{Condvar, Mutex};
 
     loom::lazy_static! {
@@ -188,12 +212,28 @@ pub mod futex {
 
     /// Sleeps while `*word == expected`.
     pub fn wait(word: &AtomicU32, expected: u32, _limit: Option<Duration>) -> Wait {
+        wait_while(|| word.load(Ordering::SeqCst) == expected)
+    }
+
+    /// [`wait`] while the upper half of `word` is `expected`, whatever the lower half is.
+    pub fn wait_upper(word: &AtomicU64, expected: u32, _limit: Option<Duration>) -> Wait {
+        wait_while(|| (word.load(Ordering::SeqCst) >> 32) as u32 == expected)
+    }
+
+    fn wait_while(is_as_expected: impl FnOnce() -> bool) -> Wait {
         if let Ok(guard) = LOCK.lock()
-            && word.load(Ordering::SeqCst) == expected
+            && is_as_expected()
         {
             drop(QUEUE.wait(guard));
         }
         Wait::Again
+    }
+
+    /// Wakes all sleepers of [`wait_upper`].
+    pub fn wake_upper(_word: &AtomicU64) {
+        if let Ok(_guard) = LOCK.lock() {
+            QUEUE.notify_all();
+        }
     }
 
     /// Wakes at most `count` sleepers.

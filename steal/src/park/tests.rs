@@ -86,6 +86,7 @@ mod plain {
     use core::sync::atomic::{AtomicU32, Ordering};
     use core::time::Duration;
     use std::thread;
+    use std::vec::Vec;
 
     #[test]
     fn nobody_is_woken_where_nobody_sleeps() {
@@ -132,12 +133,44 @@ mod plain {
         assert!(!slot.is_parked());
     }
 
+    #[test]
+    fn any_number_of_threads_sleeps() {
+        for threads in [255, 256, 257, 65_536] {
+            let slot = ParkSlot::new();
+            let tickets: Vec<_> = (0..threads)
+                .map(|_| slot.prepare(Barriers::Symmetric))
+                .collect();
+            assert!(slot.is_parked(), "{threads}");
+            assert!(slot.wake(Barriers::Symmetric), "{threads}");
+            assert!(!slot.is_parked(), "{threads}");
+            for ticket in tickets {
+                assert_eq!(slot.sleep(ticket, None), Awake::Woken, "{threads}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_epoch_begins_anew_after_its_last_number() {
+        let slot = ParkSlot::woken_before(u32::MAX);
+        let tickets = [(); 3].map(|()| slot.prepare(Barriers::Symmetric));
+        assert!(slot.wake(Barriers::Symmetric));
+        let next = slot.prepare(Barriers::Symmetric);
+        for ticket in tickets {
+            assert_eq!(slot.sleep(ticket, None), Awake::Woken);
+        }
+        assert!(slot.is_parked(), "the older tickets took nobody's count");
+        let limit = Some(Duration::from_millis(1));
+        assert_eq!(slot.sleep(next, limit), Awake::Unasked);
+        assert!(!slot.is_parked());
+    }
+
     /// Each turn hands a token to the other thread and back; a lost wake-up hangs.
     #[test]
     fn ping_pong_with_either_kind_of_barrier() {
         const TURNS: u32 = if cfg!(miri) { 10 } else { 5_000 };
         for barriers in [Barriers::Symmetric, Barriers::detect(false)] {
-            let slots = [ParkSlot::new(), ParkSlot::new()];
+            // The epochs come round while they play.
+            let slots = [0, 1].map(|me| ParkSlot::woken_before(u32::MAX - 1 - me));
             let turn = AtomicU32::new(0);
             let play = |me: u32| {
                 for round in 0..TURNS {
