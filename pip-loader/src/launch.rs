@@ -22,6 +22,7 @@ mod python;
 mod spawn;
 mod text;
 mod topology;
+mod voice;
 
 pub use options::{Options, Request, Section};
 
@@ -30,6 +31,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
+use voice::say;
 
 /// Exit status for a command line or a program that was refused.
 pub const REFUSED: i32 = 2;
@@ -129,10 +131,4 @@ fn start_limit(options: &Options) -> Limit {
 fn refuse(refusal: &Refusal) -> i32 {
     say(format_args!("{refusal}"));
     REFUSED
-}
-
-/// Writes a line to standard error. Unlike `eprintln!` it does not mind that nobody reads.
-fn say(message: fmt::Arguments<'_>) {
-    let line = format!("pip-exec: {message}\n");
-    let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -2,6 +2,7 @@
 
 use super::fault::MemoryMap;
 use super::membership::Membership;
+use super::output::Forwarder;
 use super::prepare::{Prepared, PreparedProgram};
 use super::spawn::{Spawner, StartedRank};
 use super::{Refusal, TIMED_OUT, say};
@@ -21,6 +22,9 @@ use std::time::{Duration, Instant};
 
 /// How long ranks may take to end by themselves after SIGTERM.
 const GRACE: Duration = Duration::from_millis(250);
+
+/// How long output of a job that is ended may wait for its reader.
+const READ_TIME: Duration = Duration::from_secs(1);
 
 /// What is meant for the program: managers send these to whom they have started, which is the root.
 const FORWARDED: [Signal; 2] = [Signal::SIGUSR1, Signal::SIGUSR2];
@@ -128,7 +132,14 @@ impl<'a> Job<'a> {
             departed: 0,
         };
         this.membership.ranks_start();
-        if let Err(error) = this.start_all() {
+        let started = this.start_all();
+        // Also when some ranks were not: those that were may have something to say.
+        let forwards = this
+            .spawner
+            .forwarder
+            .as_mut()
+            .map_or(Ok(()), Forwarder::start);
+        if let Err(error) = started.and(forwards) {
             let rank = this.name_of(this.ranks.len());
             this.kill_alive(Signal::SIGKILL);
             this.begin_shutdown(super::REFUSED);
@@ -161,15 +172,10 @@ impl<'a> Job<'a> {
                 self.begin_shutdown(status);
             }
             self.serve();
-            if let Some(forwarder) = &mut self.spawner.forwarder {
-                forwarder.forward();
-            }
             self.reap();
             self.check_time();
         }
-        if let Some(forwarder) = &mut self.spawner.forwarder {
-            forwarder.finish();
-        }
+        self.await_readers();
         if self.shutdown.is_some() {
             kill_orphans();
         }
@@ -178,12 +184,39 @@ impl<'a> Job<'a> {
             .map_or(self.departed, |shutdown| shutdown.status)
     }
 
+    /// After the last rank has ended: waits until what they wrote is read; not for long if the job is being ended.
+    fn await_readers(&mut self) {
+        if let Some(forwarder) = &self.spawner.forwarder {
+            forwarder.end();
+        }
+        let mut until = None;
+        while self
+            .spawner
+            .forwarder
+            .as_ref()
+            .is_some_and(|it| !it.is_done())
+        {
+            if self.shutdown.is_some() {
+                let now = Instant::now();
+                if now >= *until.get_or_insert(now + READ_TIME) {
+                    return say(format_args!(
+                        "the output of the ranks is not read, so the end of it is lost"
+                    ));
+                }
+            }
+            self.sleep();
+            self.take_signals();
+            self.reap();
+            self.check_time();
+        }
+    }
+
     /// Whether other nodes still run that need this one to pass failures on.
     fn is_awaited(&self) -> bool {
         self.shutdown.is_none() && self.membership.monitor().is_needed()
     }
 
-    /// Sleeps until a signal, output or a deadline.
+    /// Sleeps until a signal, a message, the end of output or a deadline.
     fn sleep(&self) {
         let next = match &self.shutdown {
             Some(shutdown) => Some(shutdown.kill_at),

@@ -1,0 +1,51 @@
+//! What `pip-exec` itself says on standard error.
+//!
+//! Nobody may read there: a pipe that is full, a terminal that was stopped. The root then goes on without its line, since
+//! it has signals, time limits and other nodes to look after.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// How long a line waits for a reader.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Between two looks whether the thread that writes the ranks' lines is through.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Who writes to standard error.
+static WRITER: Mutex<()> = Mutex::new(());
+
+/// The right to write to standard error, for the thread that passes on what ranks write there.
+pub fn alone() -> MutexGuard<'static, ()> {
+    WRITER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes a line to standard error. Unlike `eprintln!` it does not mind that nobody reads, and waits for a reader
+/// for a moment only.
+pub fn say(message: fmt::Arguments<'_>) {
+    let line = format!("pip-exec: {message}\n");
+    let until = Instant::now() + PATIENCE;
+    let _alone = loop {
+        match WRITER.try_lock() {
+            Ok(guard) => break guard,
+            Err(_) if Instant::now() >= until => return,
+            Err(_) => std::thread::sleep(LOOK),
+        }
+    };
+    let left = until.saturating_duration_since(Instant::now());
+    let limit = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
+    let mut stderr = io::stderr();
+    // A pipe that takes anything takes a page, and a line is shorter.
+    let is_writable = poll(
+        &mut [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)],
+        limit,
+    );
+    if is_writable.is_ok_and(|ready| ready > 0) {
+        let _ = stderr.write_all(line.as_bytes());
+    }
+}

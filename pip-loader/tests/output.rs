@@ -1,0 +1,90 @@
+//! `--label` and readers that are slow, or never read.
+
+mod support;
+
+use std::io::Read;
+use std::process::Child;
+use std::time::{Duration, Instant};
+use support::{children, eventually, pip_exec, start};
+
+/// Ranks that write without end, and nobody reads: the pipe to the root is full soon.
+fn flood(words: &[&str], script: &str) -> (Child, Vec<i32>) {
+    let words = [&["-n", "2", "--label"], words, &["sh", "-c", script]].concat();
+    let child = start(&mut pip_exec(words));
+    let root = child.id();
+    eventually("all ranks run", || children(root).len() == 2);
+    let ranks = children(root);
+    (child, ranks)
+}
+
+/// Waits for the end of a job whose output nobody reads; its status.
+fn end_of(mut child: Child) -> Option<i32> {
+    let mut status = None;
+    eventually("the job ends", || {
+        status = child.try_wait().expect("own child");
+        status.is_some()
+    });
+    status.and_then(|status| status.code())
+}
+
+fn send(pid: u32, signal: i32) {
+    // SAFETY: the pid is that of a child of the test that was not reaped.
+    assert_eq!(unsafe { libc::kill(pid as i32, signal) }, 0);
+}
+
+#[test]
+fn a_time_limit_ends_a_job_whose_output_nobody_reads() {
+    for script in ["yes", "yes >&2", "yes & yes >&2"] {
+        let (child, ranks) = flood(&["--timeout", "1"], script);
+        assert_eq!(end_of(child), Some(124), "{script}");
+        assert!(!ranks.into_iter().any(support::is_running), "{script}");
+    }
+}
+
+#[test]
+fn signals_reach_a_job_whose_output_nobody_reads() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let (child, ranks) = flood(&[], "yes");
+        // Long enough for pipes that are full.
+        std::thread::sleep(Duration::from_millis(300));
+        send(child.id(), signal);
+        assert_eq!(end_of(child), Some(128 + signal));
+        assert!(!ranks.into_iter().any(support::is_running));
+    }
+}
+
+#[test]
+fn a_rank_that_fails_ends_a_job_whose_output_nobody_reads() {
+    let (child, _) = flood(&[], "yes & sleep 0.3; exit 3");
+    assert_eq!(end_of(child), Some(3));
+}
+
+#[test]
+fn ranks_wait_for_a_slow_reader_and_nothing_is_lost() {
+    const LINES: usize = 300_000;
+    let script = format!("seq {LINES}; seq {LINES} >&2");
+    let mut child = start(&mut pip_exec(["-n", "2", "--label", "sh", "-c", &script]));
+    let mut output = child.stdout.take().expect("piped");
+    let mut error = child.stderr.take().expect("piped");
+    std::thread::sleep(Duration::from_millis(700));
+    assert!(
+        child.try_wait().expect("own child").is_none(),
+        "pipes are not that long"
+    );
+    let begin = Instant::now();
+    let read = std::thread::spawn(move || {
+        let mut text = String::new();
+        error.read_to_string(&mut text).map(|_| text)
+    });
+    let mut text = String::new();
+    output.read_to_string(&mut text).expect("a pipe");
+    let texts = [text, read.join().expect("a thread").expect("a pipe")];
+    assert_eq!(end_of(child), Some(0), "after {:?}", begin.elapsed());
+    for text in texts {
+        for rank in 0..2 {
+            let label = format!("[{rank}] ");
+            let lines = text.lines().filter_map(|line| line.strip_prefix(&label));
+            assert!(lines.eq((1..=LINES).map(|line| line.to_string())), "{rank}");
+        }
+    }
+}
