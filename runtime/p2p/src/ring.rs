@@ -9,17 +9,19 @@
 //! producer                                    consumer
 //! P1 room: tail + n - seen <= CELLS,          C1 turn of the cell at head == its lap?
 //!    else seen = published (Acquire)             (Acquire)
-//! P2 write continuation cells, then           C2 read header and payload
-//!    header and payload of the head cell      C3 head += n
+//! P2 write continuation cells, and lap        C2 read header and payload
+//!    into their turns, then header and        C3 head += n
+//!    payload of the head cell
 //! P3 head cell's turn = lap (Release)         C4 every PUBLISH_EVERY cells:
 //! P4 tail += n                                   published = head (Release)
 //! ```
 //!
 //! # Why it holds
 //! *Messages are seen whole.* P3 is the message's last write and pairs with C1.
-//! *No stale head.* A turn is written only when a head lies in its cell, with the lap of that
-//! time. Laps grow, so a cell whose turn equals the lap of `head` was written in this lap. Payload
-//! never overlaps a turn.
+//! *No stale head.* Each lap writes the turn of each cell. So a turn is that of this lap or of the one before, and
+//! 32 bits tell them apart, also where laps begin anew after 2^38 cells, which is hours of short messages. A turn that
+//! equals the lap of `head` was written in this lap; P3 wrote it, as the consumer looks at the first cells of
+//! messages only. Payload never overlaps a turn.
 //! *No overwriting.* P1 keeps the tail within CELLS of a position that C4 published after C2.
 //! *No stall.* At most `PUBLISH_EVERY - 1` read cells are unpublished, so that an empty ring
 //! offers at least `CELLS - PUBLISH_EVERY + 1 >= MESSAGE_CELLS` cells to the producer.
@@ -175,7 +177,7 @@ pub struct Front<'ring> {
 }
 
 const fn lap(position: u64) -> u32 {
-    (position / CELLS) as u32 + 1
+    ((position / CELLS) as u32).wrapping_add(1)
 }
 
 impl Ring {
@@ -243,10 +245,13 @@ impl Ring {
         let (mut done, mut position) = (HEAD_PAYLOAD, tail + 1);
         while done < length {
             let piece = (length - done).min(BODY);
-            self.slot(position).body.0.with_mut(|body| {
+            let slot = self.slot(position);
+            slot.body.0.with_mut(|body| {
                 // SAFETY: `piece` bytes are left of the payload and fit in the body.
                 unsafe { copy_piece(payload.add(done), body.cast::<u8>(), piece) };
             });
+            // Relaxed: the head's turn comes later (P3), and the consumer does not look at this one in this lap.
+            slot.turn.store(lap(position), Ordering::Relaxed);
             done += piece;
             position += 1;
         }

@@ -120,6 +120,52 @@ mod threads {
         unsafe { Box::<Ring>::new_zeroed().assume_init() }
     }
 
+    /// A ring at this position, with cells that no message has touched.
+    fn ring_at(position: u64) -> Box<Ring> {
+        let ring = empty_ring();
+        let (producer, consumer) = (&*ring.producer, &*ring.consumer);
+        for counter in [&producer.tail, &producer.seen, &consumer.head] {
+            // SAFETY: nobody else knows the ring.
+            counter.with_mut(|it| unsafe { *it = position });
+        }
+        consumer.published.store(position, Ordering::Relaxed);
+        ring
+    }
+
+    /// Sends a message of so many cells through an empty ring.
+    fn pass(ring: &Ring, cells: usize) {
+        let sent = bytes(HEAD_PAYLOAD + (cells - 1) * BODY, cells);
+        // SAFETY: this thread is the producer and the consumer.
+        unsafe {
+            assert!(ring.front().is_none(), "a message that nobody sent");
+            assert!(ring.push(header(3, sent.len()), sent.as_ptr()));
+            let front = ring.front().expect("a message");
+            assert_eq!(front.header, header(3, sent.len()));
+            let mut received = std::vec![0; sent.len()];
+            front.read(received.as_mut_ptr());
+            assert_eq!(sent, received);
+            let _ = front.pop();
+            assert!(ring.front().is_none(), "a message that nobody sent");
+        }
+    }
+
+    /// Where laps begin anew, lap 0 looks like cells that had no head; and the lap behind it like the first one. A ring
+    /// that had messages of two cells only has such cells.
+    #[test]
+    fn laps_begin_anew_without_messages_that_nobody_sent() {
+        const ANEW: u64 = CELLS << 32;
+        for first in [ANEW - CELLS, ANEW] {
+            let ring = ring_at(first - 2 * CELLS);
+            for _ in 0..CELLS {
+                pass(&ring, 2);
+            }
+            pass(&ring, 1);
+            for cells in (1..=MESSAGE_CELLS as usize).cycle().take(200) {
+                pass(&ring, cells);
+            }
+        }
+    }
+
     fn bytes(length: usize, seed: usize) -> Vec<u8> {
         (0..length).map(|index| (index * 7 + seed) as u8).collect()
     }
