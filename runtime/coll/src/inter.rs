@@ -1,9 +1,8 @@
 //! Intercommunicators, as a member sees them.
 
 use super::exchange::{Channel, Incoming, Outgoing};
-use super::members::Group;
+use super::members::{Count, Group};
 use cohort_base::Peer;
-use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_datatype::Buffer;
 use core::ops::Range;
 
@@ -20,7 +19,7 @@ pub struct Intergroup<'a> {
     /// The other group.
     pub remote: &'a [Peer],
     /// Nonblocking and persistent operations that the caller has begun.
-    pub begun: &'a AtomicU32,
+    pub begun: &'a Count,
 }
 
 /// No member: the root of those beside it.
@@ -81,11 +80,5 @@ impl Intergroup<'_> {
             Root::Beside => NOBODY,
             Root::Remote(root) => theirs.start as u32 + root,
         }
-    }
-
-    /// The number of the caller's next nonblocking or persistent operation, the same at all members.
-    pub(crate) fn begin(&self) -> u32 {
-        // Relaxed: one thread of the member at a time is here, as MPI demands.
-        self.begun.fetch_add(1, Ordering::Relaxed)
     }
 }

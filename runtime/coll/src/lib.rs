@@ -93,7 +93,7 @@ pub use blocking::{
     scatter, view,
 };
 #[cfg(not(loom))]
-pub use members::{CommShared, Group, Roster};
+pub use members::{CommShared, Count, Group, Roster};
 #[cfg(not(loom))]
 pub use nonblocking::{Repeated, start, start_between};
 

@@ -53,7 +53,7 @@ pub struct Comm {
     shared: AtomicPtr<CommShared>,
     is_inter: bool,
     /// Nonblocking and persistent collectives between the groups of an intercommunicator.
-    begun: AtomicU32,
+    begun: coll::Count,
     topology: Option<Arc<Topology>>,
     /// Cached attributes.
     pub attributes: Attributes,
@@ -111,7 +111,7 @@ impl Comm {
             local_number: AtomicU32::new(number),
             shared: AtomicPtr::new(core::ptr::from_ref(shared).cast_mut()),
             is_inter: false,
-            begun: AtomicU32::new(0),
+            begun: coll::Count::default(),
             topology: None,
             attributes: Attributes::new(),
             errhandler: Mutex::new(errhandler),

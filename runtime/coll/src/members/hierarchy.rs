@@ -24,9 +24,29 @@ pub(crate) struct Hierarchy {
     begun: Vec<Begun>,
 }
 
-/// Nonblocking collectives that a member has begun.
+/// How many operations a member has begun in one communicator.
+#[derive(Debug, Default)]
+pub struct Count {
+    nonblocking: AtomicU32,
+    persistent: AtomicU32,
+}
+
+impl Count {
+    /// The number of the next nonblocking operation, the same at all members. Relaxed, as that of a persistent one: one
+    /// thread of the member at a time is here, as MPI demands.
+    pub(crate) fn next_nonblocking(&self) -> u32 {
+        self.nonblocking.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The number of the next persistent operation, the same at all members.
+    pub(crate) fn next_persistent(&self) -> u32 {
+        self.persistent.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Operations that a member has begun.
 struct Begun {
-    number: AtomicU32,
+    count: Count,
     /// Its cursor in the chain of meetings.
     cursor: AtomicPtr<NodeMeeting>,
 }
@@ -37,7 +57,7 @@ impl Hierarchy {
         let local = map.local_members().iter();
         let local: Vec<Peer> = local.map(|&member| members[member as usize]).collect();
         let begun = local.iter().map(|_| Begun {
-            number: AtomicU32::new(0),
+            count: Count::default(),
             cursor: AtomicPtr::new(null_mut()),
         });
         Self {
@@ -51,8 +71,12 @@ impl Hierarchy {
 
     /// The number of a member's next nonblocking collective, the same at all members.
     pub(crate) fn next_number(&self, me: u32) -> u32 {
-        // Relaxed: one thread of the member at a time is here, as MPI demands.
-        self.begun(me).number.fetch_add(1, Ordering::Relaxed)
+        self.begun(me).count.next_nonblocking()
+    }
+
+    /// The number of a member's next persistent collective, the same at all members.
+    pub(crate) fn next_persistent(&self, me: u32) -> u32 {
+        self.begun(me).count.next_persistent()
     }
 
     fn begun(&self, me: u32) -> &Begun {

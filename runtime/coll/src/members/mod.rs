@@ -6,6 +6,7 @@ mod node_map;
 mod roster;
 mod shared;
 
+pub use hierarchy::Count;
 pub(crate) use hierarchy::Hierarchy;
 pub(crate) use local::{
     Awaits, COPY_MAX, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS,

@@ -87,7 +87,7 @@ impl Repeated {
     /// [`Repeated::open`] on an intercommunicator, whose calls are as [`start_between`] takes them.
     #[must_use]
     pub fn open_between(inter: &Intergroup<'_>) -> Self {
-        Self(Form::Scripts(Operation::between(inter)))
+        Self(Form::Scripts(Operation::repeated_between(inter)))
     }
 
     /// Starts the operation once.
