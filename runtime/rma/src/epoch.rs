@@ -80,7 +80,7 @@ pub(super) struct Target {
     /// Which opening of its counter the epoch waits for.
     pub(super) id: u64,
     /// Of a lock on this node.
-    pub(super) ticket: u32,
+    pub(super) ticket: u64,
     /// It grants access.
     pub(super) is_granted: bool,
     /// It was told that the epoch is over.

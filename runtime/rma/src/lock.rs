@@ -25,27 +25,40 @@
 //!   most as many as there are requesters lie between head and tail, which is what the queue has
 //!   room for. An `advance` that reads a later entry in its place sees another ticket, or its swap
 //!   fails.
+//! * **Tickets may begin anew.** They count to 2^40, which is a day of locking as fast as memory allows, and then from
+//!   0 on. A requester that does not look while half as many others are granted would take its own for one
+//!   that is to come.
 //! * A ticket is granted as soon as the head has passed it ([`FairLock::is_granted`], Acquire): what earlier
 //!   holders wrote before L1 (Release) is then visible, as every change of the state is a read-modify-write.
 
 use alloc::boxed::Box;
 use cohort_base::sync::CacheLine;
-use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// The state: readers, whether there is a writer, and in the upper half the next ticket to grant.
-const WRITER: u64 = 1 << 31;
-const HOLDERS: u64 = (1 << 32) - 1;
+/// Bits below the ticket of a state or an entry.
+const LOW_BITS: u32 = 24;
 
-/// An entry: requester, whether it writes, and in the upper half the ticket.
-const EXCLUSIVE: u64 = 1 << 31;
+/// The state: readers, whether there is a writer, and above them the next ticket to grant.
+const WRITER: u64 = 1 << (LOW_BITS - 1);
+const HOLDERS: u64 = (1 << LOW_BITS) - 1;
+
+/// An entry: requester, whether it writes, and above them the ticket.
+const EXCLUSIVE: u64 = 1 << (LOW_BITS - 1);
+
+/// The largest ticket.
+const LAST: u64 = u64::MAX >> LOW_BITS;
 
 /// Tickets begin here, so that an empty entry is none.
-const FIRST: u32 = 1;
+const FIRST: u64 = 1;
+
+/// Requesters that a lock may have, and so members of a window.
+const REQUESTERS_MAX: u32 = EXCLUSIVE as u32;
 
 /// See the module page.
 pub(crate) struct FairLock {
     state: CacheLine<AtomicU64>,
-    tail: CacheLine<AtomicU32>,
+    /// Tickets so far; of it only what a ticket has room for.
+    tail: CacheLine<AtomicU64>,
     queue: Box<[AtomicU64]>,
 }
 
@@ -62,26 +75,38 @@ fn empty_queue(room: usize) -> Box<[AtomicU64]> {
 }
 
 impl FairLock {
-    /// A lock nobody holds, for this many requesters (below 2^31).
+    /// A lock nobody holds, for this many requesters.
     pub(crate) fn new(requesters: u32) -> Self {
+        assert!(requesters < REQUESTERS_MAX, "too many members of a window");
         let room = requesters.max(1).next_power_of_two();
         Self {
-            state: CacheLine(AtomicU64::new(u64::from(FIRST) << 32)),
-            tail: CacheLine(AtomicU32::new(FIRST)),
+            state: CacheLine(AtomicU64::new(FIRST << LOW_BITS)),
+            tail: CacheLine(AtomicU64::new(FIRST)),
             queue: empty_queue(room as usize),
         }
     }
 
-    fn entry(&self, ticket: u32) -> &AtomicU64 {
+    /// As if so many tickets, many more than there are requesters, had been granted and given back.
+    #[cfg(all(test, not(loom)))]
+    fn skip(&self, tickets: u64) {
+        let end = self.tail.fetch_add(tickets, Ordering::Relaxed) + tickets;
+        for ticket in end.saturating_sub(self.queue.len() as u64)..end {
+            let entry = ticket << LOW_BITS;
+            self.entry(ticket).store(entry, Ordering::Relaxed);
+        }
+        self.state.fetch_add(tickets << LOW_BITS, Ordering::Relaxed);
+    }
+
+    fn entry(&self, ticket: u64) -> &AtomicU64 {
         &self.queue[ticket as usize & (self.queue.len() - 1)]
     }
 
     /// Asks for the lock, and grants what can be granted: `granted` hears of each requester. A requester has one
     /// ticket at a time.
-    pub(crate) fn request(&self, requester: u32, exclusive: bool, granted: impl FnMut(u32)) -> u32 {
-        let ticket = self.tail.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn request(&self, requester: u32, exclusive: bool, granted: impl FnMut(u32)) -> u64 {
+        let ticket = self.tail.fetch_add(1, Ordering::Relaxed) & LAST;
         let kind = if exclusive { EXCLUSIVE } else { 0 };
-        let entry = u64::from(ticket) << 32 | kind | u64::from(requester);
+        let entry = ticket << LOW_BITS | kind | u64::from(requester);
         // Release pairs with the Acquire of A2.
         self.entry(ticket).store(entry, Ordering::Release);
         self.advance(granted);
@@ -89,9 +114,10 @@ impl FairLock {
     }
 
     /// Whether the holder of this ticket has the lock, or had it.
-    pub(crate) fn is_granted(&self, ticket: u32) -> bool {
-        let head = (self.state.load(Ordering::Acquire) >> 32) as u32;
-        head.wrapping_sub(ticket).cast_signed() > 0
+    pub(crate) fn is_granted(&self, ticket: u64) -> bool {
+        let head = self.state.load(Ordering::Acquire) >> LOW_BITS;
+        // As signed numbers of a ticket's width.
+        (head.wrapping_sub(ticket) << LOW_BITS).cast_signed() > 0
     }
 
     /// Gives the lock back, and grants what can be granted. By a holder, once.
@@ -108,9 +134,9 @@ impl FairLock {
         fence(Ordering::SeqCst);
         loop {
             let state = self.state.load(Ordering::Acquire);
-            let head = (state >> 32) as u32;
+            let head = state >> LOW_BITS;
             let entry = self.entry(head).load(Ordering::Acquire);
-            if (entry >> 32) as u32 != head {
+            if entry >> LOW_BITS != head {
                 return;
             }
             let exclusive = entry & EXCLUSIVE != 0;
@@ -119,7 +145,8 @@ impl FairLock {
                 return;
             }
             let holders = (state & HOLDERS) + if exclusive { WRITER } else { 1 };
-            let next = u64::from(head.wrapping_add(1)) << 32 | holders;
+            // The bit that leaves a ticket's width is shifted out.
+            let next = (head + 1) << LOW_BITS | holders;
             let swapped =
                 self.state
                     .compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed);

@@ -2,12 +2,19 @@
 
 #[cfg(not(loom))]
 mod script {
-    use super::super::FairLock;
+    use super::super::{FIRST, FairLock, LAST};
     use std::vec::Vec;
 
     #[test]
     fn tickets_are_granted_in_order_and_readers_together() {
-        let lock = FairLock::new(5);
+        for first in (LAST - 6..=LAST).chain([FIRST]) {
+            let lock = FairLock::new(5);
+            lock.skip(first - FIRST);
+            order(&lock);
+        }
+    }
+
+    fn order(lock: &FairLock) {
         let mut granted = Vec::new();
         let mut ask = |who, exclusive| lock.request(who, exclusive, |it| granted.push(it));
         let tickets = [
@@ -31,13 +38,31 @@ mod script {
 
     #[test]
     fn the_queue_is_used_again_and_again() {
+        // The tickets begin anew in the middle.
         let lock = FairLock::new(3);
+        lock.skip(LAST - 500);
         for round in 0..1000_u32 {
             let exclusive = round % 3 == 0;
             let ticket = lock.request(round % 3, exclusive, |_| {});
             assert!(lock.is_granted(ticket));
             lock.release(exclusive, |_| {});
         }
+    }
+}
+
+#[cfg(not(loom))]
+mod patience {
+    use super::super::FairLock;
+
+    /// 2^31 grants to others later a requester still knows that it has the lock.
+    #[test]
+    fn who_looks_late_has_its_lock() {
+        let lock = FairLock::new(2);
+        let ticket = lock.request(0, false, |_| {});
+        lock.skip(1 << 32);
+        assert!(lock.is_granted(ticket));
+        lock.skip((1 << 39) - (1 << 32) - 2);
+        assert!(lock.is_granted(ticket));
     }
 }
 
