@@ -227,4 +227,30 @@ mod tests {
             assert_eq!(names.find(What::Send, one, guess), None, "{guess}");
         }
     }
+
+    /// A slot that was used 2^32 times begins anew, without the name 0, which is none.
+    #[test]
+    fn a_slot_begins_anew_with_names_that_are_some() {
+        let mut names = Names::EMPTY;
+        grow(&mut names);
+        for index in 0..names.count {
+            // SAFETY: within the table.
+            unsafe { (*names.slots.add(index)).generation = u32::MAX - 1 };
+        }
+        let peer = Peer::of_index(70);
+        let mut former = Vec::new();
+        for turn in 0..4 * names.count {
+            let name = names.add(What::Send, peer, operation(8 + turn * 8));
+            assert_ne!(name, 0);
+            assert_eq!(
+                names.find(What::Send, peer, name),
+                Some(operation(8 + turn * 8))
+            );
+            for &old in &former {
+                assert_eq!(names.find(What::Send, peer, old), None);
+            }
+            names.remove(name);
+            former.push(name);
+        }
+    }
 }

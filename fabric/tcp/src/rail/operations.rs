@@ -99,4 +99,24 @@ mod tests {
         assert_eq!(ended, [20]);
         assert!(operations.get(2, second).is_none() && operations.get(1, again).is_some());
     }
+
+    #[test]
+    fn an_entry_begins_anew_after_2_to_32_uses() {
+        let mut operations = Operations::default();
+        let first = operations.add(read(1, 0));
+        operations.entries[0].0 = u32::MAX - 1;
+        assert!(operations.remove(1, first).is_none());
+        operations.free_entry(0);
+        let mut former = vec![first];
+        for token in 1..5 {
+            let id = operations.add(read(1, token));
+            assert!(
+                former
+                    .iter()
+                    .all(|&old| operations.get(1, old).is_none() || old == id)
+            );
+            assert_eq!(operations.remove(1, id).unwrap().ticket.token, token);
+            former.push(id);
+        }
+    }
 }

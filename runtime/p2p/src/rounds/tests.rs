@@ -144,3 +144,34 @@ mod units {
         assert!(rounds.has_arrived(&states[0], 1), "the sender is ahead");
     }
 }
+
+/// Rounds begin anew: in a state after 2^30 of them, in the other words after 2^32.
+#[cfg(not(loom))]
+#[test]
+fn rounds_begin_anew() {
+    const PARTITIONS: usize = 2;
+    for last in [(1 << 30) - 1, (2 << 30) - 1, u32::MAX] {
+        let states = [(); PARTITIONS].map(|()| AtomicU32::new(state_in(last - 2, DONE)));
+        let rounds = Rounds {
+            opened: AtomicU32::new(last - 2),
+            finished: AtomicU32::new(0),
+            over: AtomicU32::new(last - 2),
+        };
+        for after in 0..5 {
+            let round = (last - 1).wrapping_add(after);
+            assert!(!rounds.is_over(round));
+            let early = rounds.ready(&states[0], round);
+            assert_eq!(early, Ok(false), "the buffer is not open");
+            assert_eq!(rounds.ready(&states[0], round), Err(AlreadyReady));
+            rounds.open(round);
+            assert!(rounds.take(&states[0], round) && !rounds.take(&states[1], round));
+            assert!(!rounds.has_arrived(&states[0], round));
+            assert!(!rounds.finish(&states[0], round, PARTITIONS as u32));
+            assert!(rounds.has_arrived(&states[0], round));
+            assert_eq!(rounds.ready(&states[1], round), Ok(true));
+            assert!(!rounds.is_over(round) && !rounds.has_arrived(&states[1], round));
+            assert!(rounds.finish(&states[1], round, PARTITIONS as u32));
+            assert!(rounds.is_over(round) && rounds.has_arrived(&states[1], round));
+        }
+    }
+}
