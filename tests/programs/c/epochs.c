@@ -101,13 +101,15 @@ static void fences(void) {
     next();
 }
 
-// The second holder of a lock is done before the first one asks whether its own epoch is.
+// The second holder of a lock is done before the first one asks whether its own epoch is. MPI orders no requests for
+// a lock of different ranks: that rank 0 is first, rank 1 hears only when an operation under the lock is complete.
 static void late_unlock(void) {
     MPI_Request request;
     if (rank == 0) {
         MPIX_Win_ilock(MPI_LOCK_EXCLUSIVE, 2, 0, win, &request);
         CHECK(is_over(&request));
         put(2);
+        MPI_Win_flush(2, win);
         MPIX_Win_iunlock(2, win, &request);
         say(1);
         hear(1);
@@ -128,7 +130,10 @@ static void late_unlock(void) {
 static void flushes(void) {
     MPI_Request requests[4];
     if (rank == 0) {
+        // MPI_Win_lock may return before the lock is held; a flushed operation cannot.
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, win);
+        put(2);
+        MPI_Win_flush(2, win);
         say(1);
         hear(1);
         MPI_Win_unlock(2, win);
