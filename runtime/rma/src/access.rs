@@ -76,6 +76,7 @@ impl Window {
             return Ok(Closing(request));
         }
         let resolved = operation.at(base);
+        self.check_attached(operation.target, resolved.target)?;
         if resolved.bytes() <= SHORT {
             let turns = self.turns_at(operation.target, epoch);
             // SAFETY: the caller's promise; we hold the claim.

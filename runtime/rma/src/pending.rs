@@ -96,7 +96,12 @@ impl Sweep<'_, '_> {
                 continue;
             }
             self.moved = true;
-            if !self.still_attached(operation) {
+            let elements = operation.target.as_buffer();
+            if self
+                .window
+                .check_attached(operation.member, elements)
+                .is_err()
+            {
                 epoch.error = Status::RMA_RANGE;
                 // SAFETY: it is in the list.
                 unsafe { epoch.recorded.remove(current.as_ptr()) };
@@ -146,25 +151,6 @@ impl Sweep<'_, '_> {
                 epoch.running.push(current.as_ptr());
             }
         }
-    }
-
-    /// Whether the target's elements are still memory of the window; true where that cannot change.
-    fn still_attached(&self, operation: &Recorded) -> bool {
-        let shared = self.window.shared();
-        let (datatype, count) = (&operation.target.datatype, operation.target.count);
-        let home = shared
-            .home(operation.member)
-            .filter(|_| shared.is_dynamic());
-        let Some(home) = home.filter(|_| count > 0) else {
-            return true;
-        };
-        let base = operation.target.base.addr() as i64 + datatype.true_lb();
-        let last = datatype.extent() * (count as i64 - 1);
-        let (from, to) = (
-            base + last.min(0),
-            base + last.max(0) + datatype.true_extent(),
-        );
-        home.has_attached(from.cast_unsigned(), to.cast_unsigned())
     }
 
     /// Lets several tasks copy an operation.

@@ -96,12 +96,18 @@ impl RankLocation {
         &self.pairs[member as usize]
     }
 
-    /// Whether all of `from..to` is attached. Under a claim of the caller's.
+    /// Whether all of `from..to` is attached, maybe in several pieces. Under a claim of the caller's.
     pub(super) fn has_attached(&self, from: u64, to: u64) -> bool {
         self.regions.with(|regions| {
-            regions
-                .iter()
-                .any(|region| region.from <= from && to <= region.to)
+            let mut at = from;
+            while at < to {
+                let holds = |region: &&Region| region.from <= at && at < region.to;
+                match regions.iter().find(holds) {
+                    Some(region) => at = region.to,
+                    None => return false,
+                }
+            }
+            true
         })
     }
 

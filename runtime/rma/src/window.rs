@@ -14,6 +14,7 @@ use cohort_core::list::{Linked, Links, List};
 use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
+use cohort_datatype as datatype;
 use cohort_steal::TaskKind;
 use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
@@ -206,7 +207,8 @@ impl Window {
         Some(&home.turns)
     }
 
-    /// The address of the target's elements, if they are all inside.
+    /// The address of the target's elements, if they are all inside. In a dynamic window any address is: what
+    /// the target has attached counts when it grants access ([`Self::check_attached`]).
     pub(super) fn resolve(&self, operation: &Operation<'_>) -> Result<*mut u8, RmaError> {
         let (target, part) = (operation.target, self.shared.part(operation.target));
         let out = |from: i64, to: i64| RmaError::OutOfRange {
@@ -241,16 +243,48 @@ impl Window {
             Some((from, to))
         });
         let (from, to) = span.ok_or_else(|| out(offset, i64::MAX))?;
-        if self.shared.is_dynamic() {
-            let home = self.shared.home(target);
-            let (from, to) = (from.cast_unsigned(), to.cast_unsigned());
-            let is_attached = home.is_none_or(|home| home.has_attached(from, to));
-            let lost = RmaError::NotAttached { target, from, to };
-            return if is_attached { Ok(base) } else { Err(lost) };
-        }
-        match from >= 0 && to.cast_unsigned() <= part.size {
+        match self.shared.is_dynamic() || from >= 0 && to.cast_unsigned() <= part.size {
             true => Ok(base),
             false => Err(out(from, to)),
+        }
+    }
+
+    /// Whether a member of this node has attached the elements of an operation that was resolved. Always true
+    /// of windows that are not dynamic.
+    #[inline]
+    pub(super) fn check_attached(
+        &self,
+        target: u32,
+        elements: datatype::Buffer<'_>,
+    ) -> Result<(), RmaError> {
+        match self.shared.is_dynamic() {
+            true => self.look_for_attached(target, elements),
+            false => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    fn look_for_attached(
+        &self,
+        target: u32,
+        elements: datatype::Buffer<'_>,
+    ) -> Result<(), RmaError> {
+        let (datatype, count) = (elements.datatype, elements.count);
+        let Some(home) = self.shared.home(target) else {
+            return Ok(());
+        };
+        if count == 0 || datatype.size() == 0 {
+            return Ok(());
+        }
+        // `resolve` has seen that nothing overflows.
+        let base = (elements.base.addr() as i64).wrapping_add(datatype.true_lb());
+        let last = datatype.extent().wrapping_mul(count as i64 - 1);
+        let from = base.wrapping_add(last.min(0)).cast_unsigned();
+        let to = base.wrapping_add(last.max(0));
+        let to = to.wrapping_add(datatype.true_extent()).cast_unsigned();
+        match home.has_attached(from, to) {
+            true => Ok(()),
+            false => Err(RmaError::NotAttached { target, from, to }),
         }
     }
 
