@@ -113,7 +113,7 @@ fn create<A: Abi, H: Handle>(
 }
 
 /// The keyval of a number, if it is for objects of this kind.
-fn keyval<'a, A: Abi>(call: &Call<'a, A>, number: c_int, owner: Owner) -> Outcome<&'a Arc<Keyval>> {
+fn keyval<A: Abi>(call: &Call<'_, A>, number: c_int, owner: Owner) -> Outcome<Arc<Keyval>> {
     let keyval = call.objects().keyval(number as u32)?;
     if keyval.owner() == owner {
         Ok(keyval)
@@ -124,9 +124,9 @@ fn keyval<'a, A: Abi>(call: &Call<'a, A>, number: c_int, owner: Owner) -> Outcom
 
 /// Frees a keyval; attributes that have it keep it alive.
 fn free<A: Abi>(call: &Call<'_, A>, number: InOut<'_, c_int>, owner: Owner) -> Outcome<()> {
-    let number = number.value().ok_or(neutral::ERR_ARG)?;
+    let number = call.inout(number, "keyval")?;
     keyval(call, number.get(), owner)?;
-    call.objects().remove_keyval(number.get() as u32)?;
+    call.objects().free_keyval(number.get() as u32)?;
     number.set(A::keyval_out(neutral::KEYVAL_INVALID));
     Ok(())
 }
@@ -198,7 +198,7 @@ pub fn comm_set_attr<A: Abi>(
     let keyval = keyval(call, number, Owner::Comm)?;
     object
         .attributes
-        .set(comm.neutral(), number, keyval, value.expose_provenance())
+        .set(comm.neutral(), number, &keyval, value.expose_provenance())
 }
 
 /// `MPI_Comm_get_attr`, and the deprecated `MPI_Attr_get`.
@@ -216,14 +216,14 @@ pub fn comm_get_attr<A: Abi>(
         return answer(predefined, value, flag);
     }
     let keyval = keyval(call, number, Owner::Comm)?;
-    answer(object.attributes.get(keyval), value, flag)
+    answer(object.attributes.get(&keyval), value, flag)
 }
 
 /// `MPI_Comm_delete_attr`, and the deprecated `MPI_Attr_delete`.
 pub fn comm_delete_attr<A: Abi>(call: &Call<'_, A>, comm: A::Comm, number: c_int) -> Outcome<()> {
     let object = call.on_comm(comm)?;
     let keyval = keyval(call, number, Owner::Comm)?;
-    object.attributes.delete(comm.neutral(), number, keyval)
+    object.attributes.delete(comm.neutral(), number, &keyval)
 }
 
 /// `MPI_Type_create_keyval`.
@@ -259,7 +259,7 @@ pub fn type_set_attr<A: Abi>(
     attributes.set(
         datatype.neutral(),
         number,
-        keyval,
+        &keyval,
         value.expose_provenance(),
     )
 }
@@ -273,7 +273,7 @@ pub fn type_get_attr<A: Abi>(
     flag: Out<'_, c_int>,
 ) -> Outcome<()> {
     let keyval = keyval(call, number, Owner::Datatype)?;
-    answer(of_type(call, datatype)?.get(keyval), value, flag)
+    answer(of_type(call, datatype)?.get(&keyval), value, flag)
 }
 
 /// `MPI_Type_delete_attr`.
@@ -283,7 +283,7 @@ pub fn type_delete_attr<A: Abi>(
     number: c_int,
 ) -> Outcome<()> {
     let keyval = keyval(call, number, Owner::Datatype)?;
-    of_type(call, datatype)?.delete(datatype.neutral(), number, keyval)
+    of_type(call, datatype)?.delete(datatype.neutral(), number, &keyval)
 }
 
 /// `MPI_Win_create_keyval`.
@@ -312,7 +312,7 @@ pub fn win_set_attr<A: Abi>(
     let object = call.on_win(win)?;
     let keyval = keyval(call, number, Owner::Win)?;
     let attributes = &object.attributes;
-    attributes.set(win.neutral(), number, keyval, value.expose_provenance())
+    attributes.set(win.neutral(), number, &keyval, value.expose_provenance())
 }
 
 /// `MPI_Win_get_attr`. The predefined attributes of a window are the address of its memory, and addresses of their
@@ -348,12 +348,12 @@ pub fn win_get_attr<A: Abi>(
         return answer(predefined, value, flag);
     }
     let keyval = keyval(call, number, Owner::Win)?;
-    answer(object.attributes.get(keyval), value, flag)
+    answer(object.attributes.get(&keyval), value, flag)
 }
 
 /// `MPI_Win_delete_attr`.
 pub fn win_delete_attr<A: Abi>(call: &Call<'_, A>, win: A::Win, number: c_int) -> Outcome<()> {
     let object = call.on_win(win)?;
     let keyval = keyval(call, number, Owner::Win)?;
-    object.attributes.delete(win.neutral(), number, keyval)
+    object.attributes.delete(win.neutral(), number, &keyval)
 }

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
+use core::sync::atomic::{AtomicBool, Ordering};
 use spin::Mutex;
 
 /// What kind of object a keyval is for.
@@ -34,23 +35,39 @@ pub trait AttributeCallbacks: Send + Sync {
     fn delete(&self, object: u32, keyval: i32, value: usize) -> Outcome<()>;
 }
 
-/// A keyval that the application made. It lives on while attributes use it (MPI 7.7.2).
+/// A keyval that the application made. It lives on, and so does its number, while attributes use it
+/// (MPI 7.7.2).
 pub struct Keyval {
     owner: Owner,
     callbacks: Box<dyn AttributeCallbacks>,
+    is_freed: AtomicBool,
 }
 
 impl Keyval {
     /// A keyval for objects of this kind.
     #[must_use]
     pub fn new(owner: Owner, callbacks: Box<dyn AttributeCallbacks>) -> Self {
-        Self { owner, callbacks }
+        Self {
+            owner,
+            callbacks,
+            is_freed: AtomicBool::new(false),
+        }
     }
 
     /// The kind of object it is for.
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.owner
+    }
+
+    /// Whether the program has freed it.
+    pub(crate) fn is_freed(&self) -> bool {
+        self.is_freed.load(Ordering::Relaxed)
+    }
+
+    /// The program frees it. Whether it had done so before.
+    pub(crate) fn free(&self) -> bool {
+        self.is_freed.swap(true, Ordering::Relaxed)
     }
 }
 

@@ -41,6 +41,7 @@ pub struct Objects {
     datatypes: Slots<Box<Datatype>>,
     errhandlers: Slots<Arc<UserErrhandler>>,
     keyvals: Slots<Arc<Keyval>>,
+    freed_keyvals: Mutex<FreedKeyvals>,
     infos: Slots<Box<Info>>,
     sessions: Slots<Box<Session>>,
     wins: Slots<Box<Win>>,
@@ -99,10 +100,29 @@ kinds! {
     comms Box<Comm>, Comm, ERR_COMM, add_comm, dynamic_comm, remove_comm;
     groups Group, Group, ERR_GROUP, add_group, dynamic_group, remove_group;
     errhandlers Arc<UserErrhandler>, Errhandler, ERR_ERRHANDLER, add_errhandler, errhandler, remove_errhandler;
-    keyvals Arc<Keyval>, Keyval, ERR_KEYVAL, add_keyval, keyval, remove_keyval;
+    keyvals Arc<Keyval>, Keyval, ERR_KEYVAL, insert_keyval, any_keyval, remove_keyval;
     infos Box<Info>, Info, ERR_INFO, add_info, info, remove_info;
     sessions Box<Session>, Session, ERR_SESSION, add_session, session, remove_session;
     wins Box<Win>, Win, ERR_WIN, add_win, win, remove_win;
+}
+
+/// Keyvals that the program has freed while attributes used them. Their numbers are given back some time after
+/// the last of these attributes is gone.
+struct FreedKeyvals {
+    numbers: Vec<u32>,
+    /// How many there are when the next look for unused ones is worth its time.
+    enough: usize,
+}
+
+impl FreedKeyvals {
+    const FEW: usize = 16;
+
+    const fn new() -> Self {
+        Self {
+            numbers: Vec::new(),
+            enough: Self::FEW,
+        }
+    }
 }
 
 impl Objects {
@@ -118,6 +138,7 @@ impl Objects {
             datatypes: Slots::new(),
             errhandlers: Slots::new(),
             keyvals: Slots::new(),
+            freed_keyvals: Mutex::new(FreedKeyvals::new()),
             infos: Slots::new(),
             sessions: Slots::new(),
             wins: Slots::new(),
@@ -177,6 +198,59 @@ impl Objects {
             neutral::handle::COMM_SELF => Ok(&self.builtin()?.own),
             handle => self.dynamic_comm(handle).map(|comm| &**comm),
         }
+    }
+
+    /// Keeps a keyval and returns its number.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM` when no number is left.
+    pub fn add_keyval(&self, keyval: Arc<Keyval>) -> Outcome<u32> {
+        let mut freed = self.freed_keyvals.lock();
+        if freed.numbers.len() >= freed.enough {
+            freed.numbers.retain(|&number| {
+                let is_used = self.any_keyval(number).is_ok_and(Self::has_attributes);
+                if !is_used {
+                    let removed = self.remove_keyval(number);
+                    debug_assert!(removed.is_ok(), "a freed keyval keeps its number");
+                }
+                is_used
+            });
+            freed.enough = FreedKeyvals::FEW + 2 * freed.numbers.len();
+        }
+        drop(freed);
+        self.insert_keyval(keyval)
+    }
+
+    /// Whether attributes use a keyval: each of them has a reference, and its slot has one.
+    fn has_attributes(keyval: &Arc<Keyval>) -> bool {
+        Arc::strong_count(keyval) > 1
+    }
+
+    /// The keyval of a number. One that the program has freed lasts as long as attributes use it (MPI 7.7.2).
+    ///
+    /// # Errors
+    /// `MPI_ERR_KEYVAL`.
+    pub fn keyval(&self, number: u32) -> Outcome<Arc<Keyval>> {
+        let keyval = self.any_keyval(number)?;
+        match keyval.is_freed() && !Self::has_attributes(keyval) {
+            true => Err(neutral::ERR_KEYVAL.into()),
+            false => Ok(keyval.clone()),
+        }
+    }
+
+    /// Frees a keyval. The program may do so again as long as attributes use it.
+    ///
+    /// # Errors
+    /// `MPI_ERR_KEYVAL`.
+    pub fn free_keyval(&self, number: u32) -> Outcome<()> {
+        let was_freed = self.keyval(number)?.free();
+        if Self::has_attributes(self.any_keyval(number)?) {
+            if !was_freed {
+                self.freed_keyvals.lock().numbers.push(number);
+            }
+            return Ok(());
+        }
+        self.remove_keyval(number).map(drop)
     }
 
     /// What `MPI_INFO_ENV` refers to (MPI 11.2.1): the keys that this runtime knows.

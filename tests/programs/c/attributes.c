@@ -68,6 +68,66 @@ static void freed_keyvals_keep_their_attributes(void) {
     CHECK_EQ(deletes, 1);
 }
 
+/* Frees the keyval of the attribute that is being deleted, which others may have freed before. */
+static int free_again(MPI_Comm comm, int key, void *value, void *extra) {
+    (void)comm, (void)value;
+    CHECK(*(int *)extra == key);
+    CHECK_EQ(MPI_Comm_free_keyval(&key), MPI_SUCCESS);
+    CHECK_EQ(key, MPI_KEYVAL_INVALID);
+    deletes++;
+    return MPI_SUCCESS;
+}
+
+/* As long as an attribute has a freed keyval, its number is good for all that MPI does with keyvals (MPI 7.7.2). */
+static void freed_keyvals_serve_their_attributes(void) {
+    enum { MANY = 100 };
+    static int numbers[MANY];
+    MPI_Comm twins[2];
+    void *value;
+    int flag, key, saved;
+    for (int i = 0; i < 2; i++) MPI_Comm_dup(MPI_COMM_SELF, &twins[i]);
+    MPI_Comm_set_errhandler(twins[0], MPI_ERRORS_RETURN);
+    deletes = 0;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, drop, &key, NULL);
+    saved = key;
+    for (int i = 0; i < 2; i++) MPI_Comm_set_attr(twins[i], key, &numbers[i]);
+    for (int i = 0; i < 3; i++) {
+        key = saved;
+        MPI_Comm_free_keyval(&key);
+        CHECK_EQ(key, MPI_KEYVAL_INVALID);
+    }
+    MPI_Comm_get_attr(twins[0], saved, &value, &flag);
+    CHECK(flag && value == &numbers[0]);
+    MPI_Comm_delete_attr(twins[0], saved);
+    CHECK_EQ(deletes, 1);
+    MPI_Comm_get_attr(twins[1], saved, &value, &flag);
+    CHECK(flag && value == &numbers[1]);
+    MPI_Comm_free(&twins[1]);
+    CHECK_EQ(deletes, 2);
+    CHECK_EQ(class_of(MPI_Comm_get_attr(twins[0], saved, &value, &flag)), MPI_ERR_KEYVAL);
+    // Many of them, whose numbers are not given to others before their attributes are gone.
+    for (int round = 0; round < 3; round++) {
+        deletes = 0;
+        for (int i = 0; i < MANY; i++) {
+            MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_again, &numbers[i], &numbers[i]);
+            MPI_Comm_set_attr(twins[0], numbers[i], &numbers[i]);
+            if (i % 2) {
+                key = numbers[i];
+                MPI_Comm_free_keyval(&key);
+            }
+        }
+        for (int i = 0; i < MANY; i++) {
+            for (int j = 0; j < i; j++) CHECK(numbers[i] != numbers[j]);
+            MPI_Comm_get_attr(twins[0], numbers[i], &value, &flag);
+            CHECK(flag && value == &numbers[i]);
+        }
+        for (int i = 0; i < MANY; i++)
+            if (round < 2 || i % 3 == 0) MPI_Comm_delete_attr(twins[0], numbers[i]);
+    }
+    MPI_Comm_free(&twins[0]);
+    CHECK_EQ(deletes, MANY);
+}
+
 int main(int argc, char **argv) {
     static char space[2];
     int extra = 99, key, stubborn, flag, *bound;
@@ -102,6 +162,7 @@ int main(int argc, char **argv) {
     MPI_Comm_set_attr(twin, stubborn, space);
     CHECK(MPI_Comm_delete_attr(twin, stubborn) != MPI_SUCCESS);
     freed_keyvals_keep_their_attributes();
+    freed_keyvals_serve_their_attributes();
     leave_three();
     MPI_Finalize();
     for (int i = 0; i < 3; i++) {
