@@ -151,7 +151,8 @@ pub struct MpichStatus {
 impl StatusLayout for MpichStatus {
     #[inline]
     fn read(&self) -> Status {
-        let high = i64::from(self.count_high_and_cancelled >> 1);
+        // 31 bits: a count is not negative.
+        let high = i64::from(self.count_high_and_cancelled.cast_unsigned() >> 1);
         Status {
             source: Mpich::rank_in(self.source),
             tag: Mpich::tag_in(self.tag),
