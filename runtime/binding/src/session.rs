@@ -20,6 +20,14 @@ use spin::Mutex;
 /// The key by which a program asks for a thread level (MPI-4.1, 11.3.1).
 const THREAD_LEVEL: &str = "thread_level";
 
+/// Its values.
+const THREAD_LEVELS: [&str; 4] = [
+    "MPI_THREAD_SINGLE",
+    "MPI_THREAD_FUNNELED",
+    "MPI_THREAD_SERIALIZED",
+    "MPI_THREAD_MULTIPLE",
+];
+
 /// `MPI_Session_init`. Local; every thread level is provided.
 pub fn init<A: Abi>(
     call: &Call<'_, A>,
@@ -33,13 +41,20 @@ pub fn init<A: Abi>(
     let hints = info::given(call, hints)?;
     let level = hints.get(THREAD_LEVEL);
     let level = level.as_deref().unwrap_or("MPI_THREAD_MULTIPLE");
+    if !THREAD_LEVELS.contains(&level) {
+        let what = format_args!("{THREAD_LEVEL} is \"{level}\", which is no thread level");
+        return Err(call.blame(neutral::ERR_INFO_VALUE, what));
+    }
     if level == "MPI_THREAD_MULTIPLE" {
         call.rank().set_threads_multiple(true);
     }
     let used = cohort_object::Info::default();
     used.set(THREAD_LEVEL, level)?;
-    let kinds = hints.get(MEMORY_KINDS).unwrap_or_default();
-    used.set(MEMORY_KINDS, &memory_kinds(&kinds))?;
+    let kinds = match hints.get(MEMORY_KINDS) {
+        Some(wanted) => memory_kinds(&wanted),
+        None => call.objects().world_memory_kinds(),
+    };
+    used.set(MEMORY_KINDS, &kinds)?;
     let session = Session {
         errhandler: Mutex::new(errhandler),
         info: used,

@@ -39,15 +39,30 @@ const fn entry(own: &'static Type, handle: u32, basic: Basic, name: &'static str
     }
 }
 
+/// The name that a type has by default: where it has several, the one that the others are synonyms of (MPI-4.1, 3.2.2).
+macro_rules! default_name {
+    ($name:expr) => {
+        $name
+    };
+    ($name:expr, $default:literal) => {
+        $default
+    };
+}
+
 /// A static per predefined type, and the list of all.
 macro_rules! types {
-    ($($name:ident = $handle:ident, $basic:ident;)*) => {
+    ($($name:ident = $handle:ident, $basic:ident $(, $default:literal)?;)*) => {
         /// The predefined types, each under its MPI name.
         pub mod types {
             use super::{Basic, Type, entry, handle};
             $(
                 #[doc = concat!("`", stringify!($name), "`.")]
-                pub static $name: Type = entry(&$name, handle::$handle, Basic::$basic, stringify!($name));
+                pub static $name: Type = entry(
+                    &$name,
+                    handle::$handle,
+                    Basic::$basic,
+                    default_name!(stringify!($name) $(, $default)?),
+                );
             )*
         }
 
@@ -63,13 +78,13 @@ types! {
     MPI_SHORT = SHORT, I16;
     MPI_INT = INT, I32;
     MPI_LONG = LONG, I64;
-    MPI_LONG_LONG = LONG_LONG, I64;
+    MPI_LONG_LONG = LONG_LONG, I64, "MPI_LONG_LONG_INT";
     MPI_UNSIGNED_SHORT = UNSIGNED_SHORT, U16;
     MPI_UNSIGNED = UNSIGNED, U32;
     MPI_UNSIGNED_LONG = UNSIGNED_LONG, U64;
     MPI_UNSIGNED_LONG_LONG = UNSIGNED_LONG_LONG, U64;
     MPI_FLOAT = FLOAT, F32;
-    MPI_C_FLOAT_COMPLEX = C_FLOAT_COMPLEX, C32;
+    MPI_C_FLOAT_COMPLEX = C_FLOAT_COMPLEX, C32, "MPI_C_COMPLEX";
     MPI_CXX_FLOAT_COMPLEX = CXX_FLOAT_COMPLEX, C32;
     MPI_DOUBLE = DOUBLE, F64;
     MPI_C_DOUBLE_COMPLEX = C_DOUBLE_COMPLEX, C64;

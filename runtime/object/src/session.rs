@@ -45,7 +45,9 @@ static EVERYONE: FutexLock<Vec<(usize, Roster)>> = FutexLock::new(Vec::new());
 /// # Errors
 /// `MPI_ERR_ARG` when there is no process set of this name.
 pub fn process_set(rank: &Rank, name: &str) -> Outcome<Group> {
-    let group = match PROCESS_SETS.iter().position(|&known| known == name) {
+    // Scheme and authority of a URI, of which both consist, are the same in upper and lower case.
+    let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
+    let group = match PROCESS_SETS.iter().position(is_name) {
         Some(0) => Group::shared(everyone(rank), rank.world_rank()),
         Some(_) => Group::new(alloc::vec![rank.peer()], rank.peer()),
         None => return Err(neutral::ERR_ARG.into()),
