@@ -55,6 +55,15 @@ pub fn cart_create<A: Abi>(
     publish(call, comm.with_cart(cart, reorder != 0)?, target)
 }
 
+/// Whether a grid has an extent of 0, and no negative one: there is no place in it for anybody.
+fn holds_nobody(dimensions: c_int, extents: Array<'_, c_int>) -> Outcome<bool> {
+    let Ok(count) = length(dimensions) else {
+        return Ok(false);
+    };
+    let extents = extents.entries(count)?;
+    Ok(extents.contains(&0) && extents.iter().all(|&extent| extent >= 0))
+}
+
 /// `MPI_Cart_map`.
 pub fn cart_map<A: Abi>(
     call: &Call<'_, A>,
@@ -66,6 +75,10 @@ pub fn cart_map<A: Abi>(
 ) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     let place = call.output(place, "newrank")?;
+    if holds_nobody(dimensions, extents)? {
+        place.write(neutral::UNDEFINED);
+        return Ok(());
+    }
     let cart = described(call, comm, dimensions, extents, periods)?;
     let found = comm.place_in_cart(&cart);
     place.write(found.map_or(neutral::UNDEFINED, |found| found as c_int));

@@ -18,14 +18,14 @@ fn root(value: c_int, power: usize) -> c_int {
     (1..=value).find(reaches).unwrap_or(value)
 }
 
-/// Splits `nodes` into `count` factors as equal as divisors allow, the largest first.
-fn balance(nodes: c_int, count: usize) -> Vec<c_int> {
+/// Splits `nodes` into `count` factors, each as small as the next larger divisor allows. They need not be the most equal.
+fn nearly_equal(nodes: c_int, count: usize) -> Vec<c_int> {
     let mut rest = nodes;
     let mut factors: Vec<c_int> = (1..=count)
         .rev()
         .map(|left| {
             let least = root(rest, left);
-            let divisor = (least..rest).find(|factor| rest % factor == 0);
+            let divisor = divisors(rest).into_iter().find(|&factor| factor >= least);
             let factor = divisor.unwrap_or(rest);
             rest /= factor;
             factor
@@ -33,6 +33,76 @@ fn balance(nodes: c_int, count: usize) -> Vec<c_int> {
         .collect();
     factors.sort_unstable_by(|a, b| b.cmp(a));
     factors
+}
+
+/// All divisors, in order.
+fn divisors(value: c_int) -> Vec<c_int> {
+    let to_root = || (1..).take_while(|&low| low <= value / low);
+    let low = to_root().filter(|low| value % low == 0);
+    let mut all: Vec<c_int> = low.collect();
+    let high: Vec<c_int> = all.iter().rev().map(|low| value / low).collect();
+    all.extend(high.into_iter().filter(|high| high > &(value / high)));
+    all
+}
+
+/// The search for the factors whose largest and smallest differ least.
+struct Search {
+    /// Divisors of the number to split, the largest first.
+    divisors: Vec<c_int>,
+    /// Factors chosen so far, the largest first.
+    chosen: Vec<c_int>,
+    best: Vec<c_int>,
+}
+
+impl Search {
+    fn difference(factors: &[c_int]) -> c_int {
+        factors[0] - factors[factors.len() - 1]
+    }
+
+    /// Tries all ways to split `rest` into `left` factors that are divisors from `first` on.
+    fn split(&mut self, rest: c_int, left: usize, first: usize) {
+        if left == 0 {
+            let is_better = Self::difference(&self.chosen) < Self::difference(&self.best);
+            if rest == 1 && is_better {
+                self.best.clone_from(&self.chosen);
+            }
+            return;
+        }
+        let least = root(rest, left);
+        for index in first..self.divisors.len() {
+            let factor = self.divisors[index];
+            // The largest that are left are too small, or so much smaller than the first that the best is no worse.
+            let apart = self.chosen.first().map_or(0, |largest| largest - factor);
+            if factor < least || apart >= Self::difference(&self.best) && !self.chosen.is_empty() {
+                return;
+            }
+            if rest % factor == 0 {
+                self.chosen.push(factor);
+                self.split(rest / factor, left - 1, index);
+                self.chosen.pop();
+            }
+        }
+    }
+}
+
+/// Splits `nodes` into `count` factors as equal as divisors allow, the largest first.
+fn balance(nodes: c_int, count: usize) -> Vec<c_int> {
+    let best = nearly_equal(nodes, count);
+    if count < 2 || Search::difference(&best) == 0 {
+        return best;
+    }
+    // One factor is the root or less, so none of a better choice is larger than the root and the difference.
+    let most = root(nodes, count).saturating_add(Search::difference(&best));
+    let mut divisors = divisors(nodes);
+    divisors.retain(|&divisor| divisor <= most);
+    divisors.reverse();
+    let mut search = Search {
+        divisors,
+        chosen: Vec::new(),
+        best,
+    };
+    search.split(nodes, count, 0);
+    search.best
 }
 
 /// Fills the entries of `dims` that are 0.
@@ -90,6 +160,43 @@ pub fn dims_create<A: Abi>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn factors_differ_as_little_as_they_can() {
+        // By trying all.
+        fn least(nodes: c_int, count: usize, largest: c_int, first: c_int) -> Option<c_int> {
+            if count == 1 {
+                return (nodes <= largest).then_some(first.max(nodes) - nodes);
+            }
+            (1..=largest.min(nodes))
+                .filter(|factor| nodes % factor == 0)
+                .filter_map(|factor| least(nodes / factor, count - 1, factor, first.max(factor)))
+                .min()
+        }
+        for nodes in 1..700 {
+            for count in 1..5 {
+                let factors = balance(nodes, count);
+                assert_eq!(factors.iter().product::<c_int>(), nodes);
+                assert!(factors.is_sorted_by(|a, b| a >= b));
+                let expected = least(nodes, count, nodes, 0);
+                assert_eq!(
+                    Some(Search::difference(&factors)),
+                    expected,
+                    "{nodes} in {count}"
+                );
+            }
+        }
+        assert_eq!(balance(936, 3), [13, 9, 8]);
+        assert_eq!(balance(c_int::MAX, 2), [c_int::MAX, 1]);
+        assert_eq!(
+            balance(735_134_400, 9).iter().product::<c_int>(),
+            735_134_400
+        );
+        assert_eq!(
+            balance(1 << 30, 20)[..11],
+            [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2]
+        );
+    }
 
     #[test]
     fn dimensions_are_balanced_and_descend() {
