@@ -13,9 +13,12 @@ struct Added {
     class: i32,
     text: String,
     removed: bool,
+    /// Codes of this class that are not removed, the class itself apart.
+    codes: usize,
 }
 
-/// The errors that the program of one rank added.
+/// The errors that the program of one rank added. The last one is not removed; what was removed behind it is
+/// forgotten, and its numbers are given again.
 #[derive(Default)]
 pub struct ErrorTable(Mutex<Vec<Added>>);
 
@@ -33,10 +36,14 @@ impl ErrorTable {
     fn add(&self, class: Option<i32>) -> i32 {
         let mut added = self.0.lock();
         let code = neutral::FIRST_ADDED_ERROR + added.len() as i32;
+        if let Some(class) = class.and_then(Self::index).and_then(|it| added.get_mut(it)) {
+            class.codes += 1;
+        }
         added.push(Added {
             class: class.unwrap_or(code),
             text: String::new(),
             removed: false,
+            codes: 0,
         });
         code
     }
@@ -82,22 +89,18 @@ impl ErrorTable {
     pub fn remove(&self, code: i32, is_class: bool) -> Outcome<()> {
         let mut added = self.0.lock();
         let index = Self::index(code).ok_or(neutral::ERR_ARG)?;
-        let in_use = added
-            .iter()
-            .enumerate()
-            .any(|(other, entry)| other != index && entry.class == code && !entry.removed);
-        match added.get_mut(index) {
-            Some(entry)
-                if !entry.removed
-                    && !in_use
-                    && entry.text.is_empty()
-                    && (entry.class == code) == is_class =>
-            {
-                entry.removed = true;
-                Ok(())
-            }
-            _ => Err(neutral::ERR_ARG.into()),
+        let entry = added.get_mut(index).ok_or(neutral::ERR_ARG)?;
+        let in_use = entry.codes > 0 || !entry.text.is_empty();
+        let class = entry.class;
+        if entry.removed || in_use || (class == code) != is_class {
+            return Err(neutral::ERR_ARG.into());
         }
+        entry.removed = true;
+        if !is_class && let Some(class) = Self::index(class).and_then(|it| added.get_mut(it)) {
+            class.codes -= 1;
+        }
+        while added.pop_if(|last| last.removed).is_some() {}
+        Ok(())
     }
 
     /// `MPI_Error_class`; `None` for a number that is no error code.
@@ -126,9 +129,9 @@ impl ErrorTable {
     #[must_use]
     pub fn last_used(&self) -> i32 {
         let added = self.0.lock();
-        match added.iter().rposition(|entry| !entry.removed) {
-            Some(index) => neutral::FIRST_ADDED_ERROR + index as i32,
-            None => neutral::ERR_LASTCODE,
+        match added.len() {
+            0 => neutral::ERR_LASTCODE,
+            count => neutral::FIRST_ADDED_ERROR + count as i32 - 1,
         }
     }
 }
