@@ -137,6 +137,23 @@ impl<'a, A: Abi> Call<'a, A> {
         }
     }
 
+    /// The type of no elements for which the program has none, `MPI_DATATYPE_NULL`: other MPIs do not look at it
+    /// then, and programs rely on that.
+    ///
+    /// # Errors
+    /// `error` where this is not so.
+    #[cold]
+    pub fn without_type(
+        &self,
+        handle: A::Datatype,
+        elements: i64,
+        error: Error,
+    ) -> Outcome<TypeRef> {
+        let is_missing = handle.neutral() == neutral::handle::DATATYPE_NULL && elements == 0;
+        let bytes = is_missing.then(|| predefined(neutral::handle::BYTE));
+        bytes.flatten().ok_or(error)
+    }
+
     /// [`Call::committed`] of a type that the program made. Out of line: most are predefined.
     #[inline(never)]
     fn derived(&self, handle: u32) -> Outcome<TypeRef> {
@@ -325,7 +342,7 @@ fn bad_datatype<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error 
 pub struct Failure {
     /// Why it failed.
     pub error: Error,
-    /// Neutral handle of the communicator.
+    /// Neutral handle of the communicator, `MPI_COMM_NULL` for none.
     pub comm: u32,
 }
 
@@ -334,7 +351,7 @@ impl<E: Into<Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         Self {
             error: error.into(),
-            comm: neutral::handle::COMM_SELF,
+            comm: neutral::handle::COMM_NULL,
         }
     }
 }
@@ -360,8 +377,8 @@ impl Fault for Failure {
 }
 
 /// Runs the body of a call of the MPI function `name`. Its error handler hears of a failure: that of the object
-/// that the body says the call is for ([`Call::on_comm`] and its like), else that of `MPI_COMM_SELF` (MPI-4.1,
-/// 9.3).
+/// that the body says the call is for ([`Call::on_comm`] and its like), else that of no object
+/// ([`Listener::Process`]).
 ///
 /// # Safety
 /// `caller` is the calling rank.

@@ -96,6 +96,7 @@ pub fn compare<A: Abi>(
 pub fn dup<A: Abi>(call: &Call<'_, A>, comm: A::Comm, target: Out<'_, A::Comm>) -> Outcome<()> {
     let object = call.on_comm(comm)?;
     let target = call.output(target, "newcomm")?;
+    target.preset(A::Comm::from_neutral(COMM_NULL));
     publish(call, Some(object.duplicate(comm.neutral())?), target)
 }
 
@@ -108,6 +109,7 @@ pub fn dup_with_info<A: Abi>(
 ) -> Outcome<()> {
     let object = call.on_comm(comm)?;
     let target = call.output(target, "newcomm")?;
+    target.preset(A::Comm::from_neutral(COMM_NULL));
     let hints = crate::info::hints(call, info)?;
     let copy = object.duplicate(comm.neutral())?;
     take_hints(&copy, &hints)?;
@@ -124,6 +126,7 @@ fn duplicate_at_once<A: Abi>(
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
     let target = call.output(target, "newcomm")?;
+    target.preset(A::Comm::from_neutral(COMM_NULL));
     let request = call.output(request, "request")?;
     let (copy, numbering) = comm.duplicate_at_once(handle.neutral())?;
     if let Some(hints) = hints {

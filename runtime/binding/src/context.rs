@@ -10,6 +10,7 @@ use cohort_engine::lifecycle;
 use cohort_object::Error;
 use cohort_object::errhandler::Errhandler;
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering;
 
 /// Who hears of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +23,8 @@ pub enum Listener {
     File,
     /// The window with this neutral handle, or as `Process` if there is none.
     Win(u32),
-    /// Calls that have none of these: `MPI_COMM_SELF`, or outside of initialisation and finalisation
-    /// the initial error handler (MPI-4.1, 9.3).
+    /// Calls that have none of these: `MPI_COMM_SELF` (MPI-4.1, 9.3), or `MPI_COMM_WORLD` as long as the program
+    /// has set no handler there; outside of initialisation and finalisation the initial error handler.
     Process,
 }
 
@@ -60,9 +61,18 @@ impl Listener {
         match found {
             Some(handler) => (self, handler),
             None => {
-                let own = of_comm(neutral::handle::COMM_SELF);
+                let has_own = objects.has_own_errhandler.load(Ordering::Relaxed);
+                let common = match has_own {
+                    true => neutral::handle::COMM_SELF,
+                    false => neutral::handle::COMM_WORLD,
+                };
+                let own = of_comm(common);
                 let handler = own.unwrap_or_else(|| objects.initial_errhandler.lock().clone());
-                (Self::Process, handler)
+                match handler {
+                    // It is told the object that the program set it for.
+                    Errhandler::User(_) => (Self::Comm(common), handler),
+                    _ => (Self::Process, handler),
+                }
             }
         }
     }

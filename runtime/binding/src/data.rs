@@ -25,7 +25,10 @@ impl Data {
         buffer: &Buffer<A, C>,
     ) -> Outcome<(u64, TypeRef)> {
         let elements = call.count(buffer.count)?;
-        let datatype = call.committed(buffer.datatype)?;
+        let datatype = match call.committed(buffer.datatype) {
+            Ok(datatype) => datatype,
+            Err(error) => call.without_type(buffer.datatype, elements, error)?,
+        };
         call.check_buffer(buffer.base, elements, &datatype)?;
         Ok((elements.cast_unsigned(), datatype))
     }

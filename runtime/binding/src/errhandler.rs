@@ -10,6 +10,7 @@ use cohort_object::Errhandler;
 use cohort_object::errhandler::{ErrhandlerOwner, ErrorCallback, UserErrhandler};
 use core::ffi::c_int;
 use core::marker::PhantomData;
+use core::sync::atomic::Ordering;
 use neutral::handle::{ERRHANDLER_NULL, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
 
 pub mod file;
@@ -100,9 +101,13 @@ pub fn comm_set_errhandler<A: Abi>(
     comm: A::Comm,
     handle: A::Errhandler,
 ) -> Outcome<()> {
-    let comm = call.on_comm(comm)?;
+    let object = call.on_comm(comm)?;
     let handler = of_handle(call, handle, ErrhandlerOwner::Comm)?;
-    *comm.errhandler.lock() = handler;
+    *object.errhandler.lock() = handler;
+    if comm.neutral() == neutral::handle::COMM_SELF {
+        let objects = call.objects();
+        objects.has_own_errhandler.store(true, Ordering::Relaxed);
+    }
     Ok(())
 }
 

@@ -75,6 +75,13 @@ impl<T> Place<'_, T> {
         // SAFETY: not NULL, so valid for writes by the promise of `Out::new`.
         unsafe { self.0.write(value) };
     }
+
+    /// Gives the program what it gets if the call fails from here on.
+    #[inline]
+    pub fn preset(&self, value: T) {
+        // SAFETY: as in `write`.
+        unsafe { self.0.write(value) };
+    }
 }
 
 /// A value that MPI reads and changes; it may be NULL.

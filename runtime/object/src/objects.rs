@@ -21,7 +21,7 @@ use cohort_base::settings;
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
 use cohort_engine::datatype::{TypeRef, predefined_all};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use spin::{Mutex, Once};
 
 /// Communicators that exist from initialisation to finalisation.
@@ -53,6 +53,9 @@ pub struct Objects {
     pub errors: ErrorTable,
     /// Error handler of calls without a communicator before `MPI_Init` (MPI 9.3).
     pub initial_errhandler: Mutex<Errhandler>,
+    /// Whether the program has set the error handler of `MPI_COMM_SELF`. Until then that of `MPI_COMM_WORLD` hears of
+    /// errors that belong to no object, as programs expect that know MPI before version 4.
+    pub has_own_errhandler: AtomicBool,
     /// Error handler of `MPI_FILE_NULL`, which new files inherit (MPI 14.7).
     pub file_errhandler: Mutex<Errhandler>,
 }
@@ -147,6 +150,7 @@ impl Objects {
             environment: Once::new(),
             errors: ErrorTable::new(),
             initial_errhandler: Mutex::new(Errhandler::Fatal),
+            has_own_errhandler: AtomicBool::new(false),
             file_errhandler: Mutex::new(Errhandler::Return),
         }
     }

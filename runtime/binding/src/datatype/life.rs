@@ -60,6 +60,7 @@ pub fn dup<A: Abi>(
     newtype: Out<'_, A::Datatype>,
 ) -> Outcome<()> {
     let newtype = call.output(newtype, "newtype")?;
+    newtype.preset(A::Datatype::from_neutral(neutral::handle::DATATYPE_NULL));
     let old = call.objects().datatype(oldtype.neutral())?;
     let mut copy = Datatype::new(engine::dup(&old.layout));
     copy.attributes = old.attributes.copied(oldtype.neutral())?;

@@ -33,7 +33,7 @@ impl core::fmt::Debug for Generalized {
 
 impl RequestKind for Generalized {
     fn comm(&self) -> u32 {
-        neutral::handle::COMM_SELF
+        neutral::handle::COMM_NULL
     }
 
     /// Whether `MPI_Grequest_complete` was called.

@@ -5,7 +5,7 @@ use crate::arguments::{Call, Comm, Outcome, length, only_intra};
 use crate::comm::publish;
 use crate::passed::{Array, Out, OutArray};
 use alloc::vec::Vec;
-use cohort_abi::{Abi, neutral};
+use cohort_abi::{Abi, Handle, neutral};
 use cohort_object::topology::{Cart, Topology};
 use core::ffi::c_int;
 
@@ -51,6 +51,7 @@ pub fn cart_create<A: Abi>(
 ) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     let target = call.output(target, "comm_cart")?;
+    target.preset(A::Comm::from_neutral(neutral::handle::COMM_NULL));
     let cart = described(call, comm, dimensions, extents, periods)?;
     publish(call, comm.with_cart(cart, reorder != 0)?, target)
 }
