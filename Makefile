@@ -64,7 +64,7 @@ fuzz: system
 	tools/fuzz.sh $(TARGET) $(or $(FUZZ_SECONDS),16)
 
 suites: build
-	tools/cache.sh judges slurm mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
+	tools/cache.sh judges slurm mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside
 	cargo test -p cohort-tests --test runner -- $(FILTER)
 
 # Jobs under real process managers: Slurm, PRRTE, and the Hydras of MPICH and Intel MPI. `make suites` runs them too.
@@ -86,7 +86,7 @@ overlap: build
 # Everything that runs programs, under each policy (about two hours). `make test` runs each program
 # of ours under several, and most of mpi4py's suite under one more than the default.
 policies: build
-	tools/cache.sh judges slurm mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi
+	tools/cache.sh judges slurm mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside
 	for progress in $(or $(POLICIES),$$($(BUILT)/pip-exec --policies | cut -f1)); do \
 	    TEST_COHORT_PROGRESS=$$progress cargo test -p cohort-tests --test runner -- --skip tidy/ $(FILTER); \
 	done

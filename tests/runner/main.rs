@@ -9,6 +9,7 @@
 //! | `c/`        | `tests/programs/c/*.c` by their `//#` directives             | [`programs`]  |
 //! | `faults/`   | killed and aborting ranks                                    | [`faults`]    |
 //! | `binaries/` | unmodified third-party binaries                              | [`binaries`]  |
+//! | `dropin/`   | what people type for other MPIs, beside other MPIs          | [`dropin`]    |
 //! | `tools/`    | profiling tools between a program and MPI                    | [`profiling`] |
 //! | `readme/`   | what README shows                                            | [`readme`]    |
 //! | `nodes/`    | jobs of several nodes, in network namespaces                 | [`nodes`]     |
@@ -19,6 +20,7 @@
 mod binaries;
 mod command;
 mod directives;
+mod dropin;
 mod faults;
 mod mpi4py;
 mod nodes;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
     trials.extend(programs::trials());
     trials.extend(faults::trials());
     trials.extend(binaries::trials());
+    trials.extend(dropin::trials());
     trials.extend(profiling::trials());
     trials.extend(readme::trials());
     trials.extend(nodes::trials());

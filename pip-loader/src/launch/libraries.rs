@@ -6,6 +6,7 @@
 
 use crate::elf::{self, LoadPlan};
 use crate::image;
+use cohort_base::libraries::OTHERS;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -24,6 +25,8 @@ pub struct Dependencies {
     /// An object that needs it has a `DT_RPATH`, which is searched before
     /// `--library-path`.
     pub rpath_first: bool,
+    /// A library of an MPI that we do not provide, and whose it is, if one of them needs one.
+    pub other_mpi: Option<(String, Option<&'static str>)>,
 }
 
 /// Follows the dependencies of the program `file`.
@@ -42,6 +45,7 @@ pub fn follow(file: &Path, plan: &LoadPlan, first: &Path, library_path: &OsStr) 
                 found.mpi_library = found.mpi_library.or(Some(library));
                 found.rpath_first |= !rpath.is_empty() && runpath.is_empty();
             }
+            found.other_mpi = found.other_mpi.or_else(|| other_mpi(&name));
             if !seen.insert(name.clone()) {
                 continue;
             }
@@ -57,6 +61,16 @@ pub fn follow(file: &Path, plan: &LoadPlan, first: &Path, library_path: &OsStr) 
         }
     }
     found
+}
+
+/// The file's name and its vendor, if this is a library of an MPI with another ABI than ours.
+fn other_mpi(name: &str) -> Option<(String, Option<&'static str>)> {
+    let file = Path::new(name).file_name()?.to_str()?;
+    if MPI_LIBRARIES.contains(&file) || file.starts_with("libmpi.so.12.") {
+        return None;
+    }
+    let (_, vendor) = OTHERS.iter().find(|(start, _)| file.starts_with(start))?;
+    Some((name.to_owned(), *vendor))
 }
 
 fn read_plan(path: &Path) -> Option<LoadPlan> {
@@ -138,6 +152,22 @@ mod tests {
             !found.rpath_first,
             "DT_RUNPATH makes the linker ignore DT_RPATH"
         );
+    }
+
+    #[test]
+    fn libraries_of_other_abis_are_recognised() {
+        let named = |name: &str| other_mpi(name).map(|(_, vendor)| vendor);
+        for ours in
+            MPI_LIBRARIES
+                .into_iter()
+                .chain(["libmpi.so.12.5.1", "libm.so.6", "libmpi_cxx.so.40"])
+        {
+            assert_eq!(named(ours), None, "{ours}");
+        }
+        assert_eq!(named("libmpi.so.40"), Some(Some("Open MPI")));
+        assert_eq!(named("/x/libmpi.so.20.10"), Some(Some("Open MPI")));
+        assert_eq!(named("libmpi_cray.so.12"), Some(Some("Cray MPICH")));
+        assert_eq!(named("libmpich.so.10"), Some(None));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Everything that can be found wrong before the first rank starts.
 
 use super::binding::{self, Binding};
+use super::libraries::Dependencies;
 use super::options::{Options, Section};
 use super::program::{self, Program, Search};
 use super::topology::Topology;
 use super::{Refusal, boot, libraries, limits, python, say};
 use crate::image::{OpenError, Template};
+use cohort_base::boot::AUDIT_LIBRARY;
 use cohort_base::settings::Settings;
 use cohort_manager::network::NetworkSettings;
 use cohort_manager::wireup::Numbering;
@@ -66,6 +68,9 @@ pub struct PreparedProgram {
     /// Its name for the system's task list.
     pub name: OsString,
 }
+
+/// What the dynamic linkers hold that can be audited at no cost: the symbol version of glibc 2.35.
+const AUDIT_LINKER: &[u8] = b"GLIBC_2.35";
 
 type Environment = BTreeMap<OsString, OsString>;
 
@@ -216,8 +221,10 @@ impl Context<'_> {
             }
         }
         let linker = open_linker(&program, linkers)?;
-        let entries = limits::map_entries(dependencies.objects + program.preload.len() + 2);
-        let arguments = self.arguments(&program, section, &linker, library_path);
+        let audit = self.audit(&program, &dependencies, &linker)?;
+        let objects = dependencies.objects + program.preload.len() + usize::from(audit.is_some());
+        let entries = limits::map_entries(objects + 2);
+        let arguments = self.arguments(&program, section, &linker, library_path, audit);
         let environment: Vec<OsString> = self::entries(environment).collect();
         let strings = Strings::new(
             arguments.iter().map(OsString::as_os_str),
@@ -241,6 +248,50 @@ impl Context<'_> {
         Ok((prepared, entries))
     }
 
+    /// The library by which a program that may open an MPI library by a path of its own gets ours. A program that
+    /// names ours needs none: the linker finds it in our folder.
+    ///
+    /// # Errors
+    /// The program needs an MPI that we do not provide, or the library is missing.
+    fn audit(
+        &self,
+        program: &Program,
+        dependencies: &Dependencies,
+        linker: &Template,
+    ) -> Result<Option<PathBuf>, Refusal> {
+        let Some(folder) = self.libraries else {
+            return Ok(None);
+        };
+        match (&dependencies.other_mpi, dependencies.mpi_library) {
+            (Some((library, vendor)), None) => {
+                let vendor = vendor.map_or(String::new(), |vendor| format!(" of {vendor}"));
+                return Err(Refusal::to_run(
+                    &program.file,
+                    &format!(
+                        "it needs {library}{vendor}, which knows nothing of this job, so that every rank would be \
+                         alone in a world of its own; build it with pip-exec's mpicc or MPICH's, or use that MPI's \
+                         own launcher"
+                    ),
+                ));
+            }
+            (_, Some(_)) if !dependencies.rpath_first => return Ok(None),
+            _ => {}
+        }
+        // Older linkers show an auditing library the program's own objects only, and send each call between objects
+        // through it.
+        if !linker.mentions(AUDIT_LINKER) {
+            return Ok(None);
+        }
+        let file = folder.join(AUDIT_LIBRARY);
+        match file.is_file() {
+            true => Ok(Some(file)),
+            false => Err(Refusal::new(format!(
+                "{} is missing: the installation is incomplete",
+                file.display()
+            ))),
+        }
+    }
+
     /// The command line of the dynamic linker, which then loads the program.
     fn arguments(
         &self,
@@ -248,8 +299,12 @@ impl Context<'_> {
         section: &Section,
         linker: &Template,
         library_path: &OsStr,
+        audit: Option<PathBuf>,
     ) -> Vec<OsString> {
         let mut arguments = vec![linker.path().into()];
+        if let Some(audit) = audit {
+            arguments.extend(["--audit".into(), audit.into()]);
+        }
         // Before glibc 2.33 a program started so sees its file's path as its name.
         if linker.mentions(b"--argv0") {
             arguments.extend(["--argv0".into(), program.name.clone()]);

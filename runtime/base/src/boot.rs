@@ -36,6 +36,14 @@ pub const NODE_JOIN: &str = "cohort_join";
 /// Variables of which a process manager sets at least one for the programs that it starts.
 pub const MANAGER_VARIABLES: [&str; 3] = ["PMI_FD", "PMI_PORT", "PMIX_NAMESPACE"];
 
+/// File name of the library that leads a process to our MPI libraries, which lie beside it, by whatever path it asks
+/// for one (`rtld-audit(7)`).
+pub const AUDIT_LIBRARY: &str = "libcohort_audit.so";
+
+/// Variable that tells a program which a rank starts, in an address space of its own, from which rank of which job
+/// it descends: `ADDRESS/RANK`, where `ADDRESS` is the abstract name of a socket of `pip-exec`.
+pub const DESCENDANT: &str = "PIP_EXEC_RANK";
+
 /// Name of the only function that the node image exports: a [`NodeOpen`].
 pub const NODE_OPEN: &str = "cohort_node_open";
 

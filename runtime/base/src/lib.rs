@@ -18,6 +18,7 @@
 pub mod boot;
 pub mod clock;
 pub mod combine;
+pub mod libraries;
 pub mod lock;
 mod peer;
 pub mod settings;

@@ -27,7 +27,7 @@ const LAYERS: [&[&str]; 14] = [
     &["cohort-p2p", "cohort-rma", "cohort-network"],
     &["cohort-coll", "cohort-progress"],
     &["cohort-engine"],
-    &["cohort-object", "cohort-join"],
+    &["cohort-object", "cohort-join", "cohort-audit"],
     &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],
     &["cohort-abi-mpich", "cohort-abi-mpi5"],

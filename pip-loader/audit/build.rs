@@ -1,0 +1,10 @@
+//! No C library: the dynamic linker would load another copy of it beside the program's. What the library takes from
+//! the linker itself is bound to it by name.
+
+fn main() {
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libcohort_audit.so");
+    println!("cargo::rustc-cdylib-link-arg=-nostdlib");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,-l:ld-linux-x86-64.so.2");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,defs,-z,now");
+    println!("cargo::rerun-if-changed=build.rs");
+}
