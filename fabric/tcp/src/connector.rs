@@ -7,6 +7,7 @@
 //!
 //! All sockets are opened here, by the root, and closed here; others use copies.
 
+mod congestion;
 mod meeting;
 
 use crate::caller::Caller;
@@ -56,6 +57,7 @@ impl Connector {
         let address = address::bytes(listener.local_addr().map_err(failed)?);
         // SAFETY: open, and nobody else's from now on.
         let listener = unsafe { OwnedFd::from_raw_fd(listener.into_raw_fd()) };
+        congestion::send_unpaced(listener.as_fd());
         Ok(Self {
             shared,
             listener: Some(listener),
@@ -271,7 +273,9 @@ fn new_socket(family: c_int) -> Option<OwnedFd> {
     // SAFETY: no condition; a new descriptor.
     unsafe {
         let socket = libc::socket(family, kind, 0);
-        (socket >= 0).then(|| OwnedFd::from_raw_fd(socket))
+        let socket = (socket >= 0).then(|| OwnedFd::from_raw_fd(socket))?;
+        congestion::send_unpaced(socket.as_fd());
+        Some(socket)
     }
 }
 
