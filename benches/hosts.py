@@ -66,11 +66,13 @@ class Hosts:
         return [*self.first(), mpiexec, "-iface", self.interface, "-launcher", "ssh",
                 "-launcher-exec", self.launcher, "-hosts", ",".join(self.addresses), "-ppn", 1]
 
-    def open_mpi(self, mpiexec):
-        """Open MPI's command for a process on each host."""
-        hosts = ",".join(f"{address}:1" for address in self.addresses)
+    def open_mpi(self, mpiexec, each=1):
+        """Open MPI's command for `each` processes on each host. Both hosts have one name, and its collectives through
+        shared memory go by names: they would wait for ever."""
+        hosts = ",".join(f"{address}:{each}" for address in self.addresses)
         return [*self.first(), mpiexec, "--prtemca", "plm_ssh_agent", self.launcher,
-                "--prtemca", "prte_if_include", self.interface, "--host", hosts]
+                "--prtemca", "prte_if_include", self.interface, "--host", hosts,
+                "--mca", "btl_tcp_if_include", self.interface, "--mca", "coll", "^han,sm,smdirect,xhc"]
 
     def __enter__(self):
         return self

@@ -39,7 +39,7 @@ def on_two_nodes(built, folder, hosts, source=HERE / "peers.c", each=1):
                  [([], {}), ([], {"COHORT_WAIT": "spin"})])),
         (both, Peer("MPICH", common, hosts.hydra(mpich / "bin/mpiexec.hydra"), [([], ucx)],
                  {"LD_LIBRARY_PATH": f"{mpich}/lib"})),
-        (both, Peer("Open MPI", own, hosts.open_mpi(openmpi / "bin/mpiexec"), [(ob1, {})])),
+        (both, Peer("Open MPI", own, hosts.open_mpi(openmpi / "bin/mpiexec", each), [(ob1, {})])),
         (both, Peer("Intel MPI", common, hosts.hydra(impi / "bin/mpiexec.hydra"), [([], tcp)],
                  {"LD_LIBRARY_PATH": f"{impi}/lib", "I_MPI_ROOT": str(impi), "I_MPI_FABRICS": "ofi",
                   "I_MPI_COLL_INTRANODE": "pt2pt", "I_MPI_PIN": "0"})),
