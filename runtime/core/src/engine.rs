@@ -35,6 +35,7 @@ macro_rules! engine {
                 ".hidden cohort_engine_wake_dedicated",
                 ".hidden cohort_engine_offered",
                 ".hidden cohort_engine_left_behind",
+                ".hidden cohort_engine_under_way",
                 ".hidden cohort_engine_met",
                 ".hidden cohort_engine_over"
             );
@@ -143,6 +144,15 @@ macro_rules! engine {
             #[unsafe(no_mangle)]
             fn cohort_engine_left_behind(claim: &mut Claim<'_>) -> Mark {
                 $(match <$subsystem as Subsystem>::left_behind(claim) {
+                    Mark::NONE => {}
+                    mark => return mark,
+                })*
+                Mark::NONE
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_under_way(claim: &mut Claim<'_>) -> Mark {
+                $(match <$subsystem as Subsystem>::under_way(claim) {
                     Mark::NONE => {}
                     mark => return mark,
                 })*

@@ -132,10 +132,16 @@ pub unsafe trait Subsystem: Sized + 'static {
         Mark::NONE
     }
 
+    /// A long message of the rank's is on its way to or from another node, where others may go on with it. By
+    /// anybody with the claim.
+    fn under_way(_claim: &mut Claim<'_>) -> Mark {
+        Mark::NONE
+    }
+
     /// A receive that was left behind has met its message, or was withdrawn.
     fn met(_claim: &mut Claim<'_>, _mark: Mark) {}
 
-    /// A collective that was left behind is over.
+    /// A collective that was left behind, or a message that was under way, is over.
     fn over(_claim: &mut Claim<'_>, _mark: Mark) {}
 }
 

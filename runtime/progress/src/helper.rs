@@ -62,8 +62,9 @@ pub(crate) fn serve(rank: &Rank, host: &Rank) -> Round {
     let Some(mailbox) = rank.mailbox() else {
         return Round::Nothing;
     };
+    // Also what is on its way between nodes, which leaves no notices.
     let is_left_behind =
-        mailbox.count.load(Ordering::Relaxed) > 0 || rank.pending_events().has_users();
+        rank.watched().load(Ordering::Relaxed) > 0 || rank.pending_events().has_users();
     if !is_left_behind && mailbox.notices.is_empty() {
         return Round::Nothing;
     }
@@ -80,10 +81,9 @@ pub(crate) fn serve(rank: &Rank, host: &Rank) -> Round {
         unsafe { mailbox.notices.pop() };
     }
     if rank.is_claimed() || rank.node().rests() {
-        return if postponed.count > 0 {
-            Round::Unsure
-        } else {
-            Round::Nothing
+        return match postponed.count > 0 || rank.node().has_network() {
+            true => Round::Unsure,
+            false => Round::Nothing,
         };
     }
     // What the holders of the claim did until now is visible from here on.

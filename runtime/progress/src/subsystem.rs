@@ -100,6 +100,10 @@ unsafe impl Subsystem for Machinery {
         watch::leave_collective_behind(claim)
     }
 
+    fn under_way(claim: &mut Claim<'_>) -> Mark {
+        watch::under_way(claim)
+    }
+
     fn met(claim: &mut Claim<'_>, mark: Mark) {
         watch::met(claim, mark);
     }

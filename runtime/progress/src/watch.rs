@@ -1,7 +1,8 @@
 //! Receives, and collectives, that a program leaves behind while it computes (scenario 3 of PEF).
 //!
 //! Policies that act for a computing rank want to know them: blocking receives, and those that find their
-//! message, need no help. A receive counts when it may take a message that is not sent eagerly.
+//! message, need no help. A receive counts when it may take a message that is not sent eagerly. A long message that is
+//! on its way between nodes counts until it has arrived, at both of its ends: only who looks moves its data.
 
 use crate::helper;
 use crate::lifecycle;
@@ -41,6 +42,15 @@ pub fn leave_behind(claim: &mut Claim<'_>, request: &RequestRef, progress: Progr
     }
 }
 
+/// The same for a send. Within a node the receiver's side copies; what goes to another node may have to be written
+/// while the program computes.
+#[inline]
+pub fn leave_send_behind(claim: &mut Claim<'_>, request: &RequestRef, progress: Progress) {
+    if claim.rank().node().has_network() {
+        leave_behind(claim, request, progress);
+    }
+}
+
 #[cold]
 fn watch(
     rank: &'static Rank,
@@ -59,7 +69,14 @@ fn watch(
     // SAFETY: an operation of the claimed rank that is not released.
     unsafe {
         let is_eager = (*receive).buffer().bytes() <= rank.node().settings().eager_max as u64;
-        if !(*receive).is_posted || (*receive).mark != Mark::NONE || is_eager {
+        if is_eager || (*receive).mark != Mark::NONE {
+            return;
+        }
+        if !(*receive).is_posted {
+            // A send, or a receive that has met its message: data may be on its way between nodes.
+            if rank.node().has_network() && rank.watched().load(Ordering::Relaxed) > 0 {
+                act(rank, dedicated_workers, fallback, capabilities);
+            }
             return;
         }
         (*receive).mark = COUNTED;
@@ -75,19 +92,32 @@ fn watch(
             }
         }
     }
-    if let Some(worker) = rank.worker_of(dedicated_workers) {
-        worker.ensure(rank);
-    }
-    if capabilities.may_interrupt() && fallback != Fallback::Helper {
-        rank.interrupter().begin(rank);
+    if act(rank, dedicated_workers, fallback, capabilities) {
         // Pairs with the fence in `Rank::find_help`: a message that came meanwhile sent no signal.
         fence(Ordering::SeqCst);
         // SAFETY: the request is not released.
         unsafe { poll::pull_for(claim, None, receive) };
     }
+}
+
+/// Has those act for the rank whom the policy has. Says whether a signal is among them.
+fn act(
+    rank: &'static Rank,
+    dedicated_workers: DedicatedWorkers,
+    fallback: Fallback,
+    capabilities: Capabilities,
+) -> bool {
+    if let Some(worker) = rank.worker_of(dedicated_workers) {
+        worker.ensure(rank);
+    }
+    let interrupts = capabilities.may_interrupt() && fallback != Fallback::Helper;
+    if interrupts {
+        rank.interrupter().begin(rank);
+    }
     if capabilities.thread() == RankThread::PollsForRendezvous {
         rank.sleeper().wake(rank.node().barriers());
     }
+    interrupts
 }
 
 /// The program leaves a collective behind that others go on with. Whoever acts for the rank is
@@ -110,7 +140,18 @@ pub(crate) fn leave_collective_behind(claim: &mut Claim<'_>) -> Mark {
     COUNTED
 }
 
-/// A collective that was left behind is over.
+/// A long message of the claimed rank's is on its way to or from another node. Whoever acts for the rank does so
+/// until it has arrived, since nobody else may move its data.
+pub(crate) fn under_way(claim: &Claim<'_>) -> Mark {
+    let rank = claim.rank();
+    if !rank.capabilities().watches_receives() {
+        return Mark::NONE;
+    }
+    rank.watched().fetch_add(1, Ordering::Relaxed);
+    COUNTED
+}
+
+/// A collective that was left behind, or a message that was under way, is over.
 pub(crate) fn over(claim: &Claim<'_>, mark: Mark) {
     if mark != Mark::NONE {
         claim.rank().watched().fetch_sub(1, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use crate::process::requests::{Operation, SENT, State};
 use crate::status::neutral_status;
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
 use cohort_engine::offload::Poster;
-use cohort_engine::watch::leave_behind;
+use cohort_engine::watch::{leave_behind, leave_send_behind};
 use cohort_engine::{Claim, RequestRef, SendMode, Status};
 use core::ffi::c_int;
 
@@ -108,6 +108,7 @@ macro_rules! sends {
             }
             let claim = &mut call.rank().enter();
             let started = message.start(claim, SendMode::$mode).map_err(engine_error)?;
+            leave_send_behind(claim, &started, communicator.progress.get());
             publish(call, claim, started, comm, request)
         }
     )*};

@@ -10,7 +10,7 @@ use crate::request::{Plan, publish_persistent};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_base::settings::Progress;
 use cohort_engine::offload::Poster;
-use cohort_engine::watch::leave_behind;
+use cohort_engine::watch::{leave_behind, leave_send_behind};
 use cohort_engine::{RequestRef, SendMode, Status};
 use core::ffi::c_int;
 
@@ -47,9 +47,12 @@ impl Plan for SendPlan {
         let poster = Poster::of(rank, message.bytes(), || progress(process, comm));
         match poster.and_then(|mut poster| message.leave(&mut poster, self.mode)) {
             Some(request) => Ok(request),
-            None => message
-                .start(&mut rank.enter(), self.mode)
-                .map_err(engine_error),
+            None => {
+                let claim = &mut rank.enter();
+                let started = message.start(claim, self.mode).map_err(engine_error)?;
+                leave_send_behind(claim, &started, progress(process, comm));
+                Ok(started)
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::request;
 use crate::status::neutral_status;
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::wait::{WaitKind, until};
-use cohort_engine::watch::leave_behind;
+use cohort_engine::watch::{leave_behind, leave_send_behind};
 use cohort_engine::{RequestRef, SendMode};
 use core::ffi::c_int;
 
@@ -75,11 +75,11 @@ fn publish<A: Abi>(
     target: Place<'_, A::Request>,
 ) -> Outcome<()> {
     let comm = comm.neutral();
-    leave_behind(
-        &mut call.rank().enter(),
-        &both.receive,
-        communicator.progress.get(),
-    );
+    let progress = communicator.progress.get();
+    let mut claim = call.rank().enter();
+    leave_send_behind(&mut claim, &both.send, progress);
+    leave_behind(&mut claim, &both.receive, progress);
+    drop(claim);
     let state = State::Exchange {
         receive: both.receive,
         send: both.send,

@@ -63,6 +63,8 @@ hooks! {
     cohort_engine_offered => fn offered(receiver: &Rank, sender: &Rank, envelope: &Envelope, number: u32);
     /// [`left_behind`](crate::Subsystem::left_behind) of the first that watches it.
     cohort_engine_left_behind => fn left_behind(claim: &mut Claim<'_>) -> Mark;
+    /// [`under_way`](crate::Subsystem::under_way) of the first that watches it.
+    cohort_engine_under_way => fn under_way(claim: &mut Claim<'_>) -> Mark;
     /// [`met`](crate::Subsystem::met)
     cohort_engine_met => fn met(claim: &mut Claim<'_>, mark: Mark);
     /// [`over`](crate::Subsystem::over)

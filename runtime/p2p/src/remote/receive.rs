@@ -15,6 +15,7 @@ use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::{Envelope, Status};
+use cohort_core::subsystem::{Mark, hooks};
 use cohort_datatype as datatype;
 use cohort_fabric::{Direction, Refused, Region, Transfer};
 use cohort_net::fail;
@@ -71,6 +72,8 @@ pub(crate) struct Inbound {
     done: u64,
     /// Reads under way.
     pieces: u32,
+    /// What the policy remembers of it.
+    mark: Mark,
     links: Links<Self>,
 }
 
@@ -234,6 +237,7 @@ unsafe fn fetch(claim: &mut Claim<'_>, arrival: &Arrival, request: *mut Operatio
             next: 0,
             done: 0,
             pieces: 0,
+            mark: hooks::under_way(claim),
             links: Links::NONE,
         });
         if arrival.flags & READABLE != 0 {
@@ -417,6 +421,7 @@ unsafe fn complete(claim: &mut Claim<'_>, inbound: *mut Inbound) {
     unsafe {
         Operation::complete((*inbound).request, (*inbound).status);
         names::forget(claim, (*inbound).name);
+        hooks::over(claim, (*inbound).mark);
         claim.free_local(NonNull::new_unchecked(inbound).cast());
     }
     claim.expect_less(TaskKind::Net);

@@ -22,6 +22,7 @@ use cohort_core::error::EngineError;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::{Envelope, SendMode, Status};
 use cohort_core::request::RequestRef;
+use cohort_core::subsystem::{Mark, hooks};
 use cohort_datatype::{self as datatype, Buffer};
 use cohort_fabric::Region;
 use cohort_net::link::{self, Link, Outgoing, line_up, link_to};
@@ -73,6 +74,8 @@ pub(crate) struct Outbound {
     next: u64,
     /// Packets that have not left.
     packets: u32,
+    /// What the policy remembers of it.
+    mark: Mark,
     links: Links<Self>,
 }
 
@@ -252,6 +255,7 @@ unsafe fn offer(
         match Outgoing::with_room(claim, header, 0) {
             Ok((packet, _)) => {
                 line_up(claim, link, packet);
+                (*outbound).mark = hooks::under_way(claim);
                 Ok(())
             }
             Err(error) => {
@@ -295,6 +299,7 @@ impl Outbound {
             wanted: 0,
             next: 0,
             packets: 0,
+            mark: Mark::NONE,
             links: Links::NONE,
         };
         // SAFETY: a fresh block of the right size, in no list.
@@ -500,6 +505,7 @@ pub(super) fn complete_over(claim: &mut Claim<'_>, net: &Net, caller: LocalRank)
             if !(*this).is_retracted {
                 claim.of::<Remote>().over.remove(this);
                 names::forget(claim, outbound.as_ref().name);
+                hooks::over(claim, outbound.as_ref().mark);
                 claim.free_local(outbound.cast());
                 claim.expect_less(TaskKind::Net);
             }
