@@ -12,6 +12,7 @@
 //! | `source`, `endpoint` | what a transport offers: a network, and one rank's end of it |
 //! | `network` | the `Transport` of a node: takes a seat, then calls the endpoint |
 //! | `endpoints` | opens a network whose ranks have an endpoint each |
+//! | `mail` | what has come for ranks that did not look for it |
 //! | `packet`, `address` | what travels, and its checks |
 //! | `job` | what all endpoints of a node share about the job |
 //! | `seat` | how a task with another C library calls this one |
@@ -29,6 +30,7 @@ pub mod endpoints;
 pub mod handles;
 pub mod job;
 mod keeper;
+pub mod mail;
 mod network;
 pub mod packet;
 pub mod ports;

@@ -12,9 +12,9 @@ mod meeting;
 
 use crate::caller::Caller;
 use crate::interface::Interface;
-use crate::mail::Delivery;
 use crate::rail::{Held, Rail};
 use crate::shared::Shared;
+use cohort_fabric_host::mail::Delivery;
 use cohort_fabric_host::seat::{block_signals, restore_signals};
 use cohort_fabric_host::{address, handles};
 use libc::c_int;

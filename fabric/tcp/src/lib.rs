@@ -8,7 +8,6 @@
 //! | `network` | the node's network, as the engine sees it |
 //! | `rail` | the connections, and who uses them |
 //! | `stream`, `frame` | one connection, and what travels in it |
-//! | `mail` | what has come for ranks that did not look for it |
 //! | `regions`, `node` | what the rails share |
 //! | `shared` | what ranks' tasks and the connector share |
 //! | `caller` | who makes a call, and how it uses the sockets |
@@ -19,7 +18,6 @@ mod caller;
 mod connector;
 mod frame;
 pub mod interface;
-mod mail;
 mod network;
 mod node;
 mod rail;

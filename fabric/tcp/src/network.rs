@@ -4,7 +4,6 @@ use crate::caller::{Caller, Requests};
 use crate::connector::Connector;
 use crate::frame::Way;
 use crate::interface::Interface;
-use crate::mail::{Delivery, Ticket};
 use crate::node::Node;
 use crate::rail::Rail;
 use crate::shared::Shared;
@@ -16,6 +15,7 @@ use cohort_fabric::{
 use cohort_fabric_host::address;
 use cohort_fabric_host::descriptors::hooks;
 use cohort_fabric_host::handles::Processes;
+use cohort_fabric_host::mail::{Delivery, Mail, Ticket};
 use cohort_fabric_host::seat::{SEATS_MAX, Seats};
 use cohort_fabric_host::source::{NodeNetwork, Setup};
 use cohort_fabric_host::watch::{List, Waker, Watch};
@@ -152,7 +152,7 @@ impl TcpNetwork {
             rail.has_room.store(true, Ordering::Relaxed);
         }
         let is_idle = |rail: &Rail| !rail.has_submitted();
-        !shared.node.mail.iter().any(crate::mail::Mail::waits)
+        !shared.node.mail.iter().any(Mail::waits)
             && shared.rails.iter().all(is_idle)
             && shared.node.job.deaths() == shared.node.announced_deaths()
     }
@@ -254,7 +254,7 @@ unsafe impl Transport for TcpNetwork {
         let _seat = self.seats.borrow(caller as usize);
         let caller = self.caller(endpoint, caller);
         let mail = &shared.node.mail[endpoint as usize];
-        let ranks_of = |node| shared.node.job.ranks_of(node);
+        let ranks_of = |node| shared.node.job.ranks_of(node).iter().copied();
         let mut given = 0;
         let mut posted = false;
         for _ in 0..budget.looks.max(1) {

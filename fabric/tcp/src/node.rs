@@ -1,11 +1,11 @@
 //! What all rails of a node share.
 
-use crate::mail::{Delivery, Mail, Ticket};
 use crate::regions::Regions;
 use cohort_base::lock::FutexLock;
 use cohort_fabric::{Direction, LocalRank, Packet, Transfer, WorldRank};
 use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::job::Job;
+use cohort_fabric_host::mail::{Delivery, Mail, Ticket};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,7 +1,7 @@
 //! A rail: one connection to each other node that this one talks with, and who uses them.
 //!
 //! The node's ranks share its rails. Whoever has a rail's lock moves all of its connections, for all ranks: what has
-//! come is given to the engine or put into mail ([`crate::mail`]).
+//! come is given to the engine or put into mail ([`cohort_fabric_host::mail`]).
 //!
 //! A packet that finds the lock taken is not held up: it is *submitted*, and goes with those of other ranks, in one
 //! system call, when the holder lets go ([`cohort_base::combine`]).
@@ -11,13 +11,13 @@ mod serve;
 
 use crate::caller::Caller;
 use crate::frame::{HEAD, Head, Kind, Way};
-use crate::mail::{Delivery, Ticket};
 use crate::node::Node;
 use crate::stream::Stream;
 use cohort_base::combine::Combining;
 use cohort_base::lock::FutexGuard;
 use cohort_fabric::{Packet, Refused, Sent};
 use cohort_fabric_host::handles::Handle;
+use cohort_fabric_host::mail::{Delivery, Ticket};
 use libc::c_int;
 use operations::Operations;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,11 @@
 //! What ranks' tasks and the connector share.
 
 use crate::caller::{Caller, Requests};
-use crate::mail::Delivery;
 use crate::node::Node;
 use crate::rail::Rail;
 use cohort_fabric::{LocalRank, WorldRank};
 use cohort_fabric_host::handles::{Handle, Processes};
+use cohort_fabric_host::mail::Delivery;
 use cohort_fabric_host::watch::Watch;
 use std::sync::atomic::Ordering;
 

@@ -4,8 +4,8 @@
 
 use crate::caller::Caller;
 use crate::frame::{HEAD, Head, Malformed};
-use crate::mail::{Delivery, Ticket};
 use cohort_fabric_host::handles::Handle;
+use cohort_fabric_host::mail::{Delivery, Ticket};
 use libc::{c_int, c_void};
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! Reads and writes under way.
 
-use crate::mail::Ticket;
+use cohort_fabric_host::mail::Ticket;
 
 /// A read or a write under way.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,10 @@
 use super::operations::Operation;
 use super::{COMMON, Connections, DIRECT_MAX, Held};
 use crate::frame::{self, Head, Kind, TARGET, Target, Way};
-use crate::mail::{Delivery, Ticket};
 use crate::stream::{Body, Next, Stream};
 use crate::{PACKET_MAX, TRANSFER_MAX};
 use cohort_fabric::{Direction, Refused, Transfer};
+use cohort_fabric_host::mail::{Delivery, Ticket};
 use libc::c_int;
 use std::sync::atomic::Ordering;
 

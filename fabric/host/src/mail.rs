@@ -1,4 +1,4 @@
-//! What has come for a rank while somebody else moved the node's connections.
+//! What has come for a rank while somebody else used what the node's ranks share: a rail, or an endpoint.
 //!
 //! Whoever reads a connection finds events of several ranks there. Those of the rank for which it looks go to the
 //! engine at once; the others go into their ranks' mail, and are taken from there by the next call for that rank: its
@@ -6,8 +6,8 @@
 //! of those that send to it, and by its own operations.
 //!
 //! # Order
-//! Events of one connection are put into the mail, or given to the engine, by who holds the rail's lock. While there
-//! is mail for a rank, new events for it go behind that.
+//! Events of one connection are put into the mail, or given to the engine, by who holds the lock of the rail or the
+//! endpoint. While there is mail for a rank, new events for it go behind that.
 
 use cohort_base::lock::FutexLock;
 use cohort_fabric::{Event, LocalRank, Token, WorldRank};
@@ -26,9 +26,9 @@ enum Letter {
         token: Token,
         code: i32,
     },
-    /// All ranks of a node are lost.
-    NodeLost {
-        node: u32,
+    /// Ranks that are lost together.
+    Lost {
+        group: u32,
         code: i32,
     },
 }
@@ -65,16 +65,16 @@ impl Mail {
         letter
     }
 
-    /// Puts a lost node into the mail.
-    pub fn put_loss(&self, node: u32, code: i32) {
-        self.put(Letter::NodeLost { node, code });
+    /// Puts the loss of a group of ranks into the mail, by a number that the transport gives it.
+    pub fn put_loss(&self, group: u32, code: i32) {
+        self.put(Letter::Lost { group, code });
     }
 
-    /// Gives at most `most` letters to the engine; returns how many. `ranks_of` knows the ranks of a node.
-    pub fn deliver<'a>(
+    /// Gives at most `most` letters to the engine; returns how many. `ranks_of` knows the ranks of a group.
+    pub fn deliver<R: IntoIterator<Item = WorldRank>>(
         &self,
         most: u32,
-        ranks_of: impl Fn(u32) -> &'a [WorldRank],
+        ranks_of: impl Fn(u32) -> R,
         sink: &mut dyn FnMut(Event<'_>),
     ) -> u32 {
         let mut given = 0;
@@ -90,8 +90,8 @@ impl Mail {
                 }),
                 Letter::Completed(token) => sink(Event::Completed(token)),
                 Letter::Failed { token, code } => sink(Event::Failed { token, code }),
-                Letter::NodeLost { node, code } => {
-                    for &rank in ranks_of(node) {
+                Letter::Lost { group, code } => {
+                    for rank in ranks_of(group) {
                         sink(Event::Lost { rank, code });
                     }
                 }
@@ -119,6 +119,7 @@ struct Taker<'a> {
 }
 
 /// Where events go in a call: to the engine, or into ranks' mail.
+
 pub struct Delivery<'a> {
     mail: &'a [Mail],
     /// Who takes events at once.
@@ -131,6 +132,7 @@ pub struct Delivery<'a> {
 
 impl<'a> Delivery<'a> {
     /// All events go into mail.
+    #[must_use]
     pub fn to_mail(mail: &'a [Mail]) -> Self {
         Self {
             mail,
@@ -215,7 +217,7 @@ mod tests {
 
     fn texts(mail: &Mail, most: u32) -> Vec<String> {
         let mut texts = Vec::new();
-        mail.deliver(most, |_| &[4, 5], &mut |event| {
+        mail.deliver(most, |_| [4, 5], &mut |event| {
             texts.push(format!("{event:?}"))
         });
         texts
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_node_is_all_of_its_ranks() {
+    fn a_lost_group_is_all_of_its_ranks() {
         let mail = Mail::default();
         mail.put_loss(3, 104);
         let lost = texts(&mail, 1);
