@@ -23,7 +23,7 @@ use core::ffi::{c_char, c_void};
 pub const MAGIC: u64 = 0x3151_4552_4843_4f43;
 
 /// Raised whenever the layout of the records changes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// File name of the network library (crate `cohort-network`), which lies beside the node image.
 pub const LIBRARY: &str = "libcohort_network.so";
@@ -78,6 +78,8 @@ pub struct Request {
     pub ports: [u16; 2],
     /// Connections between two nodes, for transports that share them (`COHORT_NET_RAILS`).
     pub rails: u32,
+    /// 1 if what travels between nodes is encrypted (`COHORT_NET_ENCRYPT`).
+    pub encrypt: u32,
 }
 
 /// The functions of an open network.

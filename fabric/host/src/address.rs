@@ -2,17 +2,19 @@
 //!
 //! One node's addresses: magic (4 bytes), version (2), format (2), node (4), count (4), length of
 //! each (4), a hash of the provider's name (4), one of the host (4), 1 if it fell back to this
-//! provider (4), the node's service as a socket address or zeros (28), then `count` addresses, as libfabric's
-//! `fi_getname` gave them. Little-endian.
+//! provider (4), 1 if it encrypts its connections (4), the node's service as a socket address or zeros (28), then `count`
+//! addresses, as libfabric's `fi_getname` gave them. Little-endian.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const MAGIC: [u8; 4] = *b"CNet";
-const VERSION: u16 = 4;
-const HEADER: usize = 60;
+const VERSION: u16 = 5;
+const HEADER: usize = 64;
 /// Where the service's address lies in it.
-const SERVICE: usize = 32;
+const SERVICE: usize = 36;
+/// Where the word lies that says whether the node wanted another network.
+const FELL_BACK: std::ops::Range<usize> = 28..32;
 
 /// A socket address of any kind: the number that stands for this format between nodes. libfabric's number, as all
 /// numbers of formats are.
@@ -38,6 +40,8 @@ pub struct NodeAddresses {
     pub host: u32,
     /// Whether the node wanted another network, which does not work.
     pub fell_back: bool,
+    /// Whether it encrypts its connections.
+    pub encrypts: bool,
     /// Where the node's service listens, if it has one.
     pub service: Option<SocketAddr>,
     /// One for each local rank, all of the same length.
@@ -68,6 +72,7 @@ impl NodeAddresses {
         bytes.extend(hash(&self.provider).to_le_bytes());
         bytes.extend(self.host.to_le_bytes());
         bytes.extend(u32::from(self.fell_back).to_le_bytes());
+        bytes.extend(u32::from(self.encrypts).to_le_bytes());
         bytes.extend(self.service.map(self::bytes).unwrap_or_default());
         bytes.resize(HEADER, 0);
         self.each.iter().for_each(|address| bytes.extend(address));
@@ -88,6 +93,14 @@ impl NodeAddresses {
         };
         if header[..4] != MAGIC || word(4) & 0xffff != u32::from(VERSION) {
             return wrong("are of another version of Cohort: install the same on all nodes");
+        }
+        if (word(32) != 0) != self.encrypts {
+            let how = |encrypts| if encrypts { "encrypted" } else { "plain" };
+            return wrong(&format!(
+                "are for {} connections, and this node makes {} ones: COHORT_NET_ENCRYPT is the same on all nodes",
+                how(!self.encrypts),
+                how(self.encrypts)
+            ));
         }
         if word(20) != hash(&self.provider) || word(4) >> 16 != self.format & 0xffff {
             let reason = match (fell_back(bytes), self.fell_back) {
@@ -160,7 +173,7 @@ impl NodeAddresses {
 pub fn fell_back(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
         && bytes.get(4..6) == Some(&VERSION.to_le_bytes())
-        && bytes.get(28..SERVICE) == Some(&1_u32.to_le_bytes())
+        && bytes.get(FELL_BACK) == Some(&1_u32.to_le_bytes())
 }
 
 /// Checks an address whose format is known.
@@ -254,6 +267,7 @@ mod tests {
             interface: "docker0".into(),
             host: 1,
             fell_back: false,
+            encrypts: false,
             service: Some("192.0.2.9:77".parse().unwrap()),
             each,
         }

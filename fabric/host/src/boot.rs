@@ -87,6 +87,7 @@ unsafe fn try_to_open(
                 provider: optional(request.provider),
                 interface: optional(request.interface),
                 ports: Ports::between(request.ports),
+                encrypts: request.encrypt != 0,
             },
         )
     };
@@ -99,6 +100,7 @@ unsafe fn try_to_open(
         own_ranks: &own_ranks,
         ports: wanted.ports,
         rails: request.rails.max(1) as usize,
+        encrypts: wanted.encrypts,
         is_shared: request.shared_address_space != 0,
         defers: request.notify == Notify::Defer as u32,
     };
@@ -116,6 +118,7 @@ unsafe fn try_to_open(
         interface: source.interface().to_owned(),
         host: address::host(),
         fell_back: failure.is_some(),
+        encrypts: wanted.encrypts,
         service: service.as_ref().map(Service::address),
         each: network.addresses(),
     };
@@ -363,6 +366,7 @@ mod tests {
                 service: None,
                 host: 1,
                 fell_back,
+                encrypts: false,
                 each: vec![vec![0; 16]],
             };
             addresses.bytes(node)

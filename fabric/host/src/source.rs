@@ -17,6 +17,8 @@ pub struct Wanted {
     pub interface: Option<String>,
     /// The ports that may listen (`COHORT_NET_PORTS`).
     pub ports: Ports,
+    /// Whether what travels between nodes is encrypted (`COHORT_NET_ENCRYPT`).
+    pub encrypts: bool,
 }
 
 /// What a network is opened for.
@@ -30,6 +32,8 @@ pub struct Setup<'a> {
     pub ports: Ports,
     /// Connections between two nodes (`COHORT_NET_RAILS`), for transports that share them.
     pub rails: usize,
+    /// Whether connections are encrypted (`COHORT_NET_ENCRYPT`).
+    pub encrypts: bool,
     /// Whether ranks are tasks that share this address space and have descriptors of their own; else the caller is the
     /// one rank of its node.
     pub is_shared: bool,

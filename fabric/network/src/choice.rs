@@ -10,6 +10,9 @@ use cohort_fabric_tcp::interface::Interface;
 /// # Errors
 /// A text that names what there is and what to set.
 pub fn choose(wanted: &Wanted) -> Result<Choice, String> {
+    if wanted.encrypts {
+        return encrypting(wanted.provider.as_deref(), || Interface::choose(wanted));
+    }
     between(
         wanted.provider.as_deref(),
         || Fabric::choose(&with_interface(wanted), DIRECT),
@@ -27,6 +30,20 @@ fn with_interface(wanted: &Wanted) -> Wanted {
         wanted.interface = chosen.map(|interface| interface.address().to_string());
     }
     wanted
+}
+
+/// The one transport that encrypts.
+fn encrypting<D: Source + 'static>(
+    provider: Option<&str>,
+    direct: impl FnOnce() -> Result<D, String>,
+) -> Result<Choice, String> {
+    match provider {
+        None | Some(DIRECT) => Ok(Choice::only(direct()?)),
+        Some(other) => Err(format!(
+            "COHORT_NET_ENCRYPT=1 works over TCP without libfabric only, and COHORT_NET_PROVIDER asks for {other}, which \
+             sends in clear text: set COHORT_NET_PROVIDER={DIRECT}, or leave COHORT_NET_ENCRYPT away"
+        )),
+    }
 }
 
 /// Chooses between the two transports. What exists and does not work is passed on, to be reported.
@@ -80,6 +97,19 @@ mod tests {
         assert_eq!(silent.failure, None);
         let open = between(None, || Ok(loopback().unwrap()), loopback).unwrap();
         assert!(open.fallback.is_some() && open.failure.is_none());
+    }
+
+    #[test]
+    fn who_encrypts_takes_the_transport_that_can() {
+        for provider in [None, Some(DIRECT)] {
+            let choice = encrypting(provider, loopback).unwrap();
+            assert_eq!(choice.source.name(), DIRECT);
+        }
+        let refused = encrypting(Some("verbs"), loopback).unwrap_err();
+        assert!(
+            refused.contains("verbs") && refused.contains("COHORT_NET_PROVIDER=direct"),
+            "{refused}"
+        );
     }
 
     #[test]

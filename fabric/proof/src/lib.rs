@@ -21,7 +21,8 @@
 //! [`HELLO`] bytes before it refuses.
 //!
 //! **What it does not do.** Whoever can change packets on the way can take a proven connection over,
-//! unless each message carries a [`Key::tag`]. Nothing is encrypted.
+//! unless each message carries a [`Key::tag`], or is encrypted with the key ([`Key::as_bytes`]). Nothing is encrypted
+//! here.
 
 #![no_std]
 

@@ -212,6 +212,15 @@ impl Key {
         hash == said
     }
 
+    /// The key that follows this one when it has been used enough. It tells nothing of this one.
+    #[must_use]
+    pub fn next(&self) -> Self {
+        Self(blake3::derive_key(
+            "Cohort 2026-11-22 next key of a connection",
+            &self.0,
+        ))
+    }
+
     /// The key itself, for a cipher.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {

@@ -11,6 +11,7 @@ mod congestion;
 mod meeting;
 
 use crate::caller::Caller;
+use crate::cipher::Cipher;
 use crate::interface::Interface;
 use crate::rail::{Held, Rail};
 use crate::shared::Shared;
@@ -330,7 +331,7 @@ impl Shared {
     }
 
     /// A connection is proven: the rail uses it from now on.
-    fn connected(&self, rail: usize, node: u32, socket: OwnedFd) {
+    fn connected(&self, rail: usize, node: u32, socket: OwnedFd, cipher: Option<Box<Cipher>>) {
         set_up(socket.as_fd(), self.node.job.timeout);
         let code = match self.processes.share(socket) {
             Ok(handle) => {
@@ -339,7 +340,7 @@ impl Shared {
                 let rail = &self.rails[rail];
                 let mut delivery = Delivery::to_mail(&self.node.mail);
                 let mut held = rail.hold(&self.node, &caller);
-                let connected = held.connected(node, handle, &mut delivery);
+                let connected = held.connected(node, handle, cipher, &mut delivery);
                 drop(held);
                 rail.finish(&self.node, &caller);
                 connected.err()

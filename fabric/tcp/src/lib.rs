@@ -15,6 +15,7 @@
 //! | `interface` | which address of this host is used |
 
 mod caller;
+mod cipher;
 mod connector;
 mod frame;
 pub mod interface;

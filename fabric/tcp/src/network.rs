@@ -78,6 +78,7 @@ impl TcpNetwork {
             bell,
             requests: Requests::default(),
             defers: setup.defers,
+            encrypts: setup.encrypts,
         });
         let connector = Connector::open(interface, Arc::clone(&shared))?;
         let seats = Seats::park(tasks.min(SEATS_MAX), hooks::touch_thread_local)

@@ -10,6 +10,7 @@ mod operations;
 mod serve;
 
 use crate::caller::Caller;
+use crate::cipher::Cipher;
 use crate::frame::{HEAD, Head, Kind, Way};
 use crate::node::Node;
 use crate::stream::Stream;
@@ -260,6 +261,7 @@ impl Held<'_> {
         &mut self,
         node: u32,
         socket: Handle,
+        cipher: Option<Box<Cipher>>,
         delivery: &mut Delivery<'_>,
     ) -> Result<(), i32> {
         for (set, events) in [
@@ -271,7 +273,7 @@ impl Held<'_> {
         self.rail.has_room.store(true, Ordering::Relaxed);
         let place = &mut self.state.streams[node as usize];
         let mut stream = place.take().unwrap_or_else(|| Box::new(Stream::new(node)));
-        stream.connected(socket);
+        stream.connected(socket, cipher);
         stream.flush(self.caller, delivery);
         self.put_back(stream);
         self.state.open.push(node);

@@ -28,6 +28,8 @@ pub struct Shared {
     pub requests: Requests,
     /// What thieves have for the system is left to the connector.
     pub defers: bool,
+    /// Connections are encrypted.
+    pub encrypts: bool,
 }
 
 impl Shared {

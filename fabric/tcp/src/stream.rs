@@ -1,8 +1,12 @@
 //! One connection of the node: what waits to be written, and what has come of a frame.
 //!
-//! It exists from the first frame for its node on; until the connector has connected it, frames wait.
+//! It exists from the first frame for its node on; until the connector has connected it, frames wait. Under
+//! `COHORT_NET_ENCRYPT=1` what it writes and reads are records ([`crate::cipher`]).
+
+mod sealed;
 
 use crate::caller::Caller;
+use crate::cipher::Cipher;
 use crate::frame::{HEAD, Head, Malformed};
 use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::mail::{Delivery, Ticket};
@@ -15,6 +19,9 @@ const CALL_MAX: usize = 64 << 10;
 
 /// Bytes that one call of the engine moves of what waits, so that it ends soon.
 const FLUSH_MAX: usize = 512 << 10;
+
+/// What ends an encrypted connection on which something came that the other node has not written.
+pub const FORGED: i32 = libc::EBADMSG;
 
 /// Pieces of one system call.
 const PIECES: usize = 16;
@@ -139,6 +146,8 @@ pub struct Stream {
     /// Why nothing can be written any more. What the other end has sent before can still be read, and then its end.
     pub write_error: Option<i32>,
     queue: VecDeque<Segment>,
+    /// Makes and opens records, if the connection is encrypted.
+    cipher: Option<Box<Cipher>>,
 }
 
 // SAFETY: pointers are to memory of sends and transfers under way and of exposed regions, which any thread may use, one
@@ -160,19 +169,21 @@ impl Stream {
             body: None,
             write_error: None,
             queue: VecDeque::new(),
+            cipher: None,
         }
     }
 
-    /// The connection is made.
-    pub fn connected(&mut self, socket: Handle) {
+    /// The connection is made; with a cipher if it is encrypted.
+    pub fn connected(&mut self, socket: Handle, cipher: Option<Box<Cipher>>) {
         self.socket = Some(socket);
+        self.cipher = cipher;
         self.is_blocked = false;
     }
 
     /// Whether something waits to be written.
     #[must_use]
     pub fn waits(&self) -> bool {
-        self.write_error.is_none() && !self.queue.is_empty()
+        self.write_error.is_none() && (!self.queue.is_empty() || self.has_unsent())
     }
 
     /// Whether no more packets can be queued now.
@@ -269,7 +280,11 @@ impl Stream {
             caller.leave_to_connector();
             return 0;
         }
-        let written = caller.call(socket, |number| write(number, pieces));
+        let written = match &mut self.cipher {
+            None => caller.call(socket, |number| write(number, pieces)),
+            // SAFETY: the callers' pieces are readable.
+            Some(cipher) => unsafe { sealed::write(cipher, caller, socket, pieces) },
+        };
         written
             .map(|written| written.unwrap_or(0))
             .unwrap_or_else(|code| {
@@ -297,7 +312,7 @@ impl Stream {
             let written = self.write(caller, &list[..count]);
             total += written;
             self.advance(written, delivery);
-            if written < wanted {
+            if written < wanted || self.has_unsent() {
                 self.is_blocked = true;
                 break;
             }
@@ -327,17 +342,23 @@ impl Stream {
                 delivery.failed(ticket, code);
             }
         }
+        if let Some(cipher) = &mut self.cipher {
+            cipher.sealer.clear();
+        }
     }
 
-    /// Reads: first what is missing of a body or of a saved beginning, to where it belongs, then into `common`. None
-    /// if there is nothing.
+    /// Reads: first what is missing of a body or of a saved beginning, to where it belongs, then into `common`; of an
+    /// encrypted connection all into `common`. None if there is nothing.
     ///
     /// # Errors
-    /// The system's number: the connection is broken, or (`ECONNRESET`) at its end.
+    /// The system's number: the connection is broken, or (`ECONNRESET`) at its end; [`FORGED`].
     pub fn fill(&mut self, caller: &Caller<'_>, common: &mut [u8]) -> Result<Option<Filled>, i32> {
         let Some(socket) = &self.socket else {
             return Ok(None);
         };
+        if let Some(cipher) = &mut self.cipher {
+            return sealed::fill(cipher, caller, socket, common);
+        }
         let (start, left) = match &self.body {
             Some(body) => (body.memory, body.left),
             None if self.saved.is_empty() => (std::ptr::null_mut(), 0),

@@ -27,6 +27,8 @@ pub struct NetworkSettings {
     pub ports: [u16; 2],
     /// `COHORT_NET_RAILS`.
     pub rails: u32,
+    /// `COHORT_NET_ENCRYPT`.
+    pub encrypt: bool,
 }
 
 impl NetworkSettings {
@@ -49,6 +51,9 @@ impl NetworkSettings {
             rails: variable(network::RAILS)
                 .and_then(|value| network::rails(&value))
                 .unwrap_or(network::RAILS_DEFAULT),
+            encrypt: variable(network::ENCRYPT)
+                .and_then(|value| network::encrypt(&value))
+                .unwrap_or(false),
         }
     }
 }
@@ -102,6 +107,7 @@ impl Network {
             interface: text(&settings.interface),
             ports: settings.ports,
             rails: settings.rails,
+            encrypt: settings.encrypt.into(),
         };
         let (mut handle, mut problem) = (std::ptr::null_mut(), Problem::new());
         // SAFETY: a complete request, whose texts and homes live during the call.
@@ -234,11 +240,13 @@ mod tests {
             "COHORT_NET_PROVIDER" => Some("tcp".to_owned()),
             "COHORT_NET_INTERFACE" => Some("auto".to_owned()),
             "COHORT_NET_NOTIFY" => Some("defer".to_owned()),
+            "COHORT_NET_ENCRYPT" => Some("1".to_owned()),
             "COHORT_NET_PORTS" => Some("40000-40009".to_owned()),
             _ => None,
         });
         assert_eq!(settings.provider.as_deref(), Some(c"tcp"));
         assert_eq!((settings.interface, settings.defer), (None, true));
+        assert!(settings.encrypt);
         assert_eq!((settings.timeout, settings.ports), (30, [40000, 40009]));
     }
 

@@ -251,6 +251,7 @@ pub static TABLE: &[Row] = &[
                 .map(|n| s.net_eager_max = n)
         },
     },
+    network::ENCRYPT_ROW,
     network::INTERFACE_ROW,
     network::LIBFABRIC_ROW,
     Row {

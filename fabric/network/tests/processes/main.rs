@@ -109,11 +109,13 @@ fn finish_all(nodes: Vec<Started>) {
     }
 }
 
-/// Plays a role over each network.
+/// Plays a role over each network, and over encrypted connections.
 fn play(role: &str, nodes: usize, ranks: usize) {
     for provider in PROVIDERS {
         finish_all(start(provider, role, nodes, ranks));
     }
+    let encrypted = [("TEST_PROVIDER", "direct"), ("TEST_ENCRYPT", "1")];
+    finish_all(start_with(&encrypted, role, nodes, ranks));
 }
 
 /// Not a test: one node of one.

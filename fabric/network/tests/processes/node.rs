@@ -80,6 +80,7 @@ impl Node {
             interface: c"127.0.0.1".as_ptr(),
             ports: [0, 0],
             rails: 1,
+            encrypt: u32::from(std::env::var_os("TEST_ENCRYPT").is_some()),
         };
         let mut handle = std::ptr::null_mut();
         let mut problem = Problem::new();

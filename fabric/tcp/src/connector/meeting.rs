@@ -21,11 +21,12 @@
 //! more than the words of the proof. One more takes the place of the oldest; a node that was pushed out so tries again.
 
 use super::{new_socket, set_up};
+use crate::cipher::{Cipher, record_length};
 use crate::shared::Shared;
 use crate::{last_code, random};
 use cohort_fabric_host::endpoint::RejectedPackets;
 use cohort_fabric_host::packet;
-use cohort_proof::{Handshake, Nonce, Purpose, Secret};
+use cohort_proof::{Handshake, Nonce, Purpose, Secret, Side};
 use libc::c_int;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::collections::BTreeMap;
@@ -60,6 +61,10 @@ struct Meeting {
     deadline: Instant,
     /// Where it leads, if this node has begun it.
     to: Option<Way>,
+    /// What it says after the proof is encrypted; none before the proof, or at all.
+    cipher: Option<Box<Cipher>>,
+    /// What has come of the acceptor's last word.
+    verdict: Vec<u8>,
 }
 
 /// What this node does to reach another.
@@ -145,7 +150,7 @@ impl Meetings {
         for (index, mut meeting) in all.into_iter().enumerate() {
             let is_ready = meetings.get(index).copied().unwrap_or(false);
             let step = match is_ready {
-                true => meeting.go_on(),
+                true => meeting.go_on(self.shared.encrypts),
                 false => Step::Waits,
             };
             let step = match step {
@@ -176,7 +181,8 @@ impl Meetings {
             Step::Asked(way) => self.decide(meeting, way),
             Step::Told(way, true) => {
                 self.attempts.remove(&way);
-                self.shared.connected(way.0 as usize, way.1, meeting.socket);
+                let Meeting { socket, cipher, .. } = meeting;
+                self.shared.connected(way.0 as usize, way.1, socket, cipher);
             }
             Step::Told(way, false) => self.put_off(way, libc::ECONNREFUSED),
         }
@@ -192,7 +198,7 @@ impl Meetings {
     }
 
     /// Takes a connection that another node has begun, or not.
-    fn decide(&mut self, meeting: Meeting, way: Way) {
+    fn decide(&mut self, mut meeting: Meeting, way: Way) {
         let (rail, node) = way;
         let own = self.shared.node.job.node;
         let is_known = (rail as usize) < self.shared.rails.len()
@@ -205,12 +211,12 @@ impl Meetings {
             && !self.shared.is_connected(way)
             && !(is_connecting && own < node);
         let verdict = if is_taken { TAKEN } else { CROSSED };
-        // A byte fits into the buffer of a fresh connection.
-        let sent = rustix::io::write(&meeting.socket, &[verdict]);
-        if is_taken && sent == Ok(1) {
+        let is_said = meeting.say(verdict);
+        if is_taken && is_said {
             self.attempts.remove(&way);
             self.meetings.retain(|meeting| meeting.to != Some(way));
-            self.shared.connected(rail as usize, node, meeting.socket);
+            let Meeting { socket, cipher, .. } = meeting;
+            self.shared.connected(rail as usize, node, socket, cipher);
         }
     }
 
@@ -244,6 +250,8 @@ impl Meetings {
                 handshake,
                 deadline: Instant::now() + PROOF_TIME,
                 to: None,
+                cipher: None,
+                verdict: Vec::new(),
             });
         }
     }
@@ -343,13 +351,15 @@ impl Meetings {
             handshake: Handshake::connect(self.secret.clone(), purpose, nonce()?),
             deadline: Instant::now() + PROOF_TIME,
             to: Some(way),
+            cipher: None,
+            verdict: Vec::new(),
         })
     }
 }
 
 impl Meeting {
     /// Moves it on as far as it goes.
-    fn go_on(&mut self) -> Step {
+    fn go_on(&mut self, encrypts: bool) -> Step {
         loop {
             let output = self.handshake.output();
             if !output.is_empty() {
@@ -361,7 +371,7 @@ impl Meeting {
             }
             let wanted = self.handshake.wanted();
             if wanted == 0 {
-                return self.proven();
+                return self.proven(encrypts);
             }
             let mut bytes = [0; 256];
             let room = wanted.min(bytes.len());
@@ -378,18 +388,60 @@ impl Meeting {
     }
 
     /// Nothing is left to prove.
-    fn proven(&self) -> Step {
+    fn proven(&mut self, encrypts: bool) -> Step {
         let Some(proven) = self.handshake.proven() else {
             return Step::Over(libc::EPROTO);
         };
-        let Some(way) = self.to else {
-            return Step::Asked((proven.purpose.lane, proven.purpose.from));
+        if encrypts && self.cipher.is_none() {
+            let side = match self.to {
+                Some(_) => Side::Initiator,
+                None => Side::Acceptor,
+            };
+            self.cipher = Some(Box::new(Cipher::new(&proven.keys, side)));
+        }
+        match self.to {
+            Some(way) => self.hear(way),
+            None => Step::Asked((proven.purpose.lane, proven.purpose.from)),
+        }
+    }
+
+    /// Says the last word. False if the connection takes it no more.
+    fn say(&mut self, verdict: u8) -> bool {
+        let verdict = [verdict];
+        // So little fits into the buffer of a fresh connection.
+        let is_written = |bytes: &[u8]| rustix::io::write(&self.socket, bytes) == Ok(bytes.len());
+        let Some(cipher) = &mut self.cipher else {
+            return is_written(&verdict);
         };
-        let mut verdict = [0];
-        match rustix::io::read(&self.socket, &mut verdict) {
-            Ok(1) => Step::Told(way, verdict[0] == TAKEN),
-            Ok(_) => Step::Over(libc::ECONNRESET),
-            Err(code) => waits_or_over(code),
+        cipher.sealer.seal(std::iter::once(&verdict[..]));
+        let is_said = is_written(cipher.sealer.unsent());
+        cipher.sealer.clear();
+        is_said
+    }
+
+    /// Hears the other's last word.
+    fn hear(&mut self, way: Way) -> Step {
+        let length = match self.cipher {
+            Some(_) => record_length(1),
+            None => 1,
+        };
+        let mut bytes = [0; record_length(1)];
+        let missing = length - self.verdict.len();
+        match rustix::io::read(&self.socket, &mut bytes[..missing]) {
+            Ok(0) => return Step::Over(libc::ECONNRESET),
+            Ok(count) => self.verdict.extend_from_slice(&bytes[..count]),
+            Err(code) => return waits_or_over(code),
+        }
+        if self.verdict.len() < length {
+            return Step::Waits;
+        }
+        let is_genuine = match &mut self.cipher {
+            Some(cipher) => cipher.opener.open(&mut self.verdict) == Ok(1),
+            None => true,
+        };
+        match is_genuine {
+            true => Step::Told(way, self.verdict[0] == TAKEN),
+            false => Step::Over(libc::EPROTO),
         }
     }
 }

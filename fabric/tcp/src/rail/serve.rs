@@ -3,7 +3,7 @@
 use super::operations::Operation;
 use super::{COMMON, Connections, DIRECT_MAX, Held};
 use crate::frame::{self, Head, Kind, TARGET, Target, Way};
-use crate::stream::{Body, Next, Stream};
+use crate::stream::{Body, FORGED, Next, Stream};
 use crate::{PACKET_MAX, TRANSFER_MAX};
 use cohort_fabric::{Direction, Refused, Transfer};
 use cohort_fabric_host::mail::{Delivery, Ticket};
@@ -155,7 +155,13 @@ impl Held<'_> {
                 self.put_back(stream);
             }
             Err(code) => {
-                let code = stream.write_error.unwrap_or(code);
+                let code = match code {
+                    FORGED => code,
+                    code => stream.write_error.unwrap_or(code),
+                };
+                if code == FORGED {
+                    self.report_forged(node);
+                }
                 self.end(stream, code, delivery);
             }
         }
@@ -178,6 +184,15 @@ impl Held<'_> {
         self.node.lose(node, code);
         delivery.posted = true;
         self.end_operations(node, code, delivery);
+    }
+
+    #[cold]
+    fn report_forged(&self, node: u32) {
+        eprintln!(
+            "cohort: node {}: what came from node {node} is not what it wrote: somebody changes packets on the way, or \
+             adds to them (COHORT_NET_ENCRYPT=1). The connection ends",
+            self.node.job.node
+        );
     }
 
     fn end_operations(&mut self, node: u32, code: i32, delivery: &mut Delivery<'_>) {
@@ -210,6 +225,7 @@ impl Held<'_> {
             // What comes next may be the beginning of data that has a place already.
             let ahead = match stream.operations {
                 0 => COMMON,
+                _ if stream.is_encrypted() => COMMON,
                 _ => AHEAD_OF_DATA,
             };
             let filled = match stream.fill(self.caller, &mut common[..ahead]) {

@@ -1,6 +1,6 @@
 //! Settings of the network between nodes, which the loader passes on and ranks do not read.
 
-use super::{Row, is_name, number};
+use super::{Row, choose, is_name, number};
 
 /// Seconds without a [`TIMEOUT`].
 pub const TIMEOUT_DEFAULT: u32 = 30;
@@ -16,6 +16,17 @@ pub const RAILS: &str = "COHORT_NET_RAILS";
 
 /// Connections without a [`RAILS`].
 pub const RAILS_DEFAULT: u32 = 1;
+
+/// Name of the variable that says whether connections between nodes are encrypted.
+pub const ENCRYPT: &str = "COHORT_NET_ENCRYPT";
+
+pub(super) const ENCRYPT_ROW: Row = Row {
+    name: ENCRYPT,
+    values: "on, off (or 1, 0)",
+    default: "off",
+    help: "TCP without libfabric: encrypt what travels between nodes, the same on all nodes",
+    set: |_, v| encrypt(v).map(|_| ()),
+};
 
 pub(super) const INTERFACE_ROW: Row = Row {
     name: "COHORT_NET_INTERFACE",
@@ -69,6 +80,15 @@ pub(super) const TIMEOUT_ROW: Row = Row {
 #[must_use]
 pub fn timeout(value: &str) -> Option<u32> {
     number(value, 1, 86400)
+}
+
+/// What a value of [`ENCRYPT`] says.
+#[must_use]
+pub fn encrypt(value: &str) -> Option<bool> {
+    choose(
+        value,
+        &[("on", true), ("1", true), ("off", false), ("0", false)],
+    )
 }
 
 /// The count that a value of [`RAILS`] stands for.

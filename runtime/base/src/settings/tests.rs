@@ -88,6 +88,11 @@ fn ports_and_timeouts_have_bounds() {
         network::rails(network::RAILS_ROW.default),
         Some(network::RAILS_DEFAULT)
     );
+    for (value, expected) in [("1", true), ("on", true), ("0", false), ("off", false)] {
+        assert_eq!(network::encrypt(value), Some(expected));
+    }
+    let message = read(&["COHORT_NET_ENCRYPT=yes"]).unwrap_err();
+    assert!(message.to_string().contains("on, off"), "{message}");
     for value in ["0", "-1", "86401", "3s", "auto"] {
         let message = read(&[&std::format!("COHORT_NET_TIMEOUT={value}")]).unwrap_err();
         assert!(message.to_string().contains("1 to 86400"), "{message}");
