@@ -2,6 +2,7 @@
 
 mod addresses;
 mod clusters;
+mod encryption;
 mod faults;
 mod hosts;
 mod limits;
@@ -17,6 +18,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = managers::trials();
     trials.extend(addresses::trials());
     trials.extend(clusters::trials());
+    trials.extend(encryption::trials());
     trials.extend(faults::trials());
     trials.extend(limits::trials());
     trials.extend(strangers::trials());

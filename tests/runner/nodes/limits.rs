@@ -23,12 +23,25 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/three rails between three nodes".to_owned(), || {
             crowd(3, 4, 256, "3")
         }),
+        trial(
+            "nodes/encrypted, 32 ranks on each of two nodes".to_owned(),
+            || {
+                let hosts = Hosts::new(2)?;
+                let job = job(&hosts, 32, 1024)?.env("COHORT_NET_ENCRYPT", "1");
+                expect(job, 64, 1024)
+            },
+        ),
     ]
 }
 
 /// Everybody sends to everybody, with so many files that each process may have.
 fn crowd(nodes: u32, ranks: u32, files: u32, rails: &str) -> Outcome {
     let hosts = Hosts::new(nodes)?;
+    let job = job(&hosts, ranks, files)?.env("COHORT_NET_RAILS", rails);
+    expect(job, nodes * ranks, files)
+}
+
+fn job(hosts: &Hosts, ranks: u32, files: u32) -> Result<Program, String> {
     let source = place::root().join("tests/programs/tools/crowd.c");
     let name = format!("nodes-crowd-{}", hosts.name());
     let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
@@ -39,11 +52,14 @@ fn crowd(nodes: u32, ranks: u32, files: u32, rails: &str) -> Outcome {
         "sh".to_owned(),
     ];
     let pip_exec = place::built_file("pip-exec")?;
-    let job: Program = hosts.mpiexec(1)?.args(limited).arg(pip_exec);
-    let job = job.args(["-n", &ranks.to_string()]).arg(program);
+    let job = hosts.mpiexec(1)?.args(limited).arg(pip_exec);
     // Hundreds of processes leave others no time.
-    let job = job.env("COHORT_NET_RAILS", rails).seconds(240).alone(true);
-    let expected = format!("{} ranks, {files} files: 0 wrong bytes", nodes * ranks);
+    let job = job.args(["-n", &ranks.to_string()]).arg(program);
+    Ok(job.seconds(240).alone(true))
+}
+
+fn expect(job: Program, ranks: u32, files: u32) -> Outcome {
+    let expected = format!("{ranks} ranks, {files} files: 0 wrong bytes");
     job.run()?.expect_code(0)?.expect_text(&expected)?;
     Ok(())
 }
