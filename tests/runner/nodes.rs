@@ -8,6 +8,7 @@ mod hosts;
 mod limits;
 mod managers;
 mod programs;
+mod rails;
 mod strangers;
 
 pub use hosts::{Hosts, Network};
@@ -21,6 +22,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(encryption::trials());
     trials.extend(faults::trials());
     trials.extend(limits::trials());
+    trials.extend(rails::trials());
     trials.extend(strangers::trials());
     trials.extend(programs::trials());
     trials

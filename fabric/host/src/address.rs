@@ -2,10 +2,9 @@
 //!
 //! One node's addresses: magic (4 bytes), version (2), format (2), node (4), count (4), length of
 //! each (4), a hash of the provider's name (4), one of the host (4), 1 if it fell back to this
-//! provider (4), 1 if it encrypts its connections (4), the node's service as a socket address or zeros (28), then `count`
-//! addresses, as libfabric's `fi_getname` gave them. Little-endian.
+//! provider (4), 1 if it encrypts its connections (4), the node's service as a socket address or zeros (28), then
+//! `count` addresses, as libfabric's `fi_getname` gave them. Little-endian.
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const MAGIC: [u8; 4] = *b"CNet";
@@ -94,13 +93,8 @@ impl NodeAddresses {
         if header[..4] != MAGIC || word(4) & 0xffff != u32::from(VERSION) {
             return wrong("are of another version of Cohort: install the same on all nodes");
         }
-        if (word(32) != 0) != self.encrypts {
-            let how = |encrypts| if encrypts { "encrypted" } else { "plain" };
-            return wrong(&format!(
-                "are for {} connections, and this node makes {} ones: COHORT_NET_ENCRYPT is the same on all nodes",
-                how(!self.encrypts),
-                how(self.encrypts)
-            ));
+        if let Err(problem) = self.agree_about_encryption(word(32) != 0) {
+            return wrong(&problem);
         }
         if word(20) != hash(&self.provider) || word(4) >> 16 != self.format & 0xffff {
             let reason = match (fell_back(bytes), self.fell_back) {
@@ -157,14 +151,29 @@ impl NodeAddresses {
 }
 
 impl NodeAddresses {
-    /// An address of a host that is in both.
+    fn agree_about_encryption(&self, other: bool) -> Result<(), String> {
+        let how = |encrypts| if encrypts { "encrypted" } else { "plain" };
+        match self.encrypts == other {
+            true => Ok(()),
+            false => Err(format!(
+                "are for {} connections, and this node makes {} ones: COHORT_NET_ENCRYPT is the same on all nodes",
+                how(other),
+                how(self.encrypts)
+            )),
+        }
+    }
+
+    /// The main address of one node that is the other's too. Further ones may be equal, since nobody relies on them.
     fn common(&self, others: &[Vec<u8>]) -> Option<IpAddr> {
         let ip = |address: &Vec<u8>| {
             let socket = is_socket(self.format).then(|| socket(address))??;
             Some(socket.ip())
         };
-        let own: BTreeSet<IpAddr> = self.each.iter().filter_map(ip).collect();
-        others.iter().filter_map(ip).find(|ip| own.contains(ip))
+        let is_in =
+            |main: &IpAddr, all: &[Vec<u8>]| all.iter().filter_map(ip).any(|ip| ip == *main);
+        let (own, other) = (self.each.first().and_then(ip), others.first().and_then(ip));
+        let other = other.filter(|other| is_in(other, &self.each));
+        other.or(own.filter(|own| is_in(own, others)))
     }
 }
 
@@ -297,6 +306,15 @@ mod tests {
         refusal(&bytes[..10], "too short");
         refusal(&bytes[..HEADER + 2], "length");
         refusal(&good.bytes(4), "node 4");
+        let encrypting = NodeAddresses {
+            encrypts: true,
+            ..good.clone()
+        };
+        refusal(
+            &encrypting.bytes(3),
+            "encrypted connections, and this node makes plain ones",
+        );
+        assert!(encrypting.read(&encrypting.bytes(3), 3, 1).is_ok());
         refusal(
             &node(vec![address(0, [127, 0, 0, 1])]).bytes(3),
             "without port",

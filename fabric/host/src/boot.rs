@@ -88,6 +88,7 @@ unsafe fn try_to_open(
                 interface: optional(request.interface),
                 ports: Ports::between(request.ports),
                 encrypts: request.encrypt != 0,
+                rails: request.rails.max(1) as usize,
             },
         )
     };
@@ -99,7 +100,7 @@ unsafe fn try_to_open(
         job: &job,
         own_ranks: &own_ranks,
         ports: wanted.ports,
-        rails: request.rails.max(1) as usize,
+        rails: wanted.rails,
         encrypts: wanted.encrypts,
         is_shared: request.shared_address_space != 0,
         defers: request.notify == Notify::Defer as u32,

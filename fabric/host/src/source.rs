@@ -19,6 +19,8 @@ pub struct Wanted {
     pub ports: Ports,
     /// Whether what travels between nodes is encrypted (`COHORT_NET_ENCRYPT`).
     pub encrypts: bool,
+    /// Connections between two nodes (`COHORT_NET_RAILS`), for transports that share them.
+    pub rails: usize,
 }
 
 /// What a network is opened for.

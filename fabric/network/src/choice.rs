@@ -3,7 +3,7 @@
 use cohort_fabric_host::source::{Choice, Source, Wanted};
 use cohort_fabric_ofi::{Fabric, Unavailable, is_sockets};
 use cohort_fabric_tcp::NAME as DIRECT;
-use cohort_fabric_tcp::interface::Interface;
+use cohort_fabric_tcp::interface::{Interface, Interfaces};
 
 /// Chooses one: by default a fabric of the machine's own, else TCP.
 ///
@@ -11,12 +11,12 @@ use cohort_fabric_tcp::interface::Interface;
 /// A text that names what there is and what to set.
 pub fn choose(wanted: &Wanted) -> Result<Choice, String> {
     if wanted.encrypts {
-        return encrypting(wanted.provider.as_deref(), || Interface::choose(wanted));
+        return encrypting(wanted.provider.as_deref(), || Interfaces::choose(wanted));
     }
     between(
         wanted.provider.as_deref(),
         || Fabric::choose(&with_interface(wanted), DIRECT),
-        || Interface::choose(wanted),
+        || Interfaces::choose(wanted),
     )
 }
 
@@ -40,8 +40,8 @@ fn encrypting<D: Source + 'static>(
     match provider {
         None | Some(DIRECT) => Ok(Choice::only(direct()?)),
         Some(other) => Err(format!(
-            "COHORT_NET_ENCRYPT=1 works over TCP without libfabric only, and COHORT_NET_PROVIDER asks for {other}, which \
-             sends in clear text: set COHORT_NET_PROVIDER={DIRECT}, or leave COHORT_NET_ENCRYPT away"
+            "COHORT_NET_ENCRYPT=1 works over TCP without libfabric only, and COHORT_NET_PROVIDER asks for {other}, \
+             which sends in clear text: set COHORT_NET_PROVIDER={DIRECT}, or leave COHORT_NET_ENCRYPT away"
         )),
     }
 }
@@ -77,14 +77,14 @@ fn between<F: Source + 'static, D: Source + 'static>(
 mod tests {
     use super::*;
 
-    fn loopback() -> Result<Interface, String> {
-        Interface::choose(&Wanted {
+    fn loopback() -> Result<Interfaces, String> {
+        Interfaces::choose(&Wanted {
             interface: Some("127.0.0.1".into()),
             ..Wanted::default()
         })
     }
 
-    fn none(reason: fn(String) -> Unavailable) -> Result<Interface, Unavailable> {
+    fn none(reason: fn(String) -> Unavailable) -> Result<Interfaces, Unavailable> {
         Err(reason("verbs does not work".into()))
     }
 

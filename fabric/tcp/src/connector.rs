@@ -12,15 +12,16 @@ mod meeting;
 
 use crate::caller::Caller;
 use crate::cipher::Cipher;
-use crate::interface::Interface;
+use crate::interface::Interfaces;
 use crate::rail::{Held, Rail};
 use crate::shared::Shared;
+use cohort_fabric_host::handles;
 use cohort_fabric_host::mail::Delivery;
 use cohort_fabric_host::seat::{block_signals, restore_signals};
-use cohort_fabric_host::{address, handles};
 use libc::c_int;
-use meeting::Meetings;
+use meeting::{Listener, Meetings};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::net::SocketAddr;
 use std::os::fd::IntoRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,49 +41,56 @@ const MOVE_TIME: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Connector {
     shared: Arc<Shared>,
-    listener: Option<OwnedFd>,
-    address: Vec<u8>,
+    /// Of each interface; none once the thread has them.
+    listeners: Vec<Listener>,
+    addresses: Vec<SocketAddr>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Connector {
-    /// Listens at an address of this host.
+    /// Listens at the addresses of interfaces of this host.
     ///
     /// # Errors
     /// A text that says which step failed and why.
-    pub fn open(interface: &Interface, shared: Arc<Shared>) -> Result<Self, String> {
-        let failed = |error| format!("cannot listen at {}: {error}", interface.address());
-        let listener = interface.listen()?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        let address = address::bytes(listener.local_addr().map_err(failed)?);
-        // SAFETY: open, and nobody else's from now on.
-        let listener = unsafe { OwnedFd::from_raw_fd(listener.into_raw_fd()) };
-        congestion::send_unpaced(listener.as_fd());
+    pub fn open(interfaces: &Interfaces, shared: Arc<Shared>) -> Result<Self, String> {
+        let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
+        for interface in interfaces.iter() {
+            let failed = |error| format!("cannot listen at {}: {error}", interface.address());
+            let listener = interface.listen()?;
+            listener.set_nonblocking(true).map_err(failed)?;
+            addresses.push(listener.local_addr().map_err(failed)?);
+            // SAFETY: open, and nobody else's from now on.
+            let socket = unsafe { OwnedFd::from_raw_fd(listener.into_raw_fd()) };
+            congestion::send_unpaced(socket.as_fd());
+            let place = interface.place();
+            listeners.push(Listener { socket, place });
+        }
         Ok(Self {
             shared,
-            listener: Some(listener),
-            address,
+            listeners,
+            addresses,
             stop: Arc::new(AtomicBool::new(false)),
             thread: None,
         })
     }
 
-    /// Where it listens, as the system lays it out.
+    /// Where it listens: the main address, then those of further interfaces.
     #[must_use]
-    pub fn address(&self) -> &[u8] {
-        &self.address
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// Starts the thread, now that the addresses of all nodes are known.
     ///
     /// # Errors
     /// A text that says what failed.
-    pub fn start(&mut self, addresses: Vec<Vec<u8>>) -> Result<(), String> {
-        let Some(listener) = self.listener.take() else {
+    pub fn start(&mut self, addresses: Vec<Box<[SocketAddr]>>) -> Result<(), String> {
+        let listeners = std::mem::take(&mut self.listeners);
+        if listeners.is_empty() {
             return Err("the network is connected already".into());
-        };
-        let meetings = Meetings::new(Arc::clone(&self.shared), listener, addresses);
+        }
+        let meetings = Meetings::new(Arc::clone(&self.shared), listeners, addresses);
         let (shared, stop) = (Arc::clone(&self.shared), Arc::clone(&self.stop));
         // Signals are for the process's own threads.
         let mask = block_signals();

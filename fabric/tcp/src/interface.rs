@@ -4,9 +4,13 @@
 //! the loopback one, and bridges within a host (containers, virtual machines), which have the same address on every
 //! host. What is left is ordered by [`Merit`]. When the nodes exchange addresses, equal ones of different hosts are
 //! refused.
+//!
+//! A job of several rails uses further interfaces that are as good as the best one, each in a network of its own: the
+//! system chooses an interface by the network that it leads to.
 
 mod device;
 
+use crate::pairs::Place;
 use cohort_fabric_host::address;
 use cohort_fabric_host::ports::Ports;
 use cohort_fabric_host::source::Wanted;
@@ -35,6 +39,8 @@ pub struct Interface {
     /// For example `eth0`.
     pub name: String,
     address: IpAddr,
+    /// Bits of the address that are the network's.
+    prefix: u8,
     merit: Merit,
     /// The ports that may listen.
     ports: Ports,
@@ -79,9 +85,12 @@ impl Interface {
     /// # Errors
     /// A text that names what there is and what to set.
     pub fn choose(wanted: &Wanted) -> Result<Self, String> {
+        Self::best(&all(), wanted)
+    }
+
+    fn best(all: &[Self], wanted: &Wanted) -> Result<Self, String> {
         let ports = wanted.ports;
         let wanted = wanted.interface.as_deref();
-        let all = all();
         let fitting = all.iter().filter(|this| {
             wanted.is_none_or(|wanted| this.name == wanted || this.address.to_string() == wanted)
         });
@@ -91,7 +100,7 @@ impl Interface {
                 ports,
                 ..chosen.clone()
             }),
-            None => Err(refusal(&all, wanted)),
+            None => Err(refusal(all, wanted)),
         }
     }
 
@@ -99,6 +108,34 @@ impl Interface {
     #[must_use]
     pub fn address(&self) -> IpAddr {
         self.address
+    }
+
+    /// Its address, and the network's part of it.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place {
+            address: self.address,
+            prefix: self.prefix,
+        }
+    }
+
+    /// Whether rails may be spread over this one too.
+    fn may_join(&self, chosen: &[Self]) -> bool {
+        let is_apart = |other: &Self| {
+            self.name != other.name
+                && !self.place().is_beside(other.address)
+                && !other.place().is_beside(self.address)
+        };
+        let class = |this: &Self| Merit {
+            speed: 0,
+            leads_out: false,
+            ..this.merit
+        };
+        chosen.iter().all(is_apart)
+            && chosen.first().is_some_and(|main| {
+                class(self) == class(main)
+                    && 2 * u64::from(self.merit.speed) >= main.merit.speed.into()
+            })
     }
 
     /// libfabric's number of the format of the address.
@@ -119,13 +156,66 @@ impl Interface {
     }
 }
 
+/// The interfaces that a node's rails use.
+#[derive(Clone, Debug)]
+pub struct Interfaces {
+    /// The one for everything that needs only one.
+    pub main: Interface,
+    /// Others, in the order in which rails take them.
+    pub further: Vec<Interface>,
+}
+
+impl Interfaces {
+    /// Chooses the main one as [`Interface::choose`] does, and further ones for several rails unless the user has named
+    /// one.
+    ///
+    /// # Errors
+    /// A text that names what there is and what to set.
+    pub fn choose(wanted: &Wanted) -> Result<Self, String> {
+        Self::among(all(), wanted)
+    }
+
+    fn among(mut all: Vec<Interface>, wanted: &Wanted) -> Result<Self, String> {
+        let main = Interface::best(&all, wanted)?;
+        let mut chosen = vec![main];
+        if wanted.interface.is_none() {
+            // Stable: of equals the first.
+            all.sort_by_key(|this| std::cmp::Reverse(this.merit));
+            for one in all {
+                if chosen.len() < wanted.rails && one.may_join(&chosen) {
+                    chosen.push(Interface {
+                        ports: wanted.ports,
+                        ..one
+                    });
+                }
+            }
+        }
+        let further = chosen.split_off(1);
+        let main = chosen.remove(0);
+        Ok(Self { main, further })
+    }
+
+    /// All of them, the main one first.
+    pub fn iter(&self) -> impl Iterator<Item = &Interface> {
+        std::iter::once(&self.main).chain(&self.further)
+    }
+
+    /// Their names, for people.
+    #[must_use]
+    pub fn names(&self) -> String {
+        let names: Vec<&str> = self.iter().map(|one| one.name.as_str()).collect();
+        names.join(" and ")
+    }
+}
+
 /// Interfaces that are up.
 fn all() -> Vec<Interface> {
     let ways_out = ways_out();
-    let interface = |(name, address): (String, IpAddr)| Interface {
-        merit: Merit::of(&name, address, Device::of(&name), &ways_out),
+    let interface = |(name, place): (String, Place)| Interface {
+        merit: Merit::of(&name, place.address, Device::of(&name), &ways_out),
         name,
-        address,
+        address: place.address,
+        prefix: place.prefix,
         ports: Ports::default(),
     };
     let mut all: Vec<Interface> = addresses().into_iter().map(interface).collect();
@@ -162,7 +252,7 @@ fn ways_out() -> Vec<IpAddr> {
 }
 
 /// Names and addresses of interfaces that are up, but for IPv6 addresses that are valid on one link only.
-fn addresses() -> Vec<(String, IpAddr)> {
+fn addresses() -> Vec<(String, Place)> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: a place for the list.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
@@ -189,12 +279,35 @@ fn addresses() -> Vec<(String, IpAddr)> {
                 && !is_link_local(address.ip())
             {
                 let name = name.to_string_lossy().into_owned();
-                all.push((name, address.ip()));
+                let mask = match entry.ifa_netmask.is_null() {
+                    true => None,
+                    false => {
+                        let mask =
+                            std::slice::from_raw_parts(entry.ifa_netmask.cast::<u8>(), length);
+                        address::socket(mask)
+                    }
+                };
+                let place = Place {
+                    address: address.ip(),
+                    prefix: prefix(mask.map(|mask| mask.ip()), address.ip()),
+                };
+                all.push((name, place));
             }
         }
         libc::freeifaddrs(first);
     }
     all
+}
+
+/// The bits of a network's mask; all of the address without one.
+fn prefix(mask: Option<IpAddr>, address: IpAddr) -> u8 {
+    let bits = match (mask, address) {
+        (Some(IpAddr::V4(mask)), _) => mask.to_bits().leading_ones(),
+        (Some(IpAddr::V6(mask)), _) => mask.to_bits().leading_ones(),
+        (None, IpAddr::V4(_)) => 32,
+        (None, IpAddr::V6(_)) => 128,
+    };
+    bits as u8
 }
 
 fn is_link_local(address: IpAddr) -> bool {
@@ -242,6 +355,7 @@ mod tests {
         Interface {
             name: name.into(),
             address,
+            prefix: 24,
             merit: Merit::of(name, address, device, &ways_out),
             ports: Ports::default(),
         }
@@ -291,6 +405,34 @@ mod tests {
             interface("tun0", "192.0.2.9", Device::default(), "192.0.2.1"),
         ];
         assert_eq!(order(all), ["br0", "tun0", "docker0"]);
+    }
+
+    #[test]
+    fn rails_are_spread_over_what_is_as_good_as_the_best() {
+        let speed = |speed| Device {
+            speed: Some(speed),
+            ..NIC
+        };
+        let all = vec![
+            interface("lo", "127.0.0.1", Device::default(), "192.0.2.1"),
+            interface("docker0", "172.17.0.1", BRIDGE, "192.0.2.1"),
+            interface("eth0", "192.0.2.1", speed(1000), "192.0.2.1"),
+            interface("ib0", "10.1.0.1", speed(100_000), "192.0.2.1"),
+            interface("ib1", "10.2.0.1", speed(50_000), "192.0.2.1"),
+            interface("ib2", "10.1.0.9", speed(100_000), "192.0.2.1"),
+            interface("tun0", "10.9.0.1", Device::default(), "192.0.2.1"),
+        ];
+        let names = |rails, interface: Option<&str>| {
+            let wanted = Wanted {
+                rails,
+                interface: interface.map(str::to_owned),
+                ..Wanted::default()
+            };
+            Interfaces::among(all.clone(), &wanted).unwrap().names()
+        };
+        assert_eq!(names(1, None), "ib0");
+        assert_eq!(names(4, None), "ib0 and ib1", "one of each network");
+        assert_eq!(names(4, Some("ib0")), "ib0");
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! | `shared` | what ranks' tasks and the connector share |
 //! | `caller` | who makes a call, and how it uses the sockets |
 //! | `connector` | the root's thread that makes connections |
-//! | `interface` | which address of this host is used |
+//! | `interface`, `pairs` | which addresses of this host are used, and which of another node they reach |
 
 mod caller;
 mod cipher;
@@ -21,6 +21,7 @@ mod frame;
 pub mod interface;
 mod network;
 mod node;
+mod pairs;
 mod rail;
 mod regions;
 mod shared;
@@ -28,7 +29,7 @@ mod stream;
 
 use cohort_fabric::Limits;
 use cohort_fabric_host::source::{NodeNetwork, Setup, Source};
-use interface::Interface;
+use interface::Interfaces;
 use network::TcpNetwork;
 
 /// Bytes of the longest packet: messages up to 64 KiB travel with their data.
@@ -40,7 +41,7 @@ pub const TRANSFER_MAX: usize = 64 << 20;
 /// The name of this network.
 pub const NAME: &str = "direct";
 
-impl Source for Interface {
+impl Source for Interfaces {
     fn open(&self, setup: &Setup<'_>) -> Result<Box<dyn NodeNetwork>, String> {
         Ok(Box::new(TcpNetwork::open(self, setup)?))
     }
@@ -50,11 +51,11 @@ impl Source for Interface {
     }
 
     fn interface(&self) -> &str {
-        &self.name
+        &self.main.name
     }
 
     fn format(&self) -> u32 {
-        self.address_format()
+        self.main.address_format()
     }
 
     fn limits(&self) -> Limits {
@@ -65,7 +66,7 @@ impl Source for Interface {
     }
 
     fn description(&self) -> String {
-        format!("TCP on {}", self.name)
+        format!("TCP on {}", self.names())
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::caller::{Caller, Requests};
 use crate::connector::Connector;
 use crate::frame::Way;
-use crate::interface::Interface;
+use crate::interface::Interfaces;
 use crate::node::Node;
 use crate::rail::Rail;
 use crate::shared::Shared;
@@ -20,7 +20,7 @@ use cohort_fabric_host::seat::{SEATS_MAX, Seats};
 use cohort_fabric_host::source::{NodeNetwork, Setup};
 use cohort_fabric_host::watch::{List, Waker, Watch};
 use rustix::fd::{FromRawFd, OwnedFd};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -36,11 +36,11 @@ pub struct TcpNetwork {
 }
 
 impl TcpNetwork {
-    /// Opens the network of a node at an address of this host.
+    /// Opens the network of a node at addresses of this host.
     ///
     /// # Errors
     /// A text that says which step failed and why.
-    pub fn open(interface: &Interface, setup: &Setup<'_>) -> Result<Self, String> {
+    pub fn open(interfaces: &Interfaces, setup: &Setup<'_>) -> Result<Self, String> {
         let rails = setup.rails;
         let failed = |what: &str, code: i32| {
             let error = std::io::Error::from_raw_os_error(code);
@@ -80,7 +80,7 @@ impl TcpNetwork {
             defers: setup.defers,
             encrypts: setup.encrypts,
         });
-        let connector = Connector::open(interface, Arc::clone(&shared))?;
+        let connector = Connector::open(interfaces, Arc::clone(&shared))?;
         let seats = Seats::park(tasks.min(SEATS_MAX), hooks::touch_thread_local)
             .map_err(|error| format!("cannot make threads: {error}"))?;
         Ok(Self {
@@ -316,7 +316,9 @@ unsafe impl Transport for TcpNetwork {
 
 impl NodeNetwork for TcpNetwork {
     fn addresses(&self) -> Vec<Vec<u8>> {
-        vec![self.connector.address().to_vec(); self.shared.rails.len()]
+        let addresses = self.connector.addresses().iter().copied();
+        let rails = addresses.cycle().take(self.shared.rails.len());
+        rails.map(address::bytes).collect()
     }
 
     fn address_count(&self, _ranks: usize) -> usize {
@@ -324,12 +326,21 @@ impl NodeNetwork for TcpNetwork {
     }
 
     fn connect(&mut self, nodes: Vec<Vec<Vec<u8>>>) -> Result<(), String> {
-        let first = nodes.into_iter().map(|mut each| each.swap_remove(0));
-        self.connector.start(first.collect())
+        let distinct = |each: Vec<Vec<u8>>| {
+            let mut known: Vec<SocketAddr> = Vec::new();
+            for socket in each.iter().filter_map(|bytes| address::socket(bytes)) {
+                if !known.contains(&socket) {
+                    known.push(socket);
+                }
+            }
+            known.into_boxed_slice()
+        };
+        self.connector
+            .start(nodes.into_iter().map(distinct).collect())
     }
 
     fn listens_at(&self) -> Option<IpAddr> {
-        Some(address::socket(self.connector.address())?.ip())
+        Some(self.connector.addresses().first()?.ip())
     }
 
     fn waker(&self) -> Arc<Waker> {

@@ -122,17 +122,17 @@ impl Hosts {
             ip(&["-n", &own, "link", "set", "lo", "up"])?;
             ip(&["-n", &own, "link", "set", "eth0", "up"])?;
         }
-        (0..self.count).try_for_each(|host| self.wait_for_link(host))
+        (0..self.count).try_for_each(|host| self.wait_for_link(host, "eth0"))
     }
 
     /// Waits until a host's new interface has a carrier, which may come later than it is switched on:
     /// before that, libfabric would choose the loopback interface.
-    fn wait_for_link(&self, host: u32) -> Result<(), String> {
+    fn wait_for_link(&self, host: u32, device: &str) -> Result<(), String> {
         let own = self.namespace(&host.to_string());
         let end = Instant::now() + Duration::from_secs(20);
         while Instant::now() < end {
             let shown = Command::new("ip")
-                .args(["-n", &own, "-o", "link", "show", "dev", "eth0"])
+                .args(["-n", &own, "-o", "link", "show", "dev", device])
                 .output()
                 .map_err(|error| format!("ip: {error}"))?;
             if String::from_utf8_lossy(&shown.stdout).contains("state UP") {
@@ -140,7 +140,7 @@ impl Hosts {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        Err(format!("eth0 of {own} gets no carrier"))
+        Err(format!("{device} of {own} gets no carrier"))
     }
 
     /// What Hydra takes for `ssh`: enters the host's namespace.
@@ -279,6 +279,40 @@ impl Hosts {
         Ok(())
     }
 
+    /// Joins the first two hosts by another pair of interfaces, `eth1`, too.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn add_second_network(&self) -> Result<(), String> {
+        let [first, second] = [0, 1].map(|host| self.namespace(&host.to_string()));
+        ip(&[
+            "link", "add", "eth1", "netns", &first, "type", "veth", "peer", "name", "eth1",
+            "netns", &second,
+        ])?;
+        for (own, address) in [(&first, "10.78.0.1/24"), (&second, "10.78.0.2/24")] {
+            ip(&["-n", own, "address", "add", address, "dev", "eth1"])?;
+            ip(&["-n", own, "link", "set", "eth1", "up"])?;
+        }
+        (0..2).try_for_each(|host| self.wait_for_link(host, "eth1"))
+    }
+
+    /// Bytes that have left an interface of a host.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn sent(&self, host: u32, device: &str) -> Result<u64, String> {
+        let own = self.namespace(&host.to_string());
+        let shown = Command::new("ip")
+            .args(["-n", &own, "-s", "-o", "link", "show", "dev", device])
+            .output()
+            .map_err(|error| format!("ip: {error}"))?;
+        let text = String::from_utf8_lossy(&shown.stdout);
+        let sent = text
+            .split_once("TX:")
+            .and_then(|(_, rest)| rest.split_whitespace().find_map(|word| word.parse().ok()));
+        sent.ok_or_else(|| format!("{device} of {own}: {text}"))
+    }
+
     /// Listens on ports of a host.
     ///
     /// # Errors
@@ -324,6 +358,18 @@ impl Hosts {
         let own = self.namespace(&host.to_string());
         let words = ["-n", &own, "qdisc", "add", "dev", "eth0", "root", "netem"];
         command("tc", words.iter().chain(how))
+    }
+
+    /// Has nothing that the first host sends to the second one by `eth1` arrive.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn cut_second_network(&self) -> Result<(), String> {
+        let own = self.namespace("0");
+        // Nobody has this address.
+        let nobody = ["10.78.0.2", "lladdr", "02:00:00:00:00:99"];
+        let words = ["-n", own.as_str(), "neighbour", "replace"];
+        ip(&[&words, &nobody[..], &["dev", "eth1"]].concat())
     }
 
     /// Processes of a host.

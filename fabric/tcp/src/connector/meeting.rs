@@ -22,14 +22,15 @@
 
 use super::{new_socket, set_up};
 use crate::cipher::{Cipher, record_length};
+use crate::pairs::{self, Pair, Place};
 use crate::shared::Shared;
 use crate::{last_code, random};
 use cohort_fabric_host::endpoint::RejectedPackets;
-use cohort_fabric_host::packet;
+use cohort_fabric_host::{address, packet};
 use cohort_proof::{Handshake, Nonce, Purpose, Secret, Side};
-use libc::c_int;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,9 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 const TAKEN: u8 = 1;
 const CROSSED: u8 = 0;
 
+/// Why an attempt was put off whose connection works, and has crossed the other's.
+const IS_CROSSED: i32 = libc::EALREADY;
+
 /// A connection between nodes: the rail and the other node.
 type Way = (u32, u32);
 
@@ -67,12 +71,23 @@ struct Meeting {
     verdict: Vec<u8>,
 }
 
+/// Where others connect.
+#[derive(Debug)]
+pub struct Listener {
+    /// The socket.
+    pub socket: OwnedFd,
+    /// Its address.
+    pub place: Place,
+}
+
 /// What this node does to reach another.
 #[derive(Debug)]
 struct Attempt {
     /// When it was wanted first.
     since: Instant,
     pause: Duration,
+    /// How many there were; each may take another pair of addresses.
+    count: u32,
     /// When to connect; none while a meeting is under way.
     next: Option<Instant>,
     code: i32,
@@ -82,14 +97,19 @@ struct Attempt {
 #[derive(Debug)]
 pub struct Meetings {
     shared: Arc<Shared>,
-    listener: OwnedFd,
-    addresses: Vec<Vec<u8>>,
+    listeners: Vec<OwnedFd>,
+    /// The addresses of the listeners.
+    own: Vec<Place>,
+    /// Those of all nodes.
+    addresses: Vec<Box<[SocketAddr]>>,
     secret: Secret,
     meetings: Vec<Meeting>,
     attempts: BTreeMap<Way, Attempt>,
     rejected: RejectedPackets,
     /// No descriptors were left; the listener rests until then.
     rests_until: Option<Instant>,
+    /// It was said that a pair of addresses leads nowhere.
+    has_complained: bool,
 }
 
 /// How a meeting goes on.
@@ -106,21 +126,29 @@ enum Step {
 
 impl Meetings {
     /// None yet.
-    pub fn new(shared: Arc<Shared>, listener: OwnedFd, addresses: Vec<Vec<u8>>) -> Self {
+    pub fn new(
+        shared: Arc<Shared>,
+        listeners: Vec<Listener>,
+        addresses: Vec<Box<[SocketAddr]>>,
+    ) -> Self {
+        let own = listeners.iter().map(|listener| listener.place).collect();
+        let listeners = listeners.into_iter().map(|listener| listener.socket);
         let secret = packet::secret(shared.node.job.number);
         Self {
             shared,
-            listener,
+            listeners: listeners.collect(),
+            own,
             addresses,
             secret,
             meetings: Vec::new(),
             attempts: BTreeMap::new(),
             rejected: RejectedPackets::default(),
             rests_until: None,
+            has_complained: false,
         }
     }
 
-    /// What to wait for: the listener, then each meeting.
+    /// What to wait for: the listeners, then each meeting.
     pub fn descriptors(&self) -> impl Iterator<Item = (BorrowedFd<'_>, i16)> {
         let listens = match self.rests_until {
             None => libc::POLLIN,
@@ -131,7 +159,9 @@ impl Meetings {
             let events = if writes { libc::POLLOUT } else { libc::POLLIN };
             (meeting.socket.as_fd(), events)
         });
-        std::iter::once((self.listener.as_fd(), listens)).chain(meetings)
+        let listeners = self.listeners.iter();
+        let listeners = listeners.map(move |listener| (listener.as_fd(), listens));
+        listeners.chain(meetings)
     }
 
     /// How long to wait at most.
@@ -145,7 +175,7 @@ impl Meetings {
     /// Deals with what has come; `ready` is for the descriptors as they were.
     pub fn serve(&mut self, ready: &[bool]) {
         let now = Instant::now();
-        let (listener, meetings) = ready.split_first().unwrap_or((&false, &[]));
+        let (listeners, meetings) = ready.split_at(self.listeners.len().min(ready.len()));
         let all = std::mem::take(&mut self.meetings);
         for (index, mut meeting) in all.into_iter().enumerate() {
             let is_ready = meetings.get(index).copied().unwrap_or(false);
@@ -162,8 +192,10 @@ impl Meetings {
         if self.rests_until.is_some_and(|until| now >= until) {
             self.rests_until = None;
         }
-        if *listener {
-            self.accept();
+        for (index, is_ready) in listeners.iter().enumerate() {
+            if *is_ready {
+                self.accept(index);
+            }
         }
         self.try_again(now);
     }
@@ -184,7 +216,7 @@ impl Meetings {
                 let Meeting { socket, cipher, .. } = meeting;
                 self.shared.connected(way.0 as usize, way.1, socket, cipher);
             }
-            Step::Told(way, false) => self.put_off(way, libc::ECONNREFUSED),
+            Step::Told(way, false) => self.put_off(way, IS_CROSSED),
         }
     }
 
@@ -220,15 +252,16 @@ impl Meetings {
         }
     }
 
-    /// Takes in those who connect.
-    fn accept(&mut self) {
+    /// Takes in those who connect at a listener.
+    fn accept(&mut self, listener: usize) {
         // A bound for one turn; the rest waits in the system's queue.
         for _ in 0..STRANGERS_MAX {
             let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
             let none = std::ptr::null_mut();
             // SAFETY: the address is not asked for.
             let socket = unsafe {
-                libc::accept4(self.listener.as_raw_fd(), none, std::ptr::null_mut(), flags)
+                let listener = self.listeners[listener].as_raw_fd();
+                libc::accept4(listener, none, std::ptr::null_mut(), flags)
             };
             if socket < 0 {
                 if matches!(
@@ -278,6 +311,7 @@ impl Meetings {
                 let attempt = || Attempt {
                     since: now,
                     pause: RETRY_MIN,
+                    count: 0,
                     next: Some(now),
                     code: 0,
                 };
@@ -323,16 +357,63 @@ impl Meetings {
         }
         attempt.next = Some(now + attempt.pause);
         attempt.pause = (attempt.pause * 2).min(RETRY_MAX);
+        if code != IS_CROSSED {
+            let count = attempt.count;
+            attempt.count += 1;
+            self.complain(way, count, code);
+        }
+    }
+
+    /// Says once that a pair of addresses does not join two nodes, if there is another.
+    #[cold]
+    fn complain(&mut self, way: Way, count: u32, code: i32) {
+        let (failed, next) = (self.pair(way, count), self.pair(way, count + 1));
+        let (Some((Some(from), to)), false) = (failed, self.has_complained || failed == next)
+        else {
+            return;
+        };
+        self.has_complained = true;
+        let error = std::io::Error::from_raw_os_error(code);
+        eprintln!(
+            "cohort: node {}: no connection from {from} to {} of node {} ({error}); rails take others, and \
+             COHORT_NET_INTERFACE chooses one",
+            self.shared.node.job.node,
+            to.ip(),
+            way.1
+        );
+    }
+
+    /// The addresses that an attempt joins.
+    fn pair(&self, (rail, node): Way, count: u32) -> Option<Pair> {
+        let others = self.addresses.get(node as usize)?;
+        let is_lower = self.shared.node.job.node < node;
+        pairs::pair(&self.own, others, is_lower, rail, count)
     }
 
     fn connect(&self, way: Way) -> Result<Meeting, i32> {
         let (rail, node) = way;
-        let address = &self.addresses[node as usize];
-        let family = address.first_chunk::<2>().ok_or(libc::EAFNOSUPPORT)?;
-        let family = c_int::from(u16::from_ne_bytes(*family));
+        let count = self.attempts.get(&way).map_or(0, |attempt| attempt.count);
+        let (from, to) = self.pair(way, count).ok_or(libc::EADDRNOTAVAIL)?;
+        let timeout = self.shared.node.job.timeout;
+        let family = match to {
+            SocketAddr::V4(_) => libc::AF_INET,
+            SocketAddr::V6(_) => libc::AF_INET6,
+        };
         let socket = new_socket(family).ok_or_else(last_code)?;
-        set_up(socket.as_fd(), self.shared.node.job.timeout);
-        // SAFETY: an address as the system lays it out, checked when it came.
+        set_up(socket.as_fd(), timeout);
+        if let Some(from) = from {
+            let from = address::bytes(SocketAddr::new(from, 0));
+            // SAFETY: an address as the system lays it out.
+            let result = unsafe {
+                let (start, length) = (from.as_ptr().cast(), from.len() as u32);
+                libc::bind(socket.as_raw_fd(), start, length)
+            };
+            if result != 0 {
+                return Err(last_code());
+            }
+        }
+        let address = address::bytes(to);
+        // SAFETY: an address as the system lays it out.
         let result = unsafe {
             let (start, length) = (address.as_ptr().cast(), address.len() as u32);
             libc::connect(socket.as_raw_fd(), start, length)
@@ -340,6 +421,11 @@ impl Meetings {
         if result != 0 && last_code() != libc::EINPROGRESS {
             return Err(last_code());
         }
+        // There must be time for the other ways.
+        let time = match from {
+            Some(_) => PROOF_TIME.min(timeout / 4),
+            None => PROOF_TIME,
+        };
         let purpose = Purpose {
             service: SERVICE,
             from: self.shared.node.job.node,
@@ -349,7 +435,7 @@ impl Meetings {
         Ok(Meeting {
             socket,
             handshake: Handshake::connect(self.secret.clone(), purpose, nonce()?),
-            deadline: Instant::now() + PROOF_TIME,
+            deadline: Instant::now() + time,
             to: Some(way),
             cipher: None,
             verdict: Vec::new(),
