@@ -1,7 +1,7 @@
 //! What `pip-exec` itself says on standard error.
 //!
-//! Nobody may read there: a pipe that is full, a terminal that was stopped. The root then goes on without its line, since
-//! it has signals, time limits and other nodes to look after.
+//! Nobody may read there: a pipe that is full, a terminal that was stopped. The root then goes on without its line,
+//! since it has signals, time limits and other nodes to look after.
 
 use std::fmt;
 use std::io::{self, Write};

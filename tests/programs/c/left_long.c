@@ -1,7 +1,7 @@
 // Long messages end while a program calls nothing of MPI: the receiver computes until the last byte is in its buffer,
-// and the sender until the receiver says, by a file, that its receive is complete. No rank is idle, so it is the thread,
-// the signal or the dedicated worker of the policy that has to take the message to its end. Under other policies
-// the messages are only to arrive.
+// and the sender until the receiver says, by a file, that its receive is complete. No rank is idle, so it is the
+// thread, the signal or the dedicated worker of the policy that has to take the message to its end. Under other
+// policies the messages are only to arrive.
 //# ranks: 2
 //# abi: mpi5
 //# policies: listed

@@ -18,7 +18,8 @@ fn root(value: c_int, power: usize) -> c_int {
     (1..=value).find(reaches).unwrap_or(value)
 }
 
-/// Splits `nodes` into `count` factors, each as small as the next larger divisor allows. They need not be the most equal.
+/// Splits `nodes` into `count` factors, each as small as the next larger divisor allows. They need not be the most
+/// equal.
 fn nearly_equal(nodes: c_int, count: usize) -> Vec<c_int> {
     let mut rest = nodes;
     let mut factors: Vec<c_int> = (1..=count)
