@@ -45,12 +45,15 @@ system() {
     install_packages "${missing[@]}"
 }
 
-# Debian programs and headers that tests use: a debugger, a Python that is linked to fixed addresses, and what makes
-# network namespaces.
+# Debian programs and headers that tests use: debuggers and other wrappers, a Python that is linked to fixed addresses,
+# and what makes network namespaces.
 judges() {
     local missing=()
     command -v ip >/dev/null && command -v tc >/dev/null || missing+=(iproute2)
     command -v gdb >/dev/null || missing+=(gdb)
+    # What people put before a program; the others are in coreutils and util-linux.
+    command -v strace >/dev/null || missing+=(strace)
+    command -v numactl >/dev/null || missing+=(numactl)
     # What tools/with-psm2.sh runs.
     ldconfig -p | grep -q 'libpsm2\.so\.2' || missing+=(libpsm2-2)
     command -v unshare >/dev/null || missing+=(util-linux)

@@ -6,6 +6,7 @@
 mod binding;
 mod boot;
 mod fault;
+mod guests;
 mod host_list;
 mod hosts;
 mod job;

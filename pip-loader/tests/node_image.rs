@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{Folder, Outcome, run_command};
 
@@ -24,7 +24,7 @@ fn run_in(folder: &Folder, line: &str) -> Outcome {
 #[test]
 fn the_node_image_is_told_of_the_node_and_reports_at_the_end() {
     let folder = installation("node");
-    let program = folder.compile("lifecycle.c", "lifecycle", &[]);
+    let program = mpi_program(&folder, "lifecycle.c");
     let line = format!("-n 3 -genv COHORT_STATS 1 {} finalize", program.display());
     let outcome = run_in(&folder, &line);
     assert_eq!(outcome.status, 0, "{outcome:?}");
@@ -37,7 +37,7 @@ fn the_node_image_is_told_of_the_node_and_reports_at_the_end() {
 #[test]
 fn an_abort_ends_the_job_with_its_code() {
     let folder = installation("abort");
-    let program = folder.compile("lifecycle.c", "lifecycle", &[]);
+    let program = mpi_program(&folder, "lifecycle.c");
     let outcome = run_in(&folder, &format!("-n 3 {} abort", program.display()));
     assert_eq!(outcome.status, 42, "{outcome:?}");
     assert!(outcome.elapsed.as_millis() < 1000, "{outcome:?}");
@@ -46,7 +46,7 @@ fn an_abort_ends_the_job_with_its_code() {
 #[test]
 fn a_rank_that_leaves_without_finalize_ends_the_job() {
     let folder = installation("leave");
-    let program = folder.compile("lifecycle.c", "lifecycle", &[]);
+    let program = mpi_program(&folder, "lifecycle.c");
     let outcome = run_in(&folder, &format!("-n 3 {} leave", program.display()));
     assert_eq!(outcome.status, 1, "{outcome:?}");
     assert!(outcome.error.contains("rank 1 (pid "), "{outcome:?}");
@@ -70,6 +70,13 @@ fn an_incomplete_installation_is_named() {
     let outcome = run_in(&folder, "-n 2 true");
     assert_eq!(outcome.status, 2);
     assert!(
+        outcome.error.contains("libcohort_audit.so is missing"),
+        "{outcome:?}"
+    );
+    let program = mpi_program(&folder, "lifecycle.c");
+    let outcome = run_in(&folder, &format!("-n 2 {}", program.display()));
+    assert_eq!(outcome.status, 2);
+    assert!(
         outcome.error.contains("cannot load the node image"),
         "{outcome:?}"
     );
@@ -83,6 +90,12 @@ fn mpi_library(folder: &Folder, output: &str) {
         output,
         &["-shared", "-fPIC", &format!("-Wl,-soname,{soname}")],
     );
+}
+
+/// A program that is linked to a library that is called like our MPI.
+fn mpi_program(folder: &Folder, fixture: &str) -> PathBuf {
+    mpi_library(folder, "libmpi.so.12");
+    folder.compile(fixture, "program", &["-Wl,--no-as-needed", "libmpi.so.12"])
 }
 
 #[test]

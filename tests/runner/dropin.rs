@@ -5,7 +5,8 @@ use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::{Outcome, place, programs, trial};
 use libtest_mimic::Trial;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// What each rank of two prints when they are one world.
 const WORLD: &str = "size 2 sum 3";
@@ -16,6 +17,24 @@ const MPI4PY: &str = "from mpi4py import MPI\n\
     print('size', world.size, 'sum', world.allreduce(world.rank + 1), flush=True)\n\
     assert MPI.Get_library_version().startswith('Cohort'), MPI.Get_library_version()";
 
+/// What people put before a program, and whether a line says that ranks share no memory.
+const WRAPPERS: [(&[&str], bool); 14] = [
+    (&[], false),
+    (&["env", "A=1"], true),
+    (&["nice", "-n", "1"], true),
+    (&["setarch", "-R"], true),
+    (&["taskset", "-c", "0"], true),
+    (&["numactl", "--localalloc"], true),
+    (&["timeout", "50"], true),
+    (&["stdbuf", "-oL"], true),
+    (&["strace", "-f", "-o", "/dev/null"], true),
+    (&["gdb", "-q", "-batch", "-ex", "run"], true),
+    (&["bash", "-c", "exec \"$0\""], true),
+    (&["bash", "-c", "\"$0\""], true),
+    (&["bash", "-c", "\"$0\"; exit $?"], true),
+    (&["sh", "-c", "nice env A=1 \"$0\" && true"], true),
+];
+
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -23,14 +42,38 @@ pub fn trials() -> Vec<Trial> {
         let name = format!("dropin/mpi4py beside the wheel of {wheel}");
         trials.push(trial(name, move || beside(wheel)));
     }
-    let named: [(&str, fn() -> Outcome); 4] = [
+    for (words, line) in WRAPPERS {
+        let name = format!("dropin/{}", words.join(" "));
+        trials.push(trial(name, move || wrapped(words, line)));
+    }
+    type Body = fn() -> Outcome;
+    let named: [(&str, Body); 14] = [
         ("another MPI's RPATH in what is opened", opened_rpath),
         ("another MPI's RPATH in a program", program_rpath),
+        (
+            "another MPI's RPATH in what a script starts",
+            scripted_rpath,
+        ),
         ("a program of Open MPI's is refused", linked_to_another),
+        (
+            "a script's program of Open MPI's is refused",
+            scripted_another,
+        ),
         (
             "Open MPI's library is refused when it is opened",
             opens_another,
         ),
+        ("a script with #!", script),
+        ("what Python starts is refused", python_starts),
+        (
+            "what an isolated Python starts joins",
+            isolated_python_starts,
+        ),
+        ("what an MPI rank starts is a world of its own", rank_starts),
+        ("a pip-exec that a script starts has its own job", nested),
+        ("a second program of a rank is refused", second_program),
+        ("a script that starts no MPI is missed", missed_rank),
+        ("a script's program that dies ends the job", lost_program),
     ];
     let named = named.map(|(name, body)| trial(format!("dropin/{name}"), body));
     trials.extend(named);
@@ -134,4 +177,128 @@ fn opens_another() -> Outcome {
         true => Ok(()),
         false => Err(ended.failure("expected a rank and its library to be named")),
     }
+}
+
+/// `world.c` for our MPI.
+fn world() -> Result<PathBuf, String> {
+    static EXECUTABLE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let source = place::root().join("tests/programs/tools/world.c");
+    let make = || programs::compile_as("world", &source, Abi::Mpich, &[]);
+    EXECUTABLE.get_or_init(make).clone()
+}
+
+/// The ranks are one world. Where the words before the program are no MPI program, a line says so.
+fn wrapped(words: &[&str], line: bool) -> Outcome {
+    let ended = one_world(two()?.args(words).arg(world()?).run()?)?;
+    let said = ended
+        .stderr
+        .lines()
+        .filter(|line| line.contains("started without"));
+    match said.count() == usize::from(line) {
+        true => Ok(()),
+        false => Err(ended.failure("expected the line about memory once, or never")),
+    }
+}
+
+/// `pip-exec -n 2 bash -c SCRIPT PROGRAM`.
+fn scripted(script: &str, program: PathBuf) -> Result<Ended, String> {
+    two()?.args(["bash", "-c", script]).arg(program).run()
+}
+
+fn scripted_rpath() -> Outcome {
+    let program = with_rpath("world.c", "world-scripted", &mpich()?, &[])?;
+    one_world(scripted("\"$0\"; true", program)?).map(drop)
+}
+
+fn scripted_another() -> Outcome {
+    let program = with_rpath(
+        "nothing.c",
+        "nothing-scripted",
+        &openmpi()?,
+        &["-Wl,--no-as-needed"],
+    )?;
+    let ended = scripted("\"$0\"", program)?.expect_code(2)?;
+    ended.expect_text("libmpi.so.40 of Open MPI").map(drop)
+}
+
+fn script() -> Outcome {
+    let script = place::scratch()?.join("starts-world.sh");
+    let text = format!("#!/bin/sh\ncd /\n{}\n", world()?.display());
+    write_program(&script, &text)?;
+    one_world(two()?.arg(script).run()?).map(drop)
+}
+
+/// Writes an executable file; a child process does, lest another's child holds it open for writing.
+fn write_program(path: &Path, text: &str) -> Outcome {
+    Program::new("sh")
+        .args(["-c", "printf %s \"$1\" >\"$0\" && chmod 755 \"$0\""])
+        .arg(path)
+        .arg(text)
+        .run()?
+        .expect_code(0)
+        .map(drop)
+}
+
+/// A Python that starts a program, with an environment that it made before.
+const STARTS: &str = "import os, subprocess, sys\n\
+    environment = dict(os.environ)\n\
+    if sys.argv[2:]: from mpi4py import MPI\n\
+    sys.exit(subprocess.run(sys.argv[1], env=environment).returncode)";
+
+/// Two Pythons, each of which starts the program.
+fn python_start(options: &[&str], arguments: &[&str]) -> Result<Ended, String> {
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let run = two()?.args(options).arg(python).args(["-c", STARTS]);
+    run.arg(world()?).args(arguments).run()
+}
+
+fn python_starts() -> Outcome {
+    let ended = python_start(&[], &[])?.expect_code(2)?;
+    ended.expect_text("pip-exec --isolate").map(drop)
+}
+
+fn isolated_python_starts() -> Outcome {
+    one_world(python_start(&["--isolate"], &[])?).map(drop)
+}
+
+fn rank_starts() -> Outcome {
+    for options in [&[][..], &["--isolate"]] {
+        let ended = python_start(options, &["mpi4py"])?.expect_code(0)?;
+        if ended.stdout.matches("size 1 sum 1").count() != 2 {
+            return Err(ended.failure("expected a world of one, twice"));
+        }
+    }
+    Ok(())
+}
+
+fn nested() -> Outcome {
+    let launcher = place::built_file("pip-exec")?;
+    let script = format!("{} -n 2 \"$0\"", launcher.display());
+    let ended = scripted(&script, world()?)?.expect_code(0)?;
+    match ended.stdout.matches(WORLD).count() {
+        4 => Ok(()),
+        _ => Err(ended.failure("expected two worlds of two")),
+    }
+}
+
+fn second_program() -> Outcome {
+    let ended = scripted("\"$0\" && \"$0\"", world()?)?.expect_code(2)?;
+    ended.expect_text("has taken").map(drop)
+}
+
+fn missed_rank() -> Outcome {
+    let script = "case $PIP_EXEC_RANK in */0) exec \"$0\";; esac";
+    let ended = scripted(script, world()?)?.expect_code(1)?;
+    ended
+        .expect_text("rank 1 ended without calling MPI_Init")
+        .map(drop)
+}
+
+fn lost_program() -> Outcome {
+    let program = programs::compile_as("lost", &programs::source("stuck.c"), Abi::Mpich, &[])?;
+    let script = "\"$0\" crash; sleep 40";
+    let ended = scripted(script, program)?.expect_code(1)?;
+    ended
+        .expect_text("ended without calling MPI_Finalize")
+        .map(drop)
 }

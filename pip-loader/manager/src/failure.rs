@@ -49,6 +49,8 @@ pub enum Failure {
     },
     /// There is no network that suits; the fabric's reason.
     Network(String),
+    /// The job has no place for this program; a sentence with the way out.
+    NoPlace(String),
     /// What another node published makes no sense, or does not fit this node.
     Peer {
         /// The node.
@@ -87,6 +89,7 @@ impl fmt::Display for Failure {
                     "the process manager failed: {function} returned {status}"
                 )
             }
+            Self::NoPlace(reason) => f.write_str(reason),
             Self::Network(reason) => write!(f, "no network: {reason}"),
             Self::Peer { node, problem } => write!(f, "node {node} of the job: {problem}"),
         }

@@ -11,10 +11,12 @@
 //! | [`pmi1`] | PMI-1, the text protocol of Hydra (`PMI_FD`, `PMI_PORT`) |
 //! | [`pmi2`] | PMI-2, as `srun --mpi=pmi2` speaks it |
 //! | [`pmix`] | PMIx, through `libpmix.so.2`, loaded when it is needed |
+//! | [`door`] | how a program that a rank has started in an address space of its own finds its job |
 //! | [`server`] | the other side of PMI-1, for the processes that `pip-exec --isolate` starts |
 //!
 //! The protocols are plain code over a byte stream; `unsafe` is where C functions are called.
 
+pub mod door;
 pub mod failure;
 mod gather;
 pub mod network;
@@ -32,6 +34,7 @@ pub mod wireup;
 pub use failure::Failure;
 pub use node_info::{affinity, random};
 
+use cohort_base::boot::DESCENDANT;
 use std::net::TcpStream;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -115,7 +118,7 @@ pub trait Manager {
 
 /// Prefixes of the variables through which managers speak to their clients, and which the
 /// ranks of a job must not inherit: a program that a rank starts would take the rank's place.
-const PREFIXES: [&str; 4] = ["PMI_", "PMIX_", "HYDI_", "MPI_LOCAL"];
+const PREFIXES: [&str; 5] = ["PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "PIP_EXEC_"];
 
 /// Whether a variable is one through which a manager speaks to its client.
 #[must_use]
@@ -140,8 +143,13 @@ pub fn connect(
             Err(_) => Err(Failure::Variable { name, value: text }),
         }
     };
-    if let Some(descriptor) = number("PMI_FD")? {
-        let stream = inherited(descriptor)?;
+    // Wrappers may close the descriptor of an isolated rank. There is another way in.
+    let descendant = variable(DESCENDANT);
+    let stream = match number("PMI_FD")?.map(inherited) {
+        Some(Err(_)) if descendant.is_some() => None,
+        stream => stream.transpose()?,
+    };
+    if let Some(stream) = stream {
         if variable("SLURM_STEP_ID").is_some() {
             let [job, rank] =
                 ["PMI_JOBID", "PMI_RANK"].map(|name| variable(name).unwrap_or_default());
@@ -169,7 +177,10 @@ pub fn connect(
     if variable("PMIX_NAMESPACE").is_some() {
         return Ok(Some(Box::new(pmix::Client::start()?)));
     }
-    Ok(None)
+    match descendant {
+        Some(place) => door::knock(&place),
+        None => Ok(None),
+    }
 }
 
 /// Whether [`connect`] would find a manager.

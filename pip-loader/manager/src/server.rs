@@ -39,6 +39,8 @@ struct Link {
     stage: Stage,
     waiting: bool,
     open: bool,
+    /// The process that came through the door to be this client.
+    guest: Option<i32>,
 }
 
 /// The server of one node's processes.
@@ -76,6 +78,7 @@ impl Server {
                 stage: Stage::Silent,
                 waiting: false,
                 open: true,
+                guest: None,
             });
         }
         let this = Self {
@@ -100,6 +103,42 @@ impl Server {
             ("PMI_RANK", self.ranks[client].to_string()),
             ("PMI_SIZE", self.world.to_string()),
         ]
+    }
+
+    /// Takes the process `pid` for the client of this rank, if no other has spoken as it or come before.
+    ///
+    /// # Errors
+    /// The process that has the rank; 0 if that is the client who was given a connection.
+    pub fn admit(&mut self, rank: u32, pid: i32) -> Result<Guest<'_>, i32> {
+        let world = self.world;
+        let ranks = self.ranks.iter().zip(&mut self.links);
+        let link = ranks
+            .filter(|(own, _)| **own == rank)
+            .map(|(_, link)| link)
+            .next();
+        match link {
+            Some(link) if link.guest.is_none() && link.stage == Stage::Silent => {
+                link.guest = Some(pid);
+                Ok(Guest { link, world })
+            }
+            Some(link) => Err(link.guest.unwrap_or(0)),
+            None => Err(0),
+        }
+    }
+
+    /// The rank and process of a guest that ended without a goodbye: others may wait for it, though the task that
+    /// started it lives.
+    #[must_use]
+    pub fn lost_guest(&self) -> Option<(u32, i32)> {
+        let lost = |link: &Link| (!link.open && link.stage == Stage::Joined).then_some(link.guest?);
+        let mut all = self.ranks.iter().zip(&self.links);
+        all.find_map(|(rank, link)| Some((*rank, lost(link)?)))
+    }
+
+    /// Whether a client waits for one that has not spoken yet.
+    #[must_use]
+    pub fn misses(&self, client: usize) -> bool {
+        self.links[client].stage == Stage::Silent && self.links.iter().any(|link| link.waiting)
     }
 
     /// What to poll for input.
@@ -215,6 +254,26 @@ impl Server {
             expected: "a request of PMI-1".to_owned(),
             got: format!("{line} (from rank {})", self.ranks[client]),
         }
+    }
+}
+
+/// The place of a client that came through the door.
+pub struct Guest<'server> {
+    link: &'server mut Link,
+    world: u32,
+}
+
+impl Guest<'_> {
+    /// How many ranks the job has.
+    #[must_use]
+    pub fn world(&self) -> u32 {
+        self.world
+    }
+
+    /// From now on the client speaks through `stream`, which must not block.
+    pub fn speaks_through(self, stream: UnixStream) {
+        self.link.stream = stream;
+        self.link.open = true;
     }
 }
 

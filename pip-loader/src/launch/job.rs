@@ -1,6 +1,7 @@
 //! A running job: waits for its ranks, and ends them all when one fails.
 
 use super::fault::MemoryMap;
+use super::guests::Guests;
 use super::membership::Membership;
 use super::output::Forwarder;
 use super::prepare::{Prepared, PreparedProgram};
@@ -92,6 +93,9 @@ pub struct Job<'a> {
     deadline: Option<Instant>,
     timeout: Option<Duration>,
     shutdown: Option<Shutdown>,
+    guests: Guests,
+    /// A program that a rank started was lost: when that was noticed, and what to say unless the rank's task ends soon.
+    lost: Option<(Instant, String)>,
     /// Exit status of the first rank that ended with its communicator while others went on, or 0.
     departed: i32,
 }
@@ -129,6 +133,8 @@ impl<'a> Job<'a> {
             deadline: timeout.map(|limit| Instant::now() + limit),
             timeout,
             shutdown: None,
+            guests: Guests::new(job.wrapper),
+            lost: None,
             departed: 0,
         };
         this.membership.ranks_start();
@@ -220,7 +226,10 @@ impl<'a> Job<'a> {
     fn sleep(&self) {
         let next = match &self.shutdown {
             Some(shutdown) => Some(shutdown.kill_at),
-            None => self.deadline,
+            None => {
+                let patience = self.lost.as_ref().map(|(since, _)| *since + GRACE);
+                self.deadline.into_iter().chain(patience).min()
+            }
         };
         let left = next.map(|at| at.saturating_duration_since(Instant::now()));
         // Rounded up, so that the deadline has passed when the time is over.
@@ -239,14 +248,19 @@ impl<'a> Job<'a> {
         if let Some(server) = &self.spawner.server {
             sources.extend(server.descriptors().map(input));
         }
+        if let Some(door) = &self.spawner.door {
+            sources.extend(door.descriptors().map(input));
+        }
         sources.extend(self.membership.monitor().descriptors().map(input));
         sources.extend(self.membership.alarm().map(input));
         // An interrupted wait is followed by another round of looking.
         let _ = poll(&mut sources, limit);
     }
 
-    /// Answers isolated ranks.
+    /// Answers what ranks have started, and isolated ranks.
     fn serve(&mut self) {
+        let (ranks, guests) = (&self.ranks, &mut self.guests);
+        guests.serve(&mut self.spawner, |rank| ranks[rank].pid);
         let Some(server) = &mut self.spawner.server else {
             return;
         };
@@ -257,6 +271,33 @@ impl<'a> Job<'a> {
             self.begin_shutdown(1);
         } else if let Some(code) = code {
             self.begin_shutdown(exit_status(code));
+        }
+        self.look_for_lost();
+    }
+
+    /// Notes ranks that others wait for, or will, and that do not come: a program that a rank has started and that
+    /// ended within MPI, and a rank that ended before it.
+    fn look_for_lost(&mut self) {
+        let Some(server) = &self.spawner.server else {
+            return;
+        };
+        if let (Some((rank, pid)), None) = (server.lost_guest(), &self.lost)
+            && !self.alive.contains_key(&pid)
+        {
+            let who = self.membership.name_of(rank);
+            let what = format!("{who}: process {pid} ended without calling MPI_Finalize");
+            self.lost = Some((Instant::now(), what));
+        }
+        let ended = |rank: &usize| !self.alive.values().any(|alive| alive == rank);
+        let mut missed = (0..self.ranks.len()).filter(|&rank| server.misses(rank));
+        if let Some(rank) = missed.find(ended)
+            && self.shutdown.is_none()
+        {
+            let who = self.name_of(rank);
+            say(format_args!(
+                "{who} ended without calling MPI_Init, in which others wait for it"
+            ));
+            self.begin_shutdown(1);
         }
     }
 
@@ -402,6 +443,12 @@ impl<'a> Job<'a> {
             if let Some(shutdown) = &mut self.shutdown {
                 shutdown.kill_at = now + GRACE;
             }
+        } else if self.shutdown.is_none()
+            && let Some((since, what)) = &self.lost
+            && now >= *since + GRACE
+        {
+            say(format_args!("{what}"));
+            self.begin_shutdown(1);
         } else if self.shutdown.is_none() && self.deadline.is_some_and(|at| now >= at) {
             let limit = self.timeout.unwrap_or_default();
             say(format_args!(

@@ -3,7 +3,7 @@
 
 use super::monitor::{Monitor, NodeEvent};
 use super::{Refusal, say};
-use cohort_base::boot::RankLocation;
+use cohort_base::boot::{DESCENDANT, RankLocation};
 use cohort_manager::network::{Network, NetworkSettings};
 use cohort_manager::server::Server;
 use cohort_manager::watch::{Limit, Watch};
@@ -34,7 +34,11 @@ impl Membership {
     /// # Errors
     /// It does not answer, or its library is missing.
     pub fn connect(limit: Limit) -> Result<Self, Refusal> {
-        let variable = |name: &str| std::env::var(name).ok();
+        // A rank may start a pip-exec, whose job is its own.
+        let variable = |name: &str| match name {
+            DESCENDANT => None,
+            name => std::env::var(name).ok(),
+        };
         let watch = match cohort_manager::is_present(variable) {
             true => Some(begin_watch(Some(limit))?),
             false => None,

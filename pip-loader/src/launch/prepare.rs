@@ -40,6 +40,8 @@ pub struct Prepared {
     pub stack_size: Option<usize>,
     /// Each rank gets an address space of its own.
     pub isolated: bool,
+    /// A program that is no MPI program, so that ranks are what it starts, if that is why.
+    pub wrapper: Option<OsString>,
     /// How ranks are numbered over several nodes.
     pub numbering: Numbering,
     /// What the user asks of the network.
@@ -57,8 +59,8 @@ pub struct PreparedProgram {
     pub ranks: usize,
     /// What its initial stacks hold.
     pub strings: Strings,
-    /// Its dynamic linker.
-    pub linker: Rc<Template>,
+    /// Its dynamic linker, which each rank enters or executes; `None` if the kernel executes the program itself.
+    pub linker: Option<Rc<Template>>,
     /// Offset of `_r_debug`, where glibc lists loaded objects, from the linker's base.
     pub debug: Option<u64>,
     /// It is linked to fixed addresses.
@@ -94,7 +96,7 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
     };
     let mut linkers = HashMap::new();
     let (mut programs, mut map_entries) = (Vec::new(), 0);
-    let mut fixed = None;
+    let (mut fixed, mut wrapper) = (None, None);
     for section in &options.sections {
         let ranks = section.ranks_on(place)?;
         let mut environment = common.clone();
@@ -106,6 +108,9 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
         if program.fixed_address {
             fixed = fixed.or(Some(Path::new(&section.program)));
         }
+        if program.linker.is_none() {
+            wrapper = wrapper.or(Some(program.name.clone()));
+        }
         programs.push(program);
     }
     let ranks = programs.iter().map(|program| program.ranks).sum();
@@ -113,7 +118,7 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
         let node = place.index;
         return Err(Refusal::new(format!("node {node} of the job has no rank")));
     }
-    let isolated = options.isolate || fixed.is_some();
+    let isolated = options.isolate || fixed.is_some() || wrapper.is_some();
     if !isolated {
         limits::check_map_count(ranks, map_entries)?;
     } else if let (Some(file), Place { index: 0, .. }) = (fixed, place) {
@@ -131,6 +136,7 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
         topology,
         stack_size: (stack_size > 0).then_some(stack_size),
         isolated,
+        wrapper: wrapper.filter(|_| !options.isolate && fixed.is_none()),
         numbering: options.numbering,
         network: NetworkSettings::read(|name| {
             let value = common.get(OsStr::new(name))?;
@@ -208,44 +214,104 @@ impl Context<'_> {
         let mut program = program::resolve(&section.program, search)?;
         let first = self.libraries.unwrap_or(Path::new("/nonexistent"));
         let dependencies = libraries::follow(&program.file, &program.plan, first, library_path);
-        if let (Some(folder), Some(library)) = (self.libraries, dependencies.mpi_library) {
-            let library = folder.join(library);
-            if !library.is_file() {
-                return Err(Refusal::to_run(
-                    &program.file,
-                    &format!("it needs {}, which is missing", library.display()),
-                ));
-            }
-            if dependencies.rpath_first {
-                program.preload.push(library);
-            }
-        }
+        program
+            .preload
+            .extend(self.preload(&program, &dependencies)?);
         let linker = open_linker(&program, linkers)?;
+        let name = Path::new(&section.program)
+            .file_name()
+            .unwrap_or_default()
+            .to_owned();
         let audit = self.audit(&program, &dependencies, &linker)?;
-        let objects = dependencies.objects + program.preload.len() + usize::from(audit.is_some());
-        let entries = limits::map_entries(objects + 2);
-        let arguments = self.arguments(&program, section, &linker, library_path, audit);
-        let environment: Vec<OsString> = self::entries(environment).collect();
+        let uses_mpi = dependencies.mpi_library.is_some();
+        // What a program starts that names no MPI library is led to ours too.
+        let environment = match uses_mpi || self.libraries.is_none() {
+            true => environment.clone(),
+            false => self.starter_environment(environment, audit, library_path),
+        };
+        if self.libraries.is_some() && !uses_mpi && !program.may_open_mpi() {
+            let prepared = PreparedProgram {
+                ranks: 0,
+                fixed_address: false,
+                strings: wrapper_strings(&program, section, &environment)?,
+                linker: None,
+                debug: None,
+                directory,
+                name,
+            };
+            return Ok((prepared, 0));
+        }
+        // The linker, the program, and the library that the linker is audited by.
+        let objects = dependencies.objects + program.preload.len();
+        let entries = limits::map_entries(objects + 3);
+        let arguments = self.arguments(&program, section, &linker, library_path);
+        let environment: Vec<OsString> = self::entries(&environment).collect();
         let strings = Strings::new(
             arguments.iter().map(OsString::as_os_str),
             environment.iter().map(OsString::as_os_str),
             linker.path().as_os_str(),
         )
-        .map_err(|_| Refusal::new("an argument or environment variable holds a NUL byte"))?;
-        let name = Path::new(&section.program)
-            .file_name()
-            .unwrap_or_default()
-            .to_owned();
+        .map_err(|_| holds_nul())?;
         let prepared = PreparedProgram {
             ranks: 0,
             fixed_address: program.plan.fixed_address,
             strings,
             debug: linker.exported_symbol("_r_debug"),
-            linker,
+            linker: Some(linker),
             directory,
             name,
         };
         Ok((prepared, entries))
+    }
+
+    /// The environment of a program that may start others, by which these get our MPI, and it too.
+    fn starter_environment(
+        &self,
+        environment: &Environment,
+        audit: Option<PathBuf>,
+        library_path: &OsStr,
+    ) -> Environment {
+        let mut environment = environment.clone();
+        let audited = environment
+            .get(OsStr::new("LD_AUDIT"))
+            .cloned()
+            .unwrap_or_default();
+        let mut put_first = |name: &str, first: &Path, rest: &OsStr| {
+            let mut list = first.as_os_str().to_owned();
+            if !rest.is_empty() {
+                list.push(":");
+                list.push(rest);
+            }
+            environment.insert(name.into(), list);
+        };
+        match (audit, self.libraries) {
+            (Some(audit), _) => put_first("LD_AUDIT", &audit, &audited),
+            (None, Some(folder)) => put_first("LD_LIBRARY_PATH", folder, library_path),
+            (None, None) => {}
+        }
+        environment
+    }
+
+    /// Our MPI library, if the linker would look for the one that the program needs elsewhere first.
+    ///
+    /// # Errors
+    /// It is missing.
+    fn preload(
+        &self,
+        program: &Program,
+        dependencies: &Dependencies,
+    ) -> Result<Option<PathBuf>, Refusal> {
+        let (Some(folder), Some(library)) = (self.libraries, dependencies.mpi_library) else {
+            return Ok(None);
+        };
+        let library = folder.join(library);
+        match library.is_file() {
+            true => Ok(dependencies.rpath_first.then_some(library)),
+            false => Err(Refusal::to_run(
+                &program.file,
+                &format!("it needs {}, which is missing", library.display()),
+            )),
+        }
     }
 
     /// The library by which a program that may open an MPI library by a path of its own gets ours. A program that
@@ -274,8 +340,8 @@ impl Context<'_> {
                     ),
                 ));
             }
-            (_, Some(_)) if !dependencies.rpath_first => return Ok(None),
-            _ => {}
+            (_, Some(_)) => return Ok(None),
+            (None, None) => {}
         }
         // Older linkers show an auditing library the program's own objects only, and send each call between objects
         // through it.
@@ -299,12 +365,8 @@ impl Context<'_> {
         section: &Section,
         linker: &Template,
         library_path: &OsStr,
-        audit: Option<PathBuf>,
     ) -> Vec<OsString> {
         let mut arguments = vec![linker.path().into()];
-        if let Some(audit) = audit {
-            arguments.extend(["--audit".into(), audit.into()]);
-        }
         // Before glibc 2.33 a program started so sees its file's path as its name.
         if linker.mentions(b"--argv0") {
             arguments.extend(["--argv0".into(), program.name.clone()]);
@@ -331,6 +393,26 @@ impl Context<'_> {
         arguments.extend(section.arguments.iter().cloned());
         arguments
     }
+}
+
+/// What the kernel executes, with its arguments and environment.
+fn wrapper_strings(
+    program: &Program,
+    section: &Section,
+    environment: &Environment,
+) -> Result<Strings, Refusal> {
+    let entries: Vec<OsString> = entries(environment).collect();
+    let arguments = [&section.program].into_iter().chain(&section.arguments);
+    Strings::new(
+        arguments.map(OsString::as_os_str),
+        entries.iter().map(OsString::as_os_str),
+        program.found.as_os_str(),
+    )
+    .map_err(|_| holds_nul())
+}
+
+fn holds_nul() -> Refusal {
+    Refusal::new("an argument or environment variable holds a NUL byte")
 }
 
 /// Opens the section's working directory; also gives its path.

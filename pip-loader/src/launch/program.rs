@@ -19,6 +19,8 @@ const SCRIPT_LINE: usize = 256;
 pub struct Program {
     /// The ELF file, free of symbolic links so that `$ORIGIN` is where it really lies.
     pub file: PathBuf,
+    /// What the kernel would execute: the file under the name that was found, or a script.
+    pub found: PathBuf,
     /// What the file asks for.
     pub plan: LoadPlan,
     /// What it sees as `argv[0]`.
@@ -40,6 +42,32 @@ pub struct Search<'a> {
     pub own: &'a Path,
     /// `LD_LIBRARY_PATH` of the rank's environment.
     pub library_path: &'a OsStr,
+}
+
+/// How the names of programs begin that open an MPI library themselves if they use one: interpreters. (Scripts for them
+/// are followed to them.)
+const INTERPRETERS: [&str; 11] = [
+    "python",
+    "pypy",
+    "pip-python",
+    "julia",
+    "Rscript",
+    "perl",
+    "ruby",
+    "lua",
+    "java",
+    "octave",
+    "guile",
+];
+
+impl Program {
+    /// Whether this program, which is not linked to MPI, may open an MPI library. If not, and MPI is used nevertheless,
+    /// it is by a program that it executes.
+    pub fn may_open_mpi(&self) -> bool {
+        let name = self.file.file_name().unwrap_or_default().to_string_lossy();
+        let begins = |start: &str| name.starts_with(start);
+        name == "R" || INTERPRETERS.iter().any(|start| begins(start))
+    }
 }
 
 /// Finds and reads the program called `name`.
@@ -81,6 +109,7 @@ fn resolve_at_depth(name: &OsStr, search: Search<'_>, depth: usize) -> Result<Pr
         Ok(plan) => {
             let whole = Program {
                 file,
+                found: found.clone(),
                 plan,
                 name: name.to_owned(),
                 leading: vec![],
@@ -96,6 +125,7 @@ fn resolve_at_depth(name: &OsStr, search: Search<'_>, depth: usize) -> Result<Pr
             // Python derives its prefix and a virtual environment from its name.
             Ok(Program {
                 file: stub.file,
+                found: found.clone(),
                 plan: stub.plan,
                 name: found.into(),
                 leading: vec![],
@@ -144,6 +174,7 @@ fn resolve_script(
     })?;
     program.leading.extend(arguments);
     program.leading.push(script.into());
+    program.found = script.to_owned();
     Ok(program)
 }
 

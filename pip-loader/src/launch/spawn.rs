@@ -10,10 +10,11 @@ use super::{Refusal, limits};
 use crate::task::crash::{self, CrashRecord, HANDLER_STACK};
 use crate::task::debug::{self, DebugRank};
 use crate::task::exec::ExecArguments;
-use crate::task::stack::{self, InheritedAuxiliary, StackArea};
+use crate::task::stack::{self, Extra, InheritedAuxiliary, StackArea};
 use crate::task::start::{self, Program, StartPlan};
 use crate::{image, task};
 use cohort_base::boot::AT_COHORT;
+use cohort_manager::door::Door;
 use cohort_manager::server::Server;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::signal::SigSet;
@@ -56,6 +57,8 @@ pub struct Spawner {
     pub memory: Vec<RankMemory>,
     /// The process manager of isolated ranks, if they use MPI.
     pub server: Option<Server>,
+    /// Where programs that ranks start ask for their place, if the job uses MPI.
+    pub door: Option<Door>,
     /// The ranks' output, with `--label`.
     pub forwarder: Option<Forwarder>,
     started: usize,
@@ -111,6 +114,7 @@ impl Spawner {
         let bindings = bindings.map(|turns| binding::deal(&turns, before, count));
         let first = world.first_application();
         let facts = rank_facts(job, &numbers, first, bindings.as_deref());
+        let door = open_door(job)?;
         let (server, connections) = serve_isolated(job, &facts, world.homes.len())?;
         let node = Node::open(
             shared.as_deref(),
@@ -125,6 +129,7 @@ impl Spawner {
             stacks,
             numbers,
             server,
+            door,
             started: 0,
             isolated: job.isolated,
             connections: connections.into_iter(),
@@ -216,9 +221,14 @@ impl Spawner {
 
     /// Maps the dynamic linker of a rank and builds its initial stack.
     fn image(&mut self, rank: usize, program: &PreparedProgram) -> io::Result<Code> {
-        let linker = program.linker.map()?;
+        let no_linker = || io::Error::from_raw_os_error(libc::ENOEXEC);
+        let linker = program.linker.as_ref().ok_or_else(no_linker)?.map()?;
         let record = &self.node.ranks[rank];
-        let extra = (AT_COHORT, std::ptr::from_ref(record) as u64);
+        let variable = self.door_variable(rank);
+        let extra = Extra {
+            variable: variable.as_deref(),
+            auxiliary: (AT_COHORT, std::ptr::from_ref(record) as u64),
+        };
         let range = self.stacks.open(rank)?;
         // SAFETY: this rank's stack was opened just now.
         let stack_pointer =
@@ -228,6 +238,12 @@ impl Spawner {
             .map(|offset| linker.base.wrapping_add(offset as usize));
         self.memory.push(RankMemory { linker, debug });
         Ok((stack_pointer, Program::Mapped(linker.entry), None))
+    }
+
+    /// The entry of a rank's environment by which programs that it starts find the job.
+    fn door_variable(&self, rank: usize) -> Option<CString> {
+        let (name, value) = self.door.as_ref()?.variable(self.numbers[rank]);
+        CString::new(format!("{name}={value}")).ok()
     }
 
     /// What an isolated rank executes; its stack here serves its set-up only.
@@ -241,6 +257,7 @@ impl Spawner {
             let entries = entries.map(|(name, value)| CString::new(format!("{name}={value}")));
             variables.extend(entries.flatten());
         }
+        variables.extend(self.door_variable(rank));
         let execution = ExecArguments::new(&program.strings, variables, inherited);
         Ok((range.end - 16, Program::Executed(execution), connection))
     }
@@ -256,6 +273,12 @@ fn reserve_stacks(count: usize, size: usize) -> Result<(StackArea, usize), Refus
     Ok((stacks, handler_stacks as usize))
 }
 
+/// Where programs that ranks start ask for their place, if they may use MPI.
+fn open_door(job: &Prepared) -> Result<Option<Door>, Refusal> {
+    let door = job.libraries.is_some().then(Door::open).transpose();
+    door.map_err(|error| refuse("cannot listen for what ranks start", &error))
+}
+
 /// The process manager of isolated ranks that may use MPI, and their ends of the connections.
 fn serve_isolated(
     job: &Prepared,
@@ -269,6 +292,12 @@ fn serve_isolated(
     let applications = facts.iter().map(|fact| fact.app_number).collect();
     let (server, ends) = Server::new(numbers, applications, world_ranks as u32)
         .map_err(|error| refuse("cannot connect with ranks", &error))?;
+    // What a wrapper starts comes through the door; a pip-exec that it starts has a job of its own.
+    let ends = if job.wrapper.is_some() {
+        Vec::new()
+    } else {
+        ends
+    };
     Ok((Some(server), ends))
 }
 

@@ -140,7 +140,7 @@ impl Strings {
     pub fn stack_bytes(&self) -> usize {
         let all = self.arguments.iter().chain(&self.environment);
         let text: usize = all.map(|text| text.as_bytes_with_nul().len() + 8).sum();
-        text + self.execfn.as_bytes_with_nul().len() + 1024
+        text + self.execfn.as_bytes_with_nul().len() + 2048
     }
 }
 
@@ -179,8 +179,17 @@ impl InheritedAuxiliary {
     }
 }
 
-/// Writes what `execve` would have written to the end of a stack, with one auxiliary
-/// entry more, `extra`, and returns the initial stack pointer.
+/// What one rank gets beyond [`Strings`].
+#[derive(Clone, Copy, Debug)]
+pub struct Extra<'a> {
+    /// An entry of its environment.
+    pub variable: Option<&'a CStr>,
+    /// An entry of its auxiliary vector.
+    pub auxiliary: (u64, u64),
+}
+
+/// Writes what `execve` would have written to the end of a stack, with what is this rank's own, and returns the
+/// initial stack pointer.
 ///
 /// # Errors
 /// The strings take more than half of the stack (`E2BIG`), or there are no random bytes.
@@ -192,7 +201,7 @@ pub unsafe fn build(
     strings: &Strings,
     linker: &Image,
     inherited: &InheritedAuxiliary,
-    extra: (u64, u64),
+    extra: Extra<'_>,
 ) -> io::Result<usize> {
     if strings.stack_bytes() > stack.len() / 2 {
         return Err(io::Error::from_raw_os_error(libc::E2BIG));
@@ -216,9 +225,10 @@ pub unsafe fn build(
             .map(|text| push(text.as_bytes_with_nul()))
             .collect()
     };
-    let environment = push_all(&strings.environment);
+    let mut environment = push_all(&strings.environment);
     let arguments = push_all(&strings.arguments);
     let random = push(&random);
+    environment.extend(extra.variable.map(|text| push(text.to_bytes_with_nul())));
 
     let mut words = vec![arguments.len() as u64];
     words.extend(&arguments);
@@ -240,7 +250,7 @@ pub unsafe fn build(
         (libc::AT_SECURE, 0),
         (libc::AT_RANDOM, random),
         (libc::AT_EXECFN, execfn),
-        extra,
+        extra.auxiliary,
         (libc::AT_NULL, 0),
     ] {
         words.extend([kind, value]);
@@ -288,8 +298,12 @@ mod tests {
             headers_count: 9,
         };
         let inherited = InheritedAuxiliary::of_this_process().expect("proc");
+        let extra = Extra {
+            variable: Some(c"C=d"),
+            auxiliary: (0x1234_5678_9abc, 42),
+        };
         // SAFETY: the stack was opened just now.
-        let pointer = unsafe { build(stack, &strings, &image, &inherited, (0x1234_5678_9abc, 42)) };
+        let pointer = unsafe { build(stack, &strings, &image, &inherited, extra) };
         let pointer = pointer.expect("fits") as *const u64;
         assert_eq!(pointer as usize % 16, 0);
         // SAFETY: `build` wrote a complete vector from here on.
@@ -298,8 +312,11 @@ mod tests {
         // SAFETY: argument pointers lead to strings that end with NUL.
         let first = unsafe { std::ffi::CStr::from_ptr(word(1) as *const _) };
         assert_eq!(first.to_bytes(), b"ld.so");
-        assert_eq!((word(3), word(5)), (0, 0));
-        let entries: Vec<(u64, u64)> = (6..)
+        assert_eq!((word(3), word(6)), (0, 0));
+        // SAFETY: entries of the environment lead to strings that end with NUL.
+        let last = unsafe { std::ffi::CStr::from_ptr(word(5) as *const _) };
+        assert_eq!(last, c"C=d");
+        let entries: Vec<(u64, u64)> = (7..)
             .step_by(2)
             .map(|index| (word(index), word(index + 1)))
             .take_while(|&(kind, _)| kind != libc::AT_NULL)
@@ -331,8 +348,12 @@ mod tests {
             headers_count: 0,
         };
         let inherited = InheritedAuxiliary::of_this_process().expect("proc");
+        let extra = Extra {
+            variable: None,
+            auxiliary: (1, 1),
+        };
         // SAFETY: the stack was opened just now.
-        let result = unsafe { build(stack, &strings, &image, &inherited, (1, 1)) };
+        let result = unsafe { build(stack, &strings, &image, &inherited, extra) };
         assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::E2BIG));
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::{fail, libc};
 use cohort_base::boot::{
-    JOIN_LIBRARY, Lifecycle, MAGIC, MANAGER_VARIABLES, NODE_IMAGE, NODE_JOIN, NODE_OPEN, NodeBoot,
-    NodeJoin, NodeOpen, RankBoot, VERSION,
+    DESCENDANT, JOIN_LIBRARY, Lifecycle, MAGIC, MANAGER_VARIABLES, NODE_IMAGE, NODE_JOIN,
+    NODE_OPEN, NodeBoot, NodeJoin, NodeOpen, RankBoot, VERSION,
 };
 use cohort_base::settings::Settings;
 use core::cell::UnsafeCell;
@@ -110,9 +110,9 @@ fn environment() -> impl Iterator<Item = &'static [u8]> {
     })
 }
 
-/// Whether an entry is a variable by which a process manager makes itself known.
+/// Whether an entry is a variable by which a process manager makes itself known, `pip-exec` among them.
 fn is_managers(entry: &[u8]) -> bool {
-    MANAGER_VARIABLES.iter().any(|name| {
+    MANAGER_VARIABLES.iter().chain([&DESCENDANT]).any(|name| {
         let rest = entry.strip_prefix(name.as_bytes());
         rest.is_some_and(|rest| rest.starts_with(b"="))
     })

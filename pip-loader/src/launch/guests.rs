@@ -1,0 +1,109 @@
+//! Programs that ranks start in address spaces of their own: which of them are ranks, and what their end means.
+
+use super::say;
+use super::spawn::Spawner;
+use cohort_base::boot::Lifecycle;
+use cohort_manager::door::{Answer, Visitor};
+use cohort_manager::server::Stage;
+use std::ffi::{OsStr, OsString};
+use std::sync::atomic::Ordering;
+
+/// How many generations lie at most between a rank's task and what it starts.
+const GENERATIONS: usize = 64;
+
+/// What the root remembers of them.
+#[derive(Debug)]
+pub struct Guests {
+    /// What is no MPI program itself, if that is why ranks do not share an address space. Said once.
+    wrapper: Option<OsString>,
+}
+
+impl Guests {
+    /// For a job with this wrapper.
+    pub fn new(wrapper: Option<OsString>) -> Self {
+        Self { wrapper }
+    }
+
+    /// Answers those who ask for their place; `pid_of` gives the task of a rank of this node.
+    pub fn serve(&mut self, spawner: &mut Spawner, pid_of: impl Fn(usize) -> i32) {
+        let Some(door) = &mut spawner.door else {
+            return;
+        };
+        for visitor in door.visitors() {
+            let local = spawner.numbers.iter().position(|&own| own == visitor.rank);
+            let Some(local) = local else {
+                drop(visitor.answer(Answer::Outside));
+                continue;
+            };
+            let Some(server) = &mut spawner.server else {
+                let lifecycle = &spawner.node.ranks[local].lifecycle;
+                let answer = match lifecycle.load(Ordering::Acquire) == Lifecycle::Fresh as u32 {
+                    true => Answer::Outside,
+                    false => Answer::Alone,
+                };
+                drop(visitor.answer(answer));
+                continue;
+            };
+            let own = server.stage(local) != Stage::Silent;
+            match server.admit(visitor.rank, visitor.pid) {
+                Ok(guest) => {
+                    let world = guest.world();
+                    guest.speaks_through(visitor.answer(Answer::Joins(world)));
+                    self.advise();
+                }
+                Err(taker) => {
+                    // 0: the rank's own task speaks with the server.
+                    let taker = if taker == 0 { pid_of(local) } else { taker };
+                    drop(refuse(visitor, taker, own));
+                }
+            }
+        }
+    }
+
+    /// Says, once, why ranks do not share an address space, and what would let them.
+    fn advise(&mut self) {
+        if let Some(wrapper) = self.wrapper.take() {
+            let wrapper = OsStr::to_string_lossy(&wrapper).into_owned();
+            say(format_args!(
+                "{wrapper} is not linked to MPI, so each rank is what {wrapper} starts, a process of its own, and the \
+                 network joins them; started without {wrapper}, ranks share memory"
+            ));
+        }
+    }
+}
+
+/// Tells a visitor that its place is taken: what a rank's MPI program starts is a world of its own.
+fn refuse(visitor: Visitor, taker: i32, rank_speaks: bool) -> std::os::unix::net::UnixStream {
+    let answer = match rank_speaks && visitor.pid != taker && descends(visitor.pid, taker) {
+        true => Answer::Alone,
+        false => Answer::Taken(taker),
+    };
+    visitor.answer(answer)
+}
+
+/// Whether `process` is a child, or a child's child, of `ancestor`.
+fn descends(process: i32, ancestor: i32) -> bool {
+    let parent = |pid: &i32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name, in parentheses, may hold anything.
+        let (_, rest) = text.rsplit_once(')')?;
+        rest.split_whitespace().nth(1)?.parse().ok()
+    };
+    let line = std::iter::successors(Some(process), parent);
+    line.skip(1).take(GENERATIONS).any(|pid| pid == ancestor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::descends;
+
+    #[test]
+    fn descent_follows_parents() {
+        let own = std::process::id() as i32;
+        // SAFETY: no condition.
+        let parent = unsafe { libc::getppid() };
+        assert!(descends(own, parent));
+        assert!(!descends(parent, own) && !descends(own, own));
+        assert!(!descends(i32::MAX, 1));
+    }
+}
