@@ -14,7 +14,7 @@ const WORLD: &str = "size 2 sum 3";
 /// The same through mpi4py.
 const MPI4PY: &str = "from mpi4py import MPI\n\
     world = MPI.COMM_WORLD\n\
-    print('size', world.size, 'sum', world.allreduce(world.rank + 1), flush=True)\n\
+    print(f'size {world.size} sum {world.allreduce(world.rank + 1)}\\n', end='', flush=True)\n\
     assert MPI.Get_library_version().startswith('Cohort'), MPI.Get_library_version()";
 
 /// What people put before a program, and whether a line says that ranks share no memory.

@@ -179,6 +179,7 @@ impl<'a> Job<'a> {
             }
             self.serve();
             self.reap();
+            self.look_for_lost();
             self.check_time();
         }
         self.await_readers();
@@ -272,7 +273,6 @@ impl<'a> Job<'a> {
         } else if let Some(code) = code {
             self.begin_shutdown(exit_status(code));
         }
-        self.look_for_lost();
     }
 
     /// Notes ranks that others wait for, or will, and that do not come: a program that a rank has started and that
