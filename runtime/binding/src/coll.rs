@@ -1,6 +1,7 @@
 //! Collectives (MPI-4.1 chapter 6): the blocking ones in a file for each family, all others in `schedules`.
 
 mod alltoall;
+mod apart;
 mod gather;
 mod inter;
 mod neighbour;

@@ -1,7 +1,7 @@
 //! `MPI_Alltoall`, `MPI_Alltoallv` and `MPI_Alltoallw` (MPI-4.1 section 6.8).
 
 use super::parts::{Typed, Varying, in_place};
-use super::{inter, run};
+use super::{apart, inter, run};
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
 use crate::passed::{Array, Base, Buffer};
@@ -24,7 +24,11 @@ pub fn alltoall<A: Abi, C: Count>(
     if let Some(inter) = comm.inter() {
         return inter::alltoall(&inter, send, &receive);
     }
-    run::alltoall(&comm.collective(), send.as_ref(), &receive)
+    let group = comm.collective();
+    if let Some(send) = &send {
+        apart::blocks(&group, &send.blocks(), &receive.blocks())?;
+    }
+    run::alltoall(&group, send.as_ref(), &receive)
 }
 
 /// `MPI_Alltoallv`.

@@ -1,7 +1,7 @@
 //! Collectives that move blocks to or from one member, or to all (MPI-4.1 sections 6.5 to 6.7).
 
-use super::parts::{Varying, in_place, root};
-use super::{inter, run};
+use super::parts::{Parts, Varying, in_place, root};
+use super::{apart, inter, run};
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
 use crate::passed::{Array, Base, Buffer};
@@ -38,6 +38,9 @@ pub fn gather<A: Abi, C: Count>(
         false => Some(Data::check(call, send_buffer)?),
     };
     let receive = Data::check(call, buffer)?;
+    if let Some(send) = &send {
+        apart::from_blocks(&group, send.buffer(), &receive.blocks())?;
+    }
     run::gather(&group, send.as_ref(), Some(&receive), at)
 }
 
@@ -89,6 +92,9 @@ pub fn gatherv<A: Abi, C: Count>(
         datatype,
         group.world.len(),
     )?;
+    if let Some(send) = &send {
+        apart::from_blocks(&group, send.buffer(), &receive.blocks())?;
+    }
     run::gather(&group, send.as_ref(), Some(&receive), at)
 }
 
@@ -122,6 +128,9 @@ pub fn scatter<A: Abi, C: Count>(
         false => Some(Data::check(call, buffer)?),
     };
     let send = Data::check(call, send_buffer)?;
+    if let Some(receive) = &receive {
+        apart::from_blocks(&group, receive.buffer(), &send.blocks())?;
+    }
     run::scatter(&group, Some(&send), receive.as_ref(), at)
 }
 
@@ -173,6 +182,9 @@ pub fn scatterv<A: Abi, C: Count>(
         send_type,
         group.world.len(),
     )?;
+    if let Some(receive) = &receive {
+        apart::from_blocks(&group, receive.buffer(), &send.blocks())?;
+    }
     run::scatter(&group, Some(&send), receive.as_ref(), at)
 }
 
@@ -193,7 +205,11 @@ pub fn allgather<A: Abi, C: Count>(
     if let Some(inter) = comm.inter() {
         return inter::allgather(&inter, send, &receive);
     }
-    run::allgather(&comm.collective(), send.as_ref(), &receive)
+    let group = comm.collective();
+    if let Some(send) = &send {
+        apart::from_blocks(&group, send.buffer(), &receive.blocks())?;
+    }
+    run::allgather(&group, send.as_ref(), &receive)
 }
 
 /// `MPI_Allgatherv`.
@@ -222,5 +238,9 @@ pub fn allgatherv<A: Abi, C: Count>(
     if let Some(inter) = comm.inter() {
         return inter::allgather(&inter, send, &receive);
     }
-    run::allgather(&comm.collective(), send.as_ref(), &receive)
+    let group = comm.collective();
+    if let Some(send) = &send {
+        apart::from_blocks(&group, send.buffer(), &receive.blocks())?;
+    }
+    run::allgather(&group, send.as_ref(), &receive)
 }

@@ -2,7 +2,7 @@
 
 use super::operands::{Operands, Role};
 use super::parts::root;
-use super::{inter, run};
+use super::{apart, inter, run};
 use crate::arguments::{Call, Outcome, counts, only_intra};
 use crate::data::Data;
 use crate::op::BoundOp;
@@ -28,7 +28,9 @@ pub fn allreduce<A: Abi, C: Count>(
         operands.out_of_place()?;
         return run::allreduce_between(&inter, &operands);
     }
-    run::allreduce(&comm.collective(), &operands)
+    let (group, reduction) = (comm.collective(), operands.reduction());
+    apart::operands(&group, &reduction, reduction.result.count)?;
+    run::allreduce(&group, &operands)
 }
 
 /// `MPI_Reduce`.
@@ -60,6 +62,10 @@ pub fn reduce<A: Abi, C: Count>(
         Role::Contributor
     };
     let operands = Operands::check(call, send_buffer, buffer, op, role)?;
+    if role == Role::Both {
+        let reduction = operands.reduction();
+        apart::operands(&group, &reduction, reduction.result.count)?;
+    }
     run::reduce(&group, &operands, at)
 }
 
@@ -75,6 +81,7 @@ pub fn scan<A: Abi, C: Count>(
     only_intra(comm)?;
     let group = comm.collective();
     let operands = Operands::check(call, send_buffer, buffer, op, Role::Both)?;
+    apart::scanned(&group, &operands.reduction(), Scan::Inclusive)?;
     run::scan(&group, &operands, Scan::Inclusive)
 }
 
@@ -90,6 +97,7 @@ pub fn exscan<A: Abi, C: Count>(
     only_intra(comm)?;
     let group = comm.collective();
     let operands = Operands::check(call, send_buffer, buffer, op, Role::Both)?;
+    apart::scanned(&group, &operands.reduction(), Scan::Exclusive)?;
     run::scan(&group, &operands, Scan::Exclusive)
 }
 
@@ -119,6 +127,7 @@ pub fn reduce_scatter<A: Abi, C: Count>(
         operands.out_of_place()?;
         return run::reduce_scatter_between(&inter, &operands, &lengths);
     }
+    apart::scattered(&group, &operands.reduction(), &lengths)?;
     run::reduce_scatter(&group, &operands, &lengths)
 }
 
@@ -141,6 +150,7 @@ pub fn reduce_scatter_block<A: Abi, C: Count>(
         operands.out_of_place()?;
         return run::reduce_scatter_between(&inter, &operands, &lengths);
     }
+    apart::scattered(&group, &operands.reduction(), &lengths)?;
     run::reduce_scatter(&group, &operands, &lengths)
 }
 
@@ -156,6 +166,9 @@ pub fn reduce_local<A: Abi, C: Count>(
     let inout = Data::check(call, inout)?;
     op.check(input.datatype())?;
     let (from, to) = (input.buffer(), inout.buffer());
+    if call.checks() {
+        apart::buffers(from, to)?;
+    }
     // SAFETY: both buffers are checked arguments of this call.
     let known = unsafe { op::reduce(op.as_op(), from.base, to.base, to.count, input.datatype()) };
     if known {

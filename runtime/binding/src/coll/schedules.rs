@@ -11,9 +11,9 @@ pub use moving::*;
 pub use neighbour::*;
 pub use reducing::*;
 
-use super::inter;
 use super::operands::Operands;
 use super::parts::{BlockList, Parts, failure, root};
+use super::{apart, inter};
 use crate::arguments::{Call, Comm, Outcome};
 use crate::data::Data;
 use crate::passed::Place;
@@ -183,6 +183,17 @@ impl<A: Abi> Arguments<A> {
         root: u32::MAX,
     };
 
+    /// Refuses buffers that overlap.
+    ///
+    /// # Errors
+    /// `MPI_ERR_BUFFER`.
+    fn check_apart(&self, comm: &Comm) -> Outcome<()> {
+        match comm.is_inter() {
+            true => Ok(()),
+            false => apart::described(&comm.collective(), &self.call()),
+        }
+    }
+
     /// Starts the operation and gives the program a handle of it.
     ///
     /// # Errors
@@ -194,6 +205,7 @@ impl<A: Abi> Arguments<A> {
         handle: A::Comm,
         target: Place<'_, A::Request>,
     ) -> Outcome<()> {
+        self.check_apart(comm)?;
         let arguments = RankBox::<dyn Describe>::new(&mut call.rank().enter(), self, |it| it);
         let arguments = arguments.map_err(failure)?;
         // SAFETY: the arguments live in the request's state until the operation is complete.
@@ -221,6 +233,7 @@ impl<A: Abi> Arguments<A> {
         handle: A::Comm,
         target: Place<'_, A::Request>,
     ) -> Outcome<()> {
+        self.check_apart(comm)?;
         let operation = match comm.inter() {
             Some(inter) => coll::Repeated::open_between(&inter),
             None => coll::Repeated::open(&comm.collective()).map_err(failure)?,
