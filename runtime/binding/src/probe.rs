@@ -5,7 +5,7 @@ use crate::data::Data;
 use crate::p2p::{FROM_NOBODY, source, wanted_tag};
 use crate::passed::{Buffer, InOut, Out, Place, StatusOut};
 use crate::request::publish_pending;
-use crate::status::neutral_status;
+use crate::status::{failure_of, neutral_status};
 use cohort_abi::{Abi, Count, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
 use cohort_engine::wait::{WaitKind, progress, until};
 use cohort_engine::{Claim, MessageRef, RequestRef, Source, Tag};
@@ -204,7 +204,7 @@ pub fn mrecv<A: Abi, C: Count>(
     status.write(&received);
     match received.error {
         neutral::SUCCESS => Ok(()),
-        class => Err(class.into()),
+        _ => Err(failure_of(&received)),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Statuses (MPI-4.1 sections 3.2.5, 5.1.11 and 13.3).
 
-use crate::arguments::{Call, Outcome};
+use crate::arguments::{Call, Error, Outcome};
 use crate::passed::{In, InOut, Out, Place};
 use cohort_abi::{Abi, Integer, Status, StatusLayout, neutral};
 use cohort_engine::datatype::{Basic, Type};
+use cohort_object::blame;
 use core::ffi::c_int;
 
 /// The engine's status as the ABIs know it.
@@ -16,6 +17,28 @@ pub fn neutral_status(status: &cohort_engine::Status) -> Status {
         error: status.error,
         count_bytes: status.bytes,
         cancelled: status.cancelled,
+    }
+}
+
+/// The error of an operation that failed with this status, which says from whom a message came that was too long.
+#[cold]
+pub fn failure_of(status: &Status) -> Error {
+    let Status {
+        source,
+        tag,
+        error,
+        count_bytes,
+        ..
+    } = *status;
+    match error {
+        neutral::ERR_TRUNCATE if source >= 0 => {
+            let what = format_args!(
+                "the message from rank {source} with tag {tag} is longer than the {count_bytes} bytes \
+                 of its buffer"
+            );
+            blame(error, what)
+        }
+        class => class.into(),
     }
 }
 

@@ -5,7 +5,7 @@ use super::message::{Incoming, Outgoing};
 use crate::arguments::{Call, Outcome, engine_error};
 use crate::passed::{Buffer, StatusOut};
 use crate::process::buffers::Owners;
-use crate::status::neutral_status;
+use crate::status::{failure_of, neutral_status};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::SendMode;
 use core::ffi::c_int;
@@ -69,6 +69,6 @@ pub fn recv<A: Abi, C: Count>(
     status.write(&neutral_status(&received));
     match received.error {
         neutral::SUCCESS => Ok(()),
-        class => Err(class.into()),
+        _ => Err(failure_of(&neutral_status(&received))),
     }
 }

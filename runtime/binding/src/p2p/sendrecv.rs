@@ -5,7 +5,7 @@ use crate::arguments::{Call, Comm, Outcome, engine_error};
 use crate::passed::{Buffer, Out, Place, StatusOut};
 use crate::process::requests::State;
 use crate::request;
-use crate::status::neutral_status;
+use crate::status::{failure_of, neutral_status};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::wait::{WaitKind, until};
 use cohort_engine::watch::{leave_behind, leave_send_behind};
@@ -63,7 +63,7 @@ fn finish<A: Abi>(call: &Call<'_, A>, both: Both, status: StatusOut<'_, A>) -> O
     status.write(&received);
     match received.error {
         neutral::SUCCESS => Ok(()),
-        class => Err(class.into()),
+        _ => Err(failure_of(&received)),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::arguments::{Call, Failure, Outcome};
 use crate::passed::Place;
 use crate::process::requests::{Operation, Parts, RequestKind, Rest, SENT, SENT_INDEX, State};
-use crate::status::neutral_status;
+use crate::status::{failure_of, neutral_status};
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
 use cohort_engine::{Claim, RequestRef};
@@ -36,8 +36,8 @@ impl Finished {
     pub fn outcome(&self) -> Result<(), Failure> {
         match self.status.error {
             neutral::SUCCESS => Ok(()),
-            class => Err(Failure {
-                error: class.into(),
+            _ => Err(Failure {
+                error: failure_of(&self.status),
                 comm: self.comm,
             }),
         }
