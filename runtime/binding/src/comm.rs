@@ -28,7 +28,14 @@ pub(crate) fn publish<A: Abi>(
     target: Place<'_, A::Comm>,
 ) -> Outcome<()> {
     let handle = match comm {
-        Some(comm) => call.objects().add_comm(Box::new(comm))?,
+        Some(comm) => {
+            // Only now: other members may have room, and took part with this one.
+            if let Err(error) = call.objects().room_for_comm() {
+                comm.release();
+                return Err(error);
+            }
+            call.objects().add_comm(Box::new(comm))?
+        }
         None => COMM_NULL,
     };
     target.write(A::Comm::from_neutral(handle));
@@ -127,6 +134,7 @@ fn duplicate_at_once<A: Abi>(
 ) -> Outcome<()> {
     let target = call.output(target, "newcomm")?;
     target.preset(A::Comm::from_neutral(COMM_NULL));
+    call.objects().room_for_comm()?;
     let request = call.output(request, "request")?;
     let (copy, numbering) = comm.duplicate_at_once(handle.neutral())?;
     if let Some(hints) = hints {

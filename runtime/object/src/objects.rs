@@ -1,6 +1,5 @@
 //! One rank's objects, by handle.
 
-use crate::Outcome;
 use crate::attribute::Keyval;
 use crate::comm::Comm;
 use crate::datatype::Datatype;
@@ -12,6 +11,7 @@ use crate::info::Info;
 use crate::session::Session;
 use crate::slots::Slots;
 use crate::win::Win;
+use crate::{Error, Outcome};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -21,8 +21,19 @@ use cohort_base::settings;
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
 use cohort_engine::datatype::{TypeRef, predefined_all};
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use spin::{Mutex, Once};
+
+/// Communicators that a rank may have at a time, besides the predefined ones. A program that forgets to free them
+/// hears of it after seconds, and before memory is short.
+pub const COMMS_MAX: u32 = 1 << 15;
+
+/// The error of a program that has as many communicators as it may.
+#[cold]
+fn too_many_comms() -> Error {
+    let what = format_args!("a rank may have {COMMS_MAX} communicators at a time: free some");
+    Error::new(neutral::ERR_OTHER, what)
+}
 
 /// Communicators that exist from initialisation to finalisation.
 struct Builtin {
@@ -37,6 +48,8 @@ pub struct Objects {
     /// The same between initialisation and finalisation, NULL at other times.
     live: AtomicPtr<Builtin>,
     comms: Slots<Box<Comm>>,
+    /// Communicators in `comms`.
+    comm_count: AtomicU32,
     groups: Slots<Group>,
     datatypes: Slots<Box<Datatype>>,
     errhandlers: Slots<Arc<UserErrhandler>>,
@@ -100,7 +113,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    comms Box<Comm>, Comm, ERR_COMM, add_comm, dynamic_comm, remove_comm;
+    comms Box<Comm>, Comm, ERR_COMM, insert_comm, dynamic_comm, take_comm;
     groups Group, Group, ERR_GROUP, add_group, dynamic_group, remove_group;
     errhandlers Arc<UserErrhandler>, Errhandler, ERR_ERRHANDLER, add_errhandler, errhandler, remove_errhandler;
     keyvals Arc<Keyval>, Keyval, ERR_KEYVAL, insert_keyval, any_keyval, remove_keyval;
@@ -137,6 +150,7 @@ impl Objects {
             builtin: Once::new(),
             live: AtomicPtr::new(core::ptr::null_mut()),
             comms: Slots::new(),
+            comm_count: AtomicU32::new(0),
             groups: Slots::new(),
             datatypes: Slots::new(),
             errhandlers: Slots::new(),
@@ -255,6 +269,38 @@ impl Objects {
             return Ok(());
         }
         self.remove_keyval(number).map(drop)
+    }
+
+    /// Whether there is room for one communicator more.
+    ///
+    /// # Errors
+    /// `MPI_ERR_OTHER` when the program has made [`COMMS_MAX`] and freed none of them.
+    pub fn room_for_comm(&self) -> Outcome<()> {
+        match self.comm_count.load(Ordering::Relaxed) < COMMS_MAX {
+            true => Ok(()),
+            false => Err(too_many_comms()),
+        }
+    }
+
+    /// Keeps a communicator and returns its handle. The caller has seen that there [is
+    /// room](Self::room_for_comm).
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM` when no index is left.
+    pub fn add_comm(&self, comm: Box<Comm>) -> Outcome<u32> {
+        let handle = self.insert_comm(comm)?;
+        self.comm_count.fetch_add(1, Ordering::Relaxed);
+        Ok(handle)
+    }
+
+    /// Takes the communicator of a dynamic handle out.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COMM`.
+    pub fn remove_comm(&self, handle: u32) -> Outcome<Box<Comm>> {
+        let comm = self.take_comm(handle)?;
+        self.comm_count.fetch_sub(1, Ordering::Relaxed);
+        Ok(comm)
     }
 
     /// What `MPI_INFO_ENV` refers to (MPI 11.2.1): the keys that this runtime knows.
