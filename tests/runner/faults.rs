@@ -31,6 +31,10 @@ pub fn trials() -> Vec<Trial> {
             "faults/a segmentation fault names rank and address".into(),
             crashed_rank,
         ),
+        trial(
+            "faults/a forked child that exits leaves its parent in the job".into(),
+            forked_child,
+        ),
     ]
 }
 
@@ -120,5 +124,24 @@ fn crashed_rank() -> Outcome {
         .expect_code(128 + 11)?
         .expect_text("rank 1")?
         .expect_text("SIGSEGV")?;
+    Ok(())
+}
+
+/// Ranks that are nodes of their own, each of which has joined the job through a manager and has exit handlers. Had
+/// the child run them, the manager would take the rank's early end for a good one.
+fn forked_child() -> Outcome {
+    let source = programs::source("forked_child.c");
+    let executable = programs::compile_as("forked", &source, Abi::Mpich, &[])?;
+    let job = |arguments: &[&str]| {
+        Program::new(place::built_file("pip-exec")?)
+            .args(["--isolate", "-n", "2"])
+            .arg(&executable)
+            .args(arguments)
+            .seconds(30)
+            .run()
+    };
+    job(&[])?.expect_code(0)?.expect_text("passed")?;
+    let said = "ended without calling MPI_Finalize";
+    job(&["leave"])?.expect_code(1)?.expect_text(said)?;
     Ok(())
 }

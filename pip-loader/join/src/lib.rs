@@ -21,6 +21,8 @@ const REFUSED: c_int = 2;
 
 /// What has to be done when the program ends.
 struct AtExit {
+    /// The process that has joined. One that it forks is none of the job's, though it has a copy of all this.
+    process: u32,
     manager: Box<dyn Manager>,
     network: Network,
     rank: &'static RankBoot,
@@ -54,6 +56,7 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     let rank = unsafe { &*rank };
     if let Ok(mut registered) = AT_EXIT.lock() {
         *registered = Some(AtExit {
+            process: std::process::id(),
             manager,
             network,
             rank,
@@ -131,10 +134,12 @@ fn hide_manager() {
 /// Ends the network, which takes leave of the other nodes, and tells the manager that this program's end is none
 /// of its business, unless it is: a rank that leaves between initialisation and finalisation strands its peers.
 extern "C" fn leave_at_exit() {
-    let taken = AT_EXIT
-        .lock()
-        .ok()
-        .and_then(|mut registered| registered.take());
+    // Another thread of the process that forked this one may have had the lock.
+    let Ok(mut registered) = AT_EXIT.try_lock() else {
+        return;
+    };
+    // What is left there is never dropped.
+    let taken = registered.take_if(|it| it.process == std::process::id());
     if let Some(mut registered) = taken
         && registered.rank.lifecycle.load(Ordering::Acquire) != Lifecycle::Initialized as u32
         && registered.rank.abort.load(Ordering::Acquire) == 0
