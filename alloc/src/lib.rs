@@ -11,6 +11,7 @@
 //! | `map` | pages from the kernel |
 //! | `segment` | 2 MB segments, cut into 64 KB slabs and runs of slabs |
 //! | [`Heap`] | a rank's heap over all of them, and its slabs: blocks of one class |
+//! | `reserve` | address space that is kept back, so that want of memory is an error and no end |
 //! | [`SharedHeap`] | a heap behind a lock, for what belongs to the whole node |
 //!
 //! **Stealable**: `no_std`, no thread-local data, no libc call.
@@ -22,6 +23,8 @@ mod heap;
 #[cfg(not(loom))]
 mod map;
 pub mod remote;
+#[cfg(not(any(loom, miri)))]
+pub mod reserve;
 #[cfg(not(loom))]
 mod segment;
 #[cfg(not(loom))]

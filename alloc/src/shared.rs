@@ -44,6 +44,21 @@ impl SharedHeap {
     }
 }
 
+/// The kernel has refused memory: tries again with the reserve.
+#[cold]
+fn at_the_end(layout: Layout, again: impl FnOnce() -> Option<NonNull<u8>>) -> Option<NonNull<u8>> {
+    #[cfg(not(miri))]
+    {
+        use crate::reserve;
+        reserve::note_refusal(layout.size());
+        if reserve::spend() {
+            return again();
+        }
+    }
+    let _ = (layout, again);
+    None
+}
+
 // SAFETY: blocks are those of `Heap`, which gives every live block its own memory of at least
 // the asked size and alignment; the lock is the heap's claim. The heap stays where it is
 // while blocks live, by the promise of `SharedHeap::new`.
@@ -52,14 +67,22 @@ unsafe impl GlobalAlloc for SharedHeap {
         let _guard = self.lock.lock();
         // SAFETY: the lock is this heap's claim; the heap stays where it is.
         let block = unsafe { self.heap.alloc(layout.size(), layout.align()) };
-        block.map_or(null_mut(), NonNull::as_ptr)
+        // SAFETY: as above.
+        let again = || unsafe { self.heap.alloc(layout.size(), layout.align()) };
+        block
+            .or_else(|| at_the_end(layout, again))
+            .map_or(null_mut(), NonNull::as_ptr)
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let _guard = self.lock.lock();
         // SAFETY: as above.
         let block = unsafe { self.heap.alloc_zeroed(layout.size(), layout.align()) };
-        block.map_or(null_mut(), NonNull::as_ptr)
+        // SAFETY: as above.
+        let again = || unsafe { self.heap.alloc_zeroed(layout.size(), layout.align()) };
+        block
+            .or_else(|| at_the_end(layout, again))
+            .map_or(null_mut(), NonNull::as_ptr)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {

@@ -10,7 +10,7 @@ use crate::process::pending::Pending;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Count, Handle, Integer, neutral};
 use cohort_engine::datatype::{TypeRef, predefined};
-use cohort_engine::{EngineError, Owner, Rank};
+use cohort_engine::{EngineError, Owner, Rank, reserve};
 use cohort_object::{Datatype, Objects, Session, Win, blame};
 use core::cell::Cell;
 use core::ffi::{CStr, c_void};
@@ -457,6 +457,7 @@ pub fn length<I: Integer>(entries: I) -> Outcome<usize> {
 /// `MPI_ERR_ARG` for NULL.
 pub fn list<I: Integer>(array: Array<'_, I>, length: usize) -> Outcome<Vec<i64>> {
     let entries = array.entries(length)?;
+    has_room_for(length)?;
     Ok(entries.iter().map(|entry| entry.to_i64()).collect())
 }
 
@@ -465,7 +466,19 @@ pub fn list<I: Integer>(array: Array<'_, I>, length: usize) -> Outcome<Vec<i64>>
 /// # Errors
 /// `MPI_ERR_ARG` for NULL, `MPI_ERR_COUNT` for a negative count.
 pub fn counts<C: Count>(array: Array<'_, C>, length: usize) -> Outcome<Vec<i64>> {
-    array.entries(length)?.iter().copied().map(count).collect()
+    let entries = array.entries(length)?;
+    has_room_for(length)?;
+    entries.iter().copied().map(count).collect()
+}
+
+/// Refuses lists for which there is no memory: a list itself, and what is made of its entries.
+fn has_room_for(entries: usize) -> Outcome<()> {
+    /// More than a block of a datatype takes, or a member of a group, with all copies on the way.
+    const BYTES_PER_ENTRY: usize = 256;
+    match reserve::is_room(entries.saturating_mul(BYTES_PER_ENTRY)) {
+        true => Ok(()),
+        false => Err(neutral::ERR_NO_MEM.into()),
+    }
 }
 
 /// The place for a result of a helper that does not know the argument's name ([`Call::output`] does).

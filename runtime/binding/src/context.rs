@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use cohort_abi::{Abi, INDEX_MAX, Kind, dynamic, neutral};
 use cohort_base::Peer;
 use cohort_base::text::FixedText;
-use cohort_engine::lifecycle;
+use cohort_engine::{lifecycle, reserve};
 use cohort_object::Error;
 use cohort_object::errhandler::Errhandler;
 use core::ffi::{c_int, c_void};
@@ -115,10 +115,18 @@ pub fn raise<A: Abi>(
     error: &Error,
 ) -> c_int {
     let (listener, handler) = listener.resolve(process);
+    let why = match error.code() {
+        neutral::ERR_NO_MEM => FixedText::<200>::of(format_args!("{}", reserve::why())),
+        _ => FixedText::new(),
+    };
+    let detail = match error.detail() {
+        "" => why.as_str(),
+        detail => detail,
+    };
     let site = Site {
         function,
         listener,
-        detail: error.detail(),
+        detail,
     };
     handle_error(process, &site, &handler, error.code());
     A::error_out(error.code())

@@ -73,6 +73,8 @@ pub mod yield_policy;
 
 #[cfg(not(loom))]
 pub use backoff::Backoff;
+#[cfg(not(any(loom, miri)))]
+pub use cohort_alloc::reserve;
 pub use cohort_base::{LocalRank, Peer};
 #[cfg(not(loom))]
 pub use error::EngineError;

@@ -24,7 +24,7 @@ pub use {
     cohort_core::{
         Envelope, LocalRank, Look, Node, Owner, Peer, Piece, Rank, RequestRef, SendMode, Source,
         Status, Tag, Turn, Work, abort, claim, error, error::EngineError, list, memory, message,
-        node, owner, rank, rank_box, request, subsystem, wait,
+        node, owner, rank, rank_box, request, reserve, subsystem, wait,
     },
     cohort_datatype as datatype,
     cohort_datatype::op,

@@ -14,7 +14,7 @@ mod symbols;
 
 use alloc::boxed::Box;
 use cohort_abi::{Mpi5, Mpich, Table};
-use cohort_alloc::SharedHeap;
+use cohort_alloc::{SharedHeap, reserve};
 use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, VERSION};
 use cohort_base::settings::Settings;
 use cohort_base::text::{complain, say};
@@ -71,6 +71,7 @@ pub unsafe extern "C" fn cohort_node_open(
             return core::ptr::null();
         }
     };
+    reserve::keep();
     let Some(created) = Node::create(boot, settings, network) else {
         return core::ptr::null();
     };
@@ -166,9 +167,16 @@ unsafe extern "C" fn report(node: *mut c_void) {
 #[panic_handler]
 fn panic(information: &core::panic::PanicInfo<'_>) -> ! {
     let pid = getpid().as_raw_nonzero();
-    complain(format_args!(
-        "cohort: internal error in process {pid}, please report it: {information}\n"
-    ));
+    // A failed allocation of Rust's collections panics.
+    match reserve::is_short() {
+        true => complain(format_args!(
+            "cohort: process {pid} is out of memory (MPI_ERR_NO_MEM) where MPI cannot go on: {}\n",
+            reserve::why()
+        )),
+        false => complain(format_args!(
+            "cohort: internal error in process {pid}, please report it: {information}\n"
+        )),
+    }
     // As an abort would: a signal, which the loader reports with the rank's number. The second
     // is for programs that handle the first.
     for signal in [Signal::ABORT, Signal::KILL] {

@@ -1,6 +1,6 @@
 //! Keyvals and cached attributes (MPI 7.7).
 
-use crate::Outcome;
+use crate::failure::{Outcome, has_memory};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -111,8 +111,9 @@ impl Attributes {
     /// Sets an attribute of `object`; a value that was there is deleted first.
     ///
     /// # Errors
-    /// The delete callback's; the old value then stays.
+    /// The delete callback's; the old value then stays. `MPI_ERR_NO_MEM`.
     pub fn set(&self, object: u32, number: i32, keyval: &Arc<Keyval>, value: usize) -> Outcome<()> {
+        has_memory()?;
         if let Some(old) = self.get(keyval) {
             keyval.callbacks.delete(object, number, old)?;
         }

@@ -3,7 +3,7 @@
 //! Inside the runtime an error is its class. Codes that the program adds are numbered from
 //! [`neutral::FIRST_ADDED_ERROR`] up; a class is a code of itself.
 
-use crate::Outcome;
+use crate::failure::{Outcome, has_memory};
 use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
@@ -68,8 +68,9 @@ impl ErrorTable {
     /// `MPI_Add_error_string`; an empty text removes it (`MPI_Remove_error_string`).
     ///
     /// # Errors
-    /// `MPI_ERR_ARG` for a code of the standard or none at all.
+    /// `MPI_ERR_ARG` for a code of the standard or none at all, `MPI_ERR_NO_MEM`.
     pub fn set_text(&self, code: i32, text: &str) -> Outcome<()> {
+        has_memory()?;
         let mut added = self.0.lock();
         let entry = Self::index(code).and_then(|index| added.get_mut(index));
         match entry {

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use cohort_abi::neutral;
 use cohort_base::text::FixedText;
-use cohort_engine::EngineError;
+use cohort_engine::{EngineError, reserve};
 use core::fmt;
 use core::num::NonZeroI32;
 
@@ -70,6 +70,17 @@ impl From<EngineError> for Error {
             EngineError::Unsupported => neutral::ERR_UNSUPPORTED_OPERATION.into(),
             _ => neutral::ERR_INTERN.into(),
         }
+    }
+}
+
+/// Refuses what has been made, or is to be, when memory is at its end.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`.
+pub fn has_memory() -> Outcome<()> {
+    match reserve::is_short() {
+        true => Err(neutral::ERR_NO_MEM.into()),
+        false => Ok(()),
     }
 }
 

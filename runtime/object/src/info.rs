@@ -1,6 +1,6 @@
 //! Info objects (MPI 10): ordered pairs of strings.
 
-use crate::Outcome;
+use crate::failure::{Outcome, has_memory};
 use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
@@ -26,12 +26,13 @@ impl Info {
     /// `MPI_Info_set`.
     ///
     /// # Errors
-    /// `MPI_ERR_INFO_KEY` or `MPI_ERR_INFO_VALUE` for one that is empty or too long.
+    /// `MPI_ERR_INFO_KEY` or `MPI_ERR_INFO_VALUE` for one that is empty or too long, `MPI_ERR_NO_MEM`.
     pub fn set(&self, key: &str, value: &str) -> Outcome<()> {
         Self::check_key(key)?;
         if value.len() > VALUE_MAX {
             return Err(neutral::ERR_INFO_VALUE.into());
         }
+        has_memory()?;
         let mut pairs = self.0.lock();
         match pairs.iter_mut().find(|(other, _)| other == key) {
             Some((_, old)) => *old = value.into(),

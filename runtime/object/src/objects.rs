@@ -5,6 +5,7 @@ use crate::comm::Comm;
 use crate::datatype::Datatype;
 use crate::errhandler::{Errhandler, UserErrhandler};
 use crate::error::ErrorTable;
+use crate::failure::{Outcome, has_memory};
 use crate::group::Group;
 use crate::hints::{self, MEMORY_KINDS};
 use crate::info::Info;
@@ -79,8 +80,9 @@ macro_rules! kinds {
             /// Keeps an object and returns its handle.
             ///
             /// # Errors
-            /// `MPI_ERR_NO_MEM` when no index is left.
+            /// `MPI_ERR_NO_MEM`, also when no index is left.
             pub fn $add(&self, object: $type) -> Outcome<u32> {
+                has_memory()?;
                 let index = self.$field.insert(&mut self.rank.enter(), object);
                 index.map(|index| dynamic(Kind::$kind, index)).ok_or_else(|| neutral::ERR_NO_MEM.into())
             }
@@ -363,6 +365,7 @@ impl Objects {
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
     pub fn add_datatype(&self, datatype: Datatype) -> Outcome<u32> {
+        has_memory()?;
         let index = self
             .datatypes
             .insert(&mut self.rank.enter(), Box::new(datatype));

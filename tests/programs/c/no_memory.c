@@ -1,0 +1,105 @@
+// Where the kernel gives no more address space, making one more object is MPI_ERR_NO_MEM, and afterwards all works
+// as before. The limit holds for the whole of the rank's address space.
+//# ranks: 1
+// A node of its own would have the memory of the network in its limit.
+//# nodes: no
+#include "check.h"
+#include <sys/resource.h>
+#include <unistd.h>
+enum { MOST = 4000000, LONGEST = 1000, BLOCKS = 3000000 };
+
+/* Leaves the rank so much more address space. */
+static void leave(rlim_t bytes) {
+    struct rlimit limit;
+    long pages;
+    CHECK_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%ld", &pages) == 1);
+    fclose(file);
+    limit.rlim_cur = (rlim_t)(pages * sysconf(_SC_PAGESIZE)) + bytes;
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+static void leave_all(void) {
+    struct rlimit limit;
+    CHECK_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+static MPI_Datatype *types;
+static MPI_Comm *comms;
+static MPI_Info *infos;
+static MPI_Group *groups;
+
+static int make_type(int i) { return MPI_Type_contiguous(i + 2, MPI_INT, &types[i]); }
+static int drop_type(int i) { return MPI_Type_free(&types[i]); }
+static int make_comm(int i) { return MPI_Comm_dup(MPI_COMM_SELF, &comms[i]); }
+static int drop_comm(int i) { return MPI_Comm_free(&comms[i]); }
+static int drop_group(int i) { return MPI_Group_free(&groups[i]); }
+static int drop_info(int i) { return MPI_Info_free(&infos[i]); }
+
+static int make_info(int i) {
+    char value[LONGEST];
+    memset(value, 'x', LONGEST - 1);
+    value[LONGEST - 1] = 0;
+    int code = MPI_Info_create(&infos[i]);
+    if (code) return code;
+    code = MPI_Info_set(infos[i], "key", value);
+    if (code) MPI_Info_free(&infos[i]);
+    return code;
+}
+
+static int make_group(int i) {
+    MPI_Group world;
+    int zero = 0, code = MPI_Comm_group(MPI_COMM_WORLD, &world);
+    if (code) return code;
+    code = MPI_Group_incl(world, 1, &zero, &groups[i]);
+    MPI_Group_free(&world);
+    return code;
+}
+
+/* Makes objects until there is no memory, frees them, and makes one more. */
+static void fill(const char *what, int make(int), int drop(int)) {
+    int made = 0, code = MPI_SUCCESS;
+    leave(16 << 20);
+    while (made < MOST && (code = make(made)) == MPI_SUCCESS) made++;
+    if (class_of(code) != MPI_ERR_NO_MEM) fprintf(stderr, "%s\n", what);
+    CHECK_EQ(class_of(code), MPI_ERR_NO_MEM);
+    CHECK(made > 100);
+    CHECK_EQ(class_of(make(made)), MPI_ERR_NO_MEM);
+    leave_all();
+    CHECK_EQ(make(made), MPI_SUCCESS);
+    for (int i = made; i >= 0; i--) CHECK_EQ(drop(i), MPI_SUCCESS);
+}
+
+/* One object that is too long. */
+static void too_long(void) {
+    int *ones = malloc(BLOCKS * sizeof *ones), *places = malloc(BLOCKS * sizeof *places);
+    for (int i = 0; i < BLOCKS; i++) ones[i] = 1, places[i] = i * 2;
+    MPI_Datatype type;
+    leave(16 << 20);
+    CHECK_EQ(class_of(MPI_Type_indexed(BLOCKS, ones, places, MPI_INT, &type)), MPI_ERR_NO_MEM);
+    leave_all();
+    CHECK_EQ(MPI_Type_indexed(BLOCKS, ones, places, MPI_INT, &type), MPI_SUCCESS);
+    MPI_Type_free(&type);
+    free(ones);
+    free(places);
+}
+
+int main(int argc, char **argv) {
+    start(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    types = calloc(MOST, sizeof *types);
+    comms = calloc(MOST, sizeof *comms);
+    infos = calloc(MOST, sizeof *infos);
+    groups = calloc(MOST, sizeof *groups);
+    CHECK(types && comms && infos && groups);
+    fill("datatypes", make_type, drop_type);
+    fill("communicators", make_comm, drop_comm);
+    fill("infos", make_info, drop_info);
+    fill("groups", make_group, drop_group);
+    too_long();
+    return finish();
+}
