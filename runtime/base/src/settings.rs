@@ -1,8 +1,8 @@
 //! Every `COHORT_*` environment variable, in one table.
 //!
 //! `pip-exec` checks the environment with [`Settings::from_env`] before anything
-//! starts; the node image reads the same table. A name that is not in the table,
-//! or a value that its row does not take, is an [`Invalid`] that says what is valid.
+//! starts; the node image reads the same table. A value that its row does not take, or a name that is nearly
+//! one of the table, is an [`Invalid`] that says what is valid. Other names are somebody else's.
 
 mod collectives;
 mod memory;
@@ -15,6 +15,9 @@ pub use progress::{Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPla
 
 use crate::text::FixedText;
 use core::fmt;
+
+/// How the name of every setting begins.
+const PREFIX: &str = "COHORT_";
 
 /// How far from itself a worker looks for victims (`COHORT_STEAL_LOCALITY`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,13 +135,13 @@ impl Settings {
     };
 
     /// Reads the settings from `KEY=VALUE` entries; entries that do not begin with
-    /// `COHORT_` are passed over.
+    /// `COHORT_`, or name nothing like a setting, are passed over.
     ///
     /// # Errors
-    /// The first entry that names no setting or has no valid value.
+    /// The first entry that nearly names a setting, or has no valid value.
     pub fn from_env<'a>(entries: impl Iterator<Item = &'a [u8]>) -> Result<Self, Invalid> {
         let mut settings = Self::DEFAULT;
-        for entry in entries.filter(|entry| entry.starts_with(b"COHORT_")) {
+        for entry in entries.filter(|entry| entry.starts_with(PREFIX.as_bytes())) {
             let equals = entry
                 .iter()
                 .position(|&byte| byte == b'=')
@@ -152,7 +155,7 @@ impl Settings {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), Invalid> {
         let Some(row) = TABLE.iter().find(|row| row.name == name) else {
-            return Err(Invalid::unknown(name));
+            return near_miss(name).map_or(Ok(()), |near| Err(Invalid::misspelt(name, near)));
         };
         (row.set)(self, value).ok_or_else(|| Invalid::value(row, value))
     }
@@ -434,15 +437,17 @@ pub static TABLE: &[Row] = &[
 pub struct Invalid {
     name: FixedText<64>,
     value: FixedText<64>,
-    row: Option<&'static Row>,
+    row: &'static Row,
+    is_misspelt: bool,
 }
 
 impl Invalid {
-    fn unknown(name: &str) -> Self {
+    fn misspelt(name: &str, row: &'static Row) -> Self {
         Self {
             name: FixedText::of(format_args!("{name}")),
             value: FixedText::new(),
-            row: None,
+            row,
+            is_misspelt: true,
         }
     }
 
@@ -450,40 +455,67 @@ impl Invalid {
         Self {
             name: FixedText::of(format_args!("{}", row.name)),
             value: FixedText::of(format_args!("{value}")),
-            row: Some(row),
+            row,
+            is_misspelt: false,
         }
     }
 }
 
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.row {
-            Some(row) => write!(
+        let Self {
+            name, value, row, ..
+        } = self;
+        if !self.is_misspelt {
+            return write!(
                 f,
-                "environment variable {}=\"{}\" is not valid: it takes {} (default {})",
-                self.name, self.value, row.values, row.default
-            ),
-            None => {
-                write!(
-                    f,
-                    "environment variable {} is not a setting of Cohort",
-                    self.name
-                )?;
-                match nearest(self.name.as_str(), TABLE.iter().map(|row| row.name)) {
-                    Some(near) => write!(f, "; did you mean {near}?")?,
-                    None => f.write_str(".")?,
-                }
-                f.write_str(" Settings:")?;
-                for row in TABLE {
-                    write!(f, " {}", row.name)?;
-                }
-                Ok(())
-            }
+                "environment variable {name}=\"{value}\" is not valid: it takes {} (default {})",
+                row.values, row.default
+            );
         }
+        write!(
+            f,
+            "environment variable {name} is not a setting of Cohort; did you mean {}? Settings:",
+            row.name
+        )?;
+        TABLE.iter().try_for_each(|row| write!(f, " {}", row.name))
     }
 }
 
 impl core::error::Error for Invalid {}
+
+/// The setting that a name is likely to mean which is none. Programs have variables of their own that begin with
+/// `COHORT_`.
+fn near_miss(name: &str) -> Option<&'static Row> {
+    let own = |name: &'static str| name.strip_prefix(PREFIX).unwrap_or(name);
+    let name = name.strip_prefix(PREFIX)?;
+    let likely = match name.len() {
+        0..8 => 1,
+        8..12 => 2,
+        _ => 3,
+    };
+    let upper = FixedText::<64>::of(format_args!("{}", Upper(name)));
+    let far = |row: &&Row| distance(upper.as_str().as_bytes(), own(row.name).as_bytes());
+    let nearest = TABLE
+        .iter()
+        .min_by_key(far)
+        .filter(|row| far(row) <= likely);
+    let is_begun = |row: &&Row| {
+        let rest = own(row.name).strip_prefix(upper.as_str());
+        rest.is_some_and(|rest| rest.starts_with('_'))
+    };
+    nearest.or_else(|| TABLE.iter().find(is_begun))
+}
+
+/// Text whose ASCII letters are written large.
+struct Upper<'a>(&'a str);
+
+impl fmt::Display for Upper<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut letters = self.0.chars();
+        letters.try_for_each(|letter| write!(f, "{}", letter.to_ascii_uppercase()))
+    }
+}
 
 /// The candidate that differs least from `word` (edit distance), if one is close:
 /// at most a third of the word's letters differ.
@@ -496,20 +528,23 @@ pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein distance of the first 63 bytes.
+/// How many letters are to be changed, added, left out, or swapped with the next, in the first 63 bytes.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let (a, b) = (&a[..a.len().min(63)], &b[..b.len().min(63)]);
-    let mut row: [usize; 64] = core::array::from_fn(|column| column);
-    for (i, &left) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &right) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(left != right);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+    let mut before = [0; 64];
+    let mut above: [usize; 64] = core::array::from_fn(|column| column);
+    for i in 1..=a.len() {
+        let mut row = [i; 64];
+        for j in 1..=b.len() {
+            let substituted = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = substituted.min(row[j - 1] + 1).min(above[j] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
         }
+        (before, above) = (above, row);
     }
-    row[b.len()]
+    above[b.len()]
 }
 
 fn choose<T: Copy>(value: &str, choices: &[(&str, T)]) -> Option<T> {

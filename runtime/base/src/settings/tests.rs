@@ -47,6 +47,38 @@ fn a_misspelt_name_gets_the_nearest_one() {
 }
 
 #[test]
+fn near_misses_are_refused_and_other_names_are_somebody_elses() {
+    for (name, meant) in [
+        ("COHORT_WIAT", "COHORT_WAIT"),
+        ("COHORT_WAI", "COHORT_WAIT"),
+        ("COHORT_STAT", "COHORT_STATS"),
+        ("COHORT_progress", "COHORT_PROGRESS"),
+        ("COHORT_PORGERSS", "COHORT_PROGRESS"),
+        ("COHORT_STEAL_LOCALTIY", "COHORT_STEAL_LOCALITY"),
+        ("COHORT_SIGNAL_PERIOD", "COHORT_SIGNAL_PERIOD_US"),
+        ("COHORT_EAGER", "COHORT_EAGER_MAX"),
+    ] {
+        let message = read(&[&std::format!("{name}=1")]).unwrap_err().to_string();
+        assert!(message.contains(name), "{message}");
+        let question = std::format!("did you mean {meant}?");
+        assert!(message.contains(&question), "{message}");
+    }
+    for name in [
+        "COHORT_NAME",
+        "COHORT_ID",
+        "COHORT_DIR",
+        "COHORT_VCF",
+        "COHORT_SIZE",
+        "COHORT_SAMPLES",
+        "COHORT_",
+        "COHORT_PROGRESS_BAR",
+        "COHORT_A_VERY_LONG_NAME_OF_SOMEBODY_ELSES_THAT_IS_LONGER_THAN_ANY_OF_OURS_IS",
+    ] {
+        assert!(read(&[&std::format!("{name}=1")]).is_ok(), "{name}");
+    }
+}
+
+#[test]
 fn a_bad_value_names_the_valid_ones() {
     for entry in [
         "COHORT_PROGRESS=stael",
