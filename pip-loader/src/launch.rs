@@ -6,6 +6,7 @@
 mod binding;
 mod boot;
 mod fault;
+mod guardian;
 mod guests;
 mod host_list;
 mod hosts;
@@ -103,8 +104,10 @@ fn show(options: &Options) -> i32 {
 /// which a manager's or the network's library starts leave them to the root.
 fn run_node(options: &Options) -> Result<i32, Refusal> {
     let signals = job::Signals::block()?;
+    // SAFETY: nothing has started a thread.
+    let guardian = unsafe { guardian::Guardian::start() };
     let mut membership = membership::Membership::connect(start_limit(options))?;
-    let prepared = prepare::prepare(options, membership.place());
+    let prepared = prepare::prepare(options, membership.place(), &guardian.job);
     let status = match prepared.and_then(|job| job::Job::start(job, signals, &mut membership)) {
         Ok(job) => job.wait(),
         Err(refusal) => refuse(&refusal),

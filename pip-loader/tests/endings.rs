@@ -2,9 +2,11 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 use support::{
-    Folder, Outcome, children, eventually, finish, is_running, pip_exec, run, run_command, start,
+    Folder, Outcome, children, descendants, eventually, finish, is_running, pip_exec, run,
+    run_command, start,
 };
 
 /// From the failure to the job's end: a second on an idle machine; a busy one gets more.
@@ -189,6 +191,67 @@ fn ranks_die_with_pip_exec() {
     eventually("all ranks are gone", || {
         !ranks.iter().copied().any(is_running)
     });
+}
+
+#[test]
+fn programs_that_ranks_started_die_with_pip_exec() {
+    let folder = Folder::new("started");
+    let program = folder.compile("forks.c", "forks", &[]);
+    let script = format!(
+        "sleep 60 & setsid sleep 60 & (trap '' HUP TERM; sleep 60; true) & {} & sleep 60; true",
+        program.display(),
+    );
+    let child = start(&mut pip_exec(["-n", "2", "sh", "-c", &script]));
+    let root = child.id();
+    eventually("all ranks run", || children(root).len() == 2);
+    let own = children(root);
+    let mut stranger = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .expect("sleep is installed");
+    let mut started = Vec::new();
+    eventually("they have started programs", || {
+        started = own.iter().copied().flat_map(descendants).collect();
+        started.len() == 2 * 7
+    });
+    send(root as i32, libc::SIGKILL);
+    assert_eq!(finish(child, Instant::now()).status, -libc::SIGKILL);
+    eventually("all of them are gone", || {
+        !own.iter().chain(&started).copied().any(is_running)
+    });
+    assert!(is_running(stranger.id() as i32), "it was none of the job's");
+    stranger.kill().expect("own child");
+    stranger.wait().expect("own child");
+}
+
+#[test]
+fn a_process_that_a_rank_forked_dies_with_pip_exec() {
+    let folder = Folder::new("forked");
+    let program = folder.compile("forks.c", "forks", &[]);
+    let child = start(&mut pip_exec([
+        OsStr::new("-n"),
+        OsStr::new("2"),
+        program.as_os_str(),
+    ]));
+    let root = child.id();
+    let mut forked = Vec::new();
+    eventually("both ranks have forked", || {
+        forked = children(root).into_iter().flat_map(descendants).collect();
+        forked.len() == 2
+    });
+    send(root as i32, libc::SIGKILL);
+    assert_eq!(finish(child, Instant::now()).status, -libc::SIGKILL);
+    eventually("they are gone", || !forked.iter().copied().any(is_running));
+}
+
+#[test]
+fn what_ranks_leave_running_outlives_a_job_that_ended_well() {
+    let script = "sleep 60 >/dev/null 2>&1 & echo $!";
+    let outcome = run_command(&mut pip_exec(["-n", "1", "sh", "-c", script]), b"");
+    let pid = outcome.lines()[0].parse().expect("a pid");
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(is_running(pid));
+    send(pid, libc::SIGKILL);
 }
 
 #[test]

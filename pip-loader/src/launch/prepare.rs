@@ -5,7 +5,7 @@ use super::libraries::Dependencies;
 use super::options::{Options, Section};
 use super::program::{self, Program, Search};
 use super::topology::Topology;
-use super::{Refusal, boot, libraries, limits, python, say};
+use super::{Refusal, boot, guardian, libraries, limits, python, say};
 use crate::image::{OpenError, Template};
 use cohort_base::boot::AUDIT_LIBRARY;
 use cohort_base::settings::Settings;
@@ -80,11 +80,11 @@ type Environment = BTreeMap<OsString, OsString>;
 ///
 /// # Errors
 /// The message for the user.
-pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
+pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, Refusal> {
     let own = std::env::current_exe()
         .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
     let own = own.parent().unwrap_or(Path::new("/")).to_owned();
-    let common = common_environment(options);
+    let common = common_environment(options, job);
     let mut stack_size = settings(&common)?.stack_size;
     let libraries = match options.no_mpi {
         true => None,
@@ -148,7 +148,7 @@ pub fn prepare(options: &Options, place: Place) -> Result<Prepared, Refusal> {
 }
 
 /// What every rank finds in its environment.
-fn common_environment(options: &Options) -> Environment {
+fn common_environment(options: &Options, job: &str) -> Environment {
     let inherited = std::env::vars_os();
     let mut common: Environment = match options.keep_manager {
         true => inherited.collect(),
@@ -157,6 +157,7 @@ fn common_environment(options: &Options) -> Environment {
             .collect(),
     };
     common.extend(options.environment.iter().cloned());
+    common.extend([(guardian::VARIABLE.into(), job.into())]);
     common
 }
 

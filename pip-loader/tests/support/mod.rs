@@ -190,6 +190,23 @@ pub fn children(parent: u32) -> Vec<i32> {
         .collect()
 }
 
+/// All processes below one.
+pub fn descendants(parent: i32) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{parent}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    let children =
+        tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let children: Vec<i32> = children
+        .flat_map(|text| {
+            text.split_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let below: Vec<i32> = children.iter().copied().flat_map(descendants).collect();
+    [children, below].concat()
+}
+
 /// Waits until a condition holds, for at most thirty seconds: the machine may be busy.
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);

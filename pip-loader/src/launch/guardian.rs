@@ -1,0 +1,213 @@
+//! Who ends what ranks have started when `pip-exec` is killed.
+//!
+//! `kill -9` of the root takes the ranks along (`PR_SET_PDEATHSIG`), but not the processes that they have started:
+//! these become init's children, and nothing leads from the root to them. So the root starts a process, the guardian,
+//! which does nothing but wait for the root's end, and knows the job's processes by two marks:
+//! * the variable [`VARIABLE`] in the environment of programs that ranks, or what they started, have executed;
+//! * a mapping of a file in memory with the job's name, which a process has that a rank forked and that
+//!   executed nothing.
+//!
+//! It is no child of the root, whose children are the ranks, has a session of its own, and no descriptor but its end of
+//! a connection with the root. A root that ends by itself dismisses it. When the connection breaks without that, it
+//! kills whatever has a mark, until nothing has.
+//!
+//! What it does not find: programs whose environment was emptied (`env -i`, `sudo`), and those of other users.
+
+use std::ffi::CString;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, fork, setsid};
+
+/// In the environment of ranks, and so of what they execute: the name of the job on this node.
+pub const VARIABLE: &str = "COHORT_GUARDED_JOB";
+
+/// Between two looks for processes.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Looks in a row that must find nothing: ranks may start processes until they are gone.
+const EMPTY_LOOKS: u32 = 3;
+
+/// How long it looks at most.
+const LOOKS_END: Duration = Duration::from_secs(5);
+
+/// Milliseconds that the root waits for the end of a guardian that it has dismissed.
+const DISMISSAL_MS: u8 = 200;
+
+/// The root's end of the connection. Dropped, it dismisses the guardian.
+#[derive(Debug)]
+pub struct Guardian {
+    /// What [`VARIABLE`] says.
+    pub job: String,
+    connection: Option<UnixStream>,
+}
+
+impl Guardian {
+    /// Starts the guardian and puts the marks. Where the system does not let it, there is none.
+    ///
+    /// # Safety
+    /// The process has one thread.
+    pub unsafe fn start() -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let moment = since.unwrap_or_default().as_nanos();
+        let job = format!("{}.{moment}", std::process::id());
+        // SAFETY: the caller's promise.
+        let connection = unsafe { part(&job) }.ok();
+        if connection.is_some() {
+            // Without the mark, forked processes that execute nothing are not found.
+            let _ = put_mark(&job);
+        }
+        Self { job, connection }
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        if let Some(connection) = &mut self.connection
+            && connection.write_all(b"x").is_ok()
+        {
+            // Whoever started the root finds none of its processes behind its end.
+            let mut end = [PollFd::new(connection.as_fd(), PollFlags::POLLIN)];
+            let _ = poll(&mut end, PollTimeout::from(DISMISSAL_MS));
+        }
+    }
+}
+
+/// Starts the guardian of a job; the root's end of the connection with it.
+///
+/// # Safety
+/// As for [`Guardian::start`].
+unsafe fn part(job: &str) -> io::Result<UnixStream> {
+    let (own, its) = UnixStream::pair()?;
+    // SAFETY: there is one thread, so the child's copy of everything is whole.
+    match unsafe { fork()? } {
+        ForkResult::Parent { child } => {
+            let _ = waitpid(child, None);
+            Ok(own)
+        }
+        ForkResult::Child => {
+            drop(own);
+            // SAFETY: as above. The parent in between ends, so that the guardian is not the root's child.
+            if let Ok(ForkResult::Child) = unsafe { fork() } {
+                guard(its, job);
+            }
+            // SAFETY: no handler of the root's is to run.
+            unsafe { libc::_exit(0) }
+        }
+    }
+}
+
+/// The guardian's life.
+fn guard(mut connection: UnixStream, job: &str) {
+    let _ = setsid();
+    let _ = std::env::set_current_dir("/");
+    keep_only(&connection);
+    let mut word = [0];
+    if !matches!(connection.read(&mut word), Ok(0) | Err(_)) {
+        return;
+    }
+    let marks = Marks::of(job);
+    let end = Instant::now() + LOOKS_END;
+    let mut empty = 0;
+    while empty < EMPTY_LOOKS && Instant::now() < end {
+        match marks.kill_all() {
+            0 => empty += 1,
+            _ => empty = 0,
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Closes all descriptors but this one.
+fn keep_only(connection: &UnixStream) {
+    let kept = connection.as_raw_fd();
+    let open = std::fs::read_dir("/proc/self/fd").map(|entries| {
+        let numbers = entries.flatten().map(|entry| entry.file_name());
+        let numbers = numbers.filter_map(|name| name.to_str()?.parse::<i32>().ok());
+        numbers.collect::<Vec<_>>()
+    });
+    for number in open.unwrap_or_default() {
+        if number != kept {
+            // SAFETY: nothing that owns one of them is used or dropped in this process any more.
+            unsafe { libc::close(number) };
+        }
+    }
+}
+
+/// Maps a file in memory with the job's name, for as long as the process lives.
+fn put_mark(job: &str) -> io::Result<()> {
+    let name = CString::new(map_name(job))?;
+    // SAFETY: a string; the result is checked.
+    let number = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+    if number < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: opened just now.
+    let file =
+        std::fs::File::from(unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(number) });
+    file.set_len(1)?;
+    // SAFETY: a new mapping at a place of the kernel's choice, which nobody looks into.
+    let start = unsafe {
+        let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+        libc::mmap(std::ptr::null_mut(), 1, protection, flags, number, 0)
+    };
+    match start == libc::MAP_FAILED {
+        true => Err(io::Error::last_os_error()),
+        false => Ok(()),
+    }
+}
+
+fn map_name(job: &str) -> String {
+    format!("cohort-job-{job}")
+}
+
+/// How the processes of a job are known.
+struct Marks {
+    /// An entry of an environment.
+    entry: Vec<u8>,
+    /// A part of a line of `/proc/PID/maps`.
+    map: String,
+    /// The program that processes run that have executed none.
+    own_program: Option<std::path::PathBuf>,
+}
+
+impl Marks {
+    fn of(job: &str) -> Self {
+        Self {
+            entry: format!("{VARIABLE}={job}").into_bytes(),
+            map: format!("/memfd:{} ", map_name(job)),
+            own_program: std::fs::read_link("/proc/self/exe").ok(),
+        }
+    }
+
+    /// Kills all processes with a mark; their number.
+    fn kill_all(&self) -> usize {
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let marked = numbers.filter(|&pid| self.are_at(Path::new(&format!("/proc/{pid}"))));
+        let killed = marked.filter(|&pid| kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok());
+        killed.count()
+    }
+
+    /// Whether the process of this folder has one.
+    fn are_at(&self, process: &Path) -> bool {
+        let environment = std::fs::read(process.join("environ")).unwrap_or_default();
+        if environment
+            .split(|&byte| byte == 0)
+            .any(|entry| entry == self.entry)
+        {
+            return true;
+        }
+        let program = std::fs::read_link(process.join("exe")).ok();
+        let runs_ours = program.is_some() && program == self.own_program;
+        runs_ours
+            && std::fs::read(process.join("maps"))
+                .is_ok_and(|maps| String::from_utf8_lossy(&maps).contains(&self.map))
+    }
+}
