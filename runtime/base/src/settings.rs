@@ -435,8 +435,9 @@ pub static TABLE: &[Row] = &[
 /// Why an environment variable was refused; `Display` is the message for the user.
 #[derive(Clone, Debug)]
 pub struct Invalid {
-    name: FixedText<64>,
-    value: FixedText<64>,
+    /// The misspelt name, or the value.
+    given: FixedText<64>,
+    /// The setting that is meant.
     row: &'static Row,
     is_misspelt: bool,
 }
@@ -444,8 +445,7 @@ pub struct Invalid {
 impl Invalid {
     fn misspelt(name: &str, row: &'static Row) -> Self {
         Self {
-            name: FixedText::of(format_args!("{name}")),
-            value: FixedText::new(),
+            given: FixedText::of(format_args!("{name}")),
             row,
             is_misspelt: true,
         }
@@ -453,8 +453,7 @@ impl Invalid {
 
     fn value(row: &'static Row, value: &str) -> Self {
         Self {
-            name: FixedText::of(format_args!("{}", row.name)),
-            value: FixedText::of(format_args!("{value}")),
+            given: FixedText::of(format_args!("{value}")),
             row,
             is_misspelt: false,
         }
@@ -463,19 +462,17 @@ impl Invalid {
 
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            name, value, row, ..
-        } = self;
+        let Self { given, row, .. } = self;
         if !self.is_misspelt {
             return write!(
                 f,
-                "environment variable {name}=\"{value}\" is not valid: it takes {} (default {})",
-                row.values, row.default
+                "environment variable {}=\"{given}\" is not valid: it takes {} (default {})",
+                row.name, row.values, row.default
             );
         }
         write!(
             f,
-            "environment variable {name} is not a setting of Cohort; did you mean {}? Settings:",
+            "environment variable {given} is not a setting of Cohort; did you mean {}? Settings:",
             row.name
         )?;
         TABLE.iter().try_for_each(|row| write!(f, " {}", row.name))
