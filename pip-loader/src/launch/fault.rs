@@ -51,16 +51,33 @@ impl MemoryMap<'_> {
             return text;
         }
         let Some(mapping) = mapping_of(address) else {
-            return "unmapped".to_owned();
+            return match access_to(address) {
+                None => "unmapped".to_owned(),
+                Some(_) => "nobody: it is protected (PROT_NONE)".to_owned(),
+            };
         };
         if let Some(text) = self.object(address) {
             return text;
         }
         match mapping.name.as_str() {
-            "" => self.heap(address, &mapping),
+            "" => {
+                let heap = self.heap(address, &mapping);
+                match access_to(address) {
+                    Some(Access::Read) => format!("{heap}, which is protected (PROT_READ)"),
+                    _ => heap,
+                }
+            }
             "[heap]" | "[stack]" => "pip-exec".to_owned(),
             name => name.to_owned(),
         }
+    }
+
+    /// Whether an instruction is the runtime's or of a library of the root's, and so of no rank's own code.
+    #[must_use]
+    pub fn is_runtime(&self, instruction: usize) -> bool {
+        let mapping = mapping_of(instruction);
+        mapping.is_some_and(|mapping| mapping.name.starts_with('/'))
+            && self.object(instruction).is_none()
     }
 
     fn stack(&self, address: usize) -> Option<String> {
@@ -141,6 +158,35 @@ fn mapping_of(address: usize) -> Option<Mapping> {
         }
     }
     run.filter(|run| run.range.contains(&address))
+}
+
+/// What a mapping lets everybody do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    No,
+    Read,
+    Write,
+}
+
+/// What may be done at an address, if something is mapped there.
+fn access_to(address: usize) -> Option<Access> {
+    let maps = fs::read("/proc/self/maps").ok()?;
+    let mut lines = maps
+        .split(|&byte| byte == b'\n')
+        .map(String::from_utf8_lossy);
+    lines.find_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let number = |text| usize::from_str_radix(text, 16).ok();
+        let access = match rest.get(..2)? {
+            "--" => Access::No,
+            "r-" => Access::Read,
+            _ => Access::Write,
+        };
+        (number(start)?..number(end)?)
+            .contains(&address)
+            .then_some(access)
+    })
 }
 
 /// One accessible line of `/proc/self/maps`.

@@ -426,8 +426,12 @@ impl<'a> Job<'a> {
             stacks: &self.spawner.stacks,
         };
         let place = map.describe(crash.address as usize);
+        let by = match map.is_runtime(crash.instruction as usize) {
+            true => "; MPI accessed it, for a message of this rank or of one that it helped",
+            false => "",
+        };
         format!(
-            "{name}, address {:#x}, in memory of: {place}",
+            "{name}, address {:#x}, in memory of: {place}{by}",
             crash.address
         )
     }

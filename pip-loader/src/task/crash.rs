@@ -29,6 +29,7 @@ pub struct CrashRecord {
     signal: AtomicI32,
     code: AtomicI32,
     address: AtomicU64,
+    instruction: AtomicU64,
 }
 
 /// A consistent copy of a [`CrashRecord`].
@@ -40,6 +41,8 @@ pub struct Crash {
     pub code: i32,
     /// `si_addr` of a fault, the sender's pid otherwise.
     pub address: u64,
+    /// Where the instruction is.
+    pub instruction: u64,
 }
 
 impl CrashRecord {
@@ -57,6 +60,7 @@ impl CrashRecord {
             signal,
             code: self.code.load(Ordering::Relaxed),
             address: self.address.load(Ordering::Relaxed),
+            instruction: self.instruction.load(Ordering::Relaxed),
         })
     }
 }
@@ -128,12 +132,18 @@ impl KernelAction {
     }
 }
 
-unsafe extern "C" fn on_fault(signal: i32, info: *const libc::siginfo_t, _context: *const u8) {
+unsafe extern "C" fn on_fault(
+    signal: i32,
+    info: *const libc::siginfo_t,
+    context: *const libc::ucontext_t,
+) {
     // SAFETY: the kernel passes a complete siginfo_t; the accessors only read it.
     let (code, fault, sender) = unsafe {
         let info = &*info;
         (info.si_code, info.si_addr() as u64, info.si_pid())
     };
+    // SAFETY: the kernel passes the interrupted state.
+    let instruction = unsafe { (*context).uc_mcontext.gregs[libc::REG_RIP as usize] } as u64;
     // SAFETY: `getpid` has no conditions.
     let pid = unsafe { arch::syscall(libc::SYS_getpid, [0; 5]) } as i32;
     let records = RECORDS.load(Ordering::Acquire);
@@ -143,6 +153,7 @@ unsafe extern "C" fn on_fault(signal: i32, info: *const libc::siginfo_t, _contex
         let record = unsafe { &*records.add(index) };
         if record.pid.load(Ordering::Acquire) == pid {
             record.code.store(code, Ordering::Relaxed);
+            record.instruction.store(instruction, Ordering::Relaxed);
             record.address.store(
                 if code > 0 { fault } else { sender as u64 },
                 Ordering::Relaxed,
