@@ -1,0 +1,27 @@
+// A program protects the buffer of a receive that is under way. Whoever copies the message dies of that, which may be
+// the sender, or a rank that helps; what is said does not blame memory of another rank, but names the protection.
+//# ranks: 2 3
+//# nodes: no
+// Between nodes the kernel or the receiver's transport writes.
+//# exit: 139
+//# stderr: signal 11 (SIGSEGV)
+//# stderr: in memory of: nobody: it is protected (PROT_NONE); MPI accessed it
+#include "check.h"
+#include <sys/mman.h>
+enum { LENGTH = 1 << 22 };
+
+int main(int argc, char **argv) {
+    start(&argc, &argv);
+    char *buffer = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(buffer != MAP_FAILED);
+    memset(buffer, rank, LENGTH);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (rank == 1) {
+        MPI_Irecv(buffer, LENGTH, MPI_CHAR, 0, 7, MPI_COMM_WORLD, &request);
+        CHECK_EQ(mprotect(buffer, LENGTH, PROT_NONE), 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) MPI_Send(buffer, LENGTH, MPI_CHAR, 1, 7, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return finish();
+}
