@@ -13,9 +13,8 @@ use cohort_fabric_host::mail::{Delivery, Ticket};
 use libc::{c_int, c_void};
 use std::collections::VecDeque;
 
-/// Bytes of one system call. Longer calls keep the other end waiting for their end: 64 KiB move 1 MiB in
-/// less than half the time that one call for all of it takes.
-const CALL_MAX: usize = 64 << 10;
+/// Bytes of one system call. Shorter calls cost more; with longer ones others wait longer for the rail.
+const CALL_MAX: usize = 256 << 10;
 
 /// Bytes that one call of the engine moves of what waits, so that it ends soon.
 const FLUSH_MAX: usize = 512 << 10;

@@ -11,7 +11,7 @@ use libc::c_int;
 use std::sync::atomic::Ordering;
 
 /// System calls that one look makes for a stream.
-const CALLS_PER_LOOK: u32 = 8;
+const CALLS_PER_LOOK: u32 = 4;
 
 /// Bytes that are read ahead while data is on its way that need not be copied.
 const AHEAD_OF_DATA: usize = 256;
