@@ -52,6 +52,14 @@ pub struct Packet<'a> {
     pub body: &'a [u8],
 }
 
+impl Packet<'_> {
+    /// One of no bytes.
+    pub const EMPTY: Self = Self {
+        header: &[],
+        body: &[],
+    };
+}
+
 /// How far a packet has come when [`Transport::send`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
@@ -160,6 +168,9 @@ pub enum Event<'a> {
     },
 }
 
+/// Packets that [`Transport::send_now`] takes at a time.
+pub const TOGETHER_MAX: usize = 4;
+
 /// A node's network. See the module's rules.
 ///
 /// # Safety
@@ -184,6 +195,19 @@ pub unsafe trait Transport: Sync {
         packet: Packet<'_>,
         token: Token,
     ) -> Result<Sent, Refused>;
+
+    /// As [`Transport::send`], for at most [`TOGETHER_MAX`] packets whose memory is not kept: what cannot be sent now is
+    /// copied. False if the transport would rather have the memory, or cannot take all of them now; nothing was sent
+    /// then.
+    fn send_now(
+        &self,
+        _endpoint: LocalRank,
+        _caller: LocalRank,
+        _to: WorldRank,
+        _packets: &[Packet<'_>],
+    ) -> bool {
+        false
+    }
 
     /// Makes `length` bytes from `start` readable and writable for other ranks, through `endpoint`.
     /// Registrations are cached: the same memory again is cheap.
@@ -231,6 +255,12 @@ pub unsafe trait Transport: Sync {
     /// Whether a thief's call left something at `endpoint` that waits for the owner: it must poll.
     /// One load; made without a claim.
     fn owes(&self, endpoint: LocalRank) -> bool;
+
+    /// Whether a thread of this rank's process is in a call of the transport that a handler of a signal must not
+    /// interrupt by another one. One load; made without a claim.
+    fn is_in_call(&self, _caller: LocalRank) -> bool {
+        false
+    }
 
     /// Sleeps until an endpoint of the node may have events, [`Transport::interrupt`] is called or
     /// `limit` is over. May return early. One task at a time; made without a claim.

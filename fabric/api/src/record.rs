@@ -4,8 +4,8 @@
 //! the border. Both sides must be built from the same [`VERSION`] of this file.
 
 use crate::{
-    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transfer, Transport,
-    WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, TOGETHER_MAX, Token, Transfer,
+    Transport, WorldRank,
 };
 use core::ffi::c_void;
 use core::time::Duration;
@@ -14,7 +14,7 @@ use core::time::Duration;
 pub const MAGIC: u64 = 0x3154_454e_4843_4f43;
 
 /// Raised whenever the layout of the records changes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// A limit of time that never ends.
 const FOREVER: u64 = u64::MAX;
@@ -164,6 +164,29 @@ struct Pieces {
     body_length: usize,
 }
 
+impl Pieces {
+    const fn of(packet: Packet<'_>) -> Self {
+        Self {
+            header: packet.header.as_ptr(),
+            header_length: packet.header.len(),
+            body: packet.body.as_ptr(),
+            body_length: packet.body.len(),
+        }
+    }
+
+    /// # Safety
+    /// They are of a packet that still lives.
+    unsafe fn packet(&self) -> Packet<'_> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Packet {
+                header: core::slice::from_raw_parts(self.header, self.header_length),
+                body: core::slice::from_raw_parts(self.body, self.body_length),
+            }
+        }
+    }
+}
+
 /// A node's network as a record of functions. `NodeBoot::network` points to one.
 #[repr(C)]
 #[derive(Debug)]
@@ -180,6 +203,14 @@ pub struct Network {
         pieces: *const Pieces,
         token: Token,
     ) -> Outcome,
+    send_now: unsafe extern "C" fn(
+        data: *const c_void,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        to: WorldRank,
+        pieces: *const Pieces,
+        count: usize,
+    ) -> bool,
     expose: unsafe extern "C" fn(
         data: *const c_void,
         endpoint: LocalRank,
@@ -209,6 +240,7 @@ pub struct Network {
         context: *mut c_void,
     ) -> u32,
     owes: unsafe extern "C" fn(data: *const c_void, endpoint: LocalRank) -> bool,
+    is_in_call: unsafe extern "C" fn(data: *const c_void, caller: LocalRank) -> bool,
     watch: unsafe extern "C" fn(data: *const c_void, caller: LocalRank, limit_nanoseconds: u64),
     interrupt: unsafe extern "C" fn(data: *const c_void, caller: LocalRank),
 }
@@ -228,11 +260,13 @@ impl Network {
             data: core::ptr::from_ref(transport).cast(),
             limits: thunk::limits::<T>,
             send: thunk::send::<T>,
+            send_now: thunk::send_now::<T>,
             expose: thunk::expose::<T>,
             withdraw: thunk::withdraw::<T>,
             transfer: thunk::transfer::<T>,
             poll: thunk::poll::<T>,
             owes: thunk::owes::<T>,
+            is_in_call: thunk::is_in_call::<T>,
             watch: thunk::watch::<T>,
             interrupt: thunk::interrupt::<T>,
         }
@@ -243,7 +277,7 @@ impl Network {
 mod thunk {
     use super::{
         Budget, Duration, Event, EventRecord, FOREVER, Kind, LocalRank, Outcome, Packet, Pieces,
-        Region, Sent, SinkFunction, Token, Transfer, Transport, WorldRank, c_void,
+        Region, Sent, SinkFunction, TOGETHER_MAX, Token, Transfer, Transport, WorldRank, c_void,
     };
 
     /// # Safety
@@ -277,12 +311,27 @@ mod thunk {
         // SAFETY: `Linked::send` made the pieces of two slices that live during the call and, by its
         // own contract, until the completion.
         unsafe {
-            let pieces = &*pieces;
-            let packet = Packet {
-                header: core::slice::from_raw_parts(pieces.header, pieces.header_length),
-                body: core::slice::from_raw_parts(pieces.body, pieces.body_length),
-            };
+            let packet = (*pieces).packet();
             Outcome::of(transport::<T>(data).send(endpoint, caller, to, packet, token))
+        }
+    }
+
+    pub unsafe extern "C" fn send_now<T: Transport + 'static>(
+        data: *const c_void,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        to: WorldRank,
+        pieces: *const Pieces,
+        count: usize,
+    ) -> bool {
+        let mut packets = [Packet::EMPTY; TOGETHER_MAX];
+        let packets = &mut packets[..count];
+        // SAFETY: `Linked::send_now` made so many pieces of slices that live during the call.
+        unsafe {
+            for (index, packet) in packets.iter_mut().enumerate() {
+                *packet = (*pieces.add(index)).packet();
+            }
+            transport::<T>(data).send_now(endpoint, caller, to, packets)
         }
     }
 
@@ -351,6 +400,14 @@ mod thunk {
     ) -> bool {
         // SAFETY: the record's own data.
         unsafe { transport::<T>(data) }.owes(endpoint)
+    }
+
+    pub unsafe extern "C" fn is_in_call<T: Transport + 'static>(
+        data: *const c_void,
+        caller: LocalRank,
+    ) -> bool {
+        // SAFETY: the record's own data.
+        unsafe { transport::<T>(data) }.is_in_call(caller)
     }
 
     pub unsafe extern "C" fn watch<T: Transport + 'static>(
@@ -437,17 +494,32 @@ unsafe impl Transport for Linked<'_> {
         packet: Packet<'_>,
         token: Token,
     ) -> Result<Sent, Refused> {
-        let pieces = Pieces {
-            header: packet.header.as_ptr(),
-            header_length: packet.header.len(),
-            body: packet.body.as_ptr(),
-            body_length: packet.body.len(),
-        };
+        let pieces = Pieces::of(packet);
         let network = self.network;
         // SAFETY: the record's function with its data; the caller keeps the contract.
         let outcome =
             unsafe { (network.send)(network.data, endpoint, caller, to, &raw const pieces, token) };
         outcome.get()
+    }
+
+    fn send_now(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        to: WorldRank,
+        packets: &[Packet<'_>],
+    ) -> bool {
+        let mut pieces = [Pieces::of(Packet::EMPTY); TOGETHER_MAX];
+        let count = packets.len();
+        if count > TOGETHER_MAX {
+            return false;
+        }
+        for (place, packet) in pieces.iter_mut().zip(packets) {
+            *place = Pieces::of(*packet);
+        }
+        let network = self.network;
+        // SAFETY: the record's function with its data; the packets live during the call.
+        unsafe { (network.send_now)(network.data, endpoint, caller, to, pieces.as_ptr(), count) }
     }
 
     unsafe fn expose(
@@ -508,6 +580,11 @@ unsafe impl Transport for Linked<'_> {
     fn owes(&self, endpoint: LocalRank) -> bool {
         // SAFETY: the record's function with its data.
         unsafe { (self.network.owes)(self.network.data, endpoint) }
+    }
+
+    fn is_in_call(&self, caller: LocalRank) -> bool {
+        // SAFETY: the record's function with its data.
+        unsafe { (self.network.is_in_call)(self.network.data, caller) }
     }
 
     fn watch(&self, caller: LocalRank, limit: Option<Duration>) {

@@ -165,6 +165,17 @@ unsafe impl Transport for Node {
         self.shared.send(own, to, packet, token)
     }
 
+    fn send_now(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        to: WorldRank,
+        packets: &[Packet<'_>],
+    ) -> bool {
+        let (own, _inside) = self.enter(endpoint, caller);
+        self.shared.send_now(own, to, packets)
+    }
+
     unsafe fn expose(
         &self,
         endpoint: LocalRank,

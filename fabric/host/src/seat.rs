@@ -265,11 +265,12 @@ fn instructions_allowed() -> bool {
     unsafe { libc::getauxval(libc::AT_HWCAP2) & HWCAP2_FSGSBASE != 0 }
 }
 
-/// A system call that stores no `errno`, of those that `rustix` has no function for.
+/// A system call that stores no `errno`, so that it needs no seat, of those that `rustix` has no function for. What the
+/// kernel returns: a negative number is that of an error.
 ///
 /// # Safety
 /// As the call demands.
-unsafe fn system_call(number: c_long, arguments: [u64; 4]) -> i64 {
+pub unsafe fn system_call(number: c_long, arguments: [u64; 4]) -> i64 {
     let result: i64;
     // SAFETY: the kernel changes rax, rcx and r11 only; the rest is the caller's promise.
     unsafe {

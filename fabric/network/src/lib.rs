@@ -5,9 +5,16 @@
 
 mod choice;
 
+use cohort_alloc::SharedHeap;
 use cohort_fabric::boot::{Api, Problem, Request};
 use cohort_fabric_host::boot;
 use libc::c_void;
+
+/// Ranks' tasks call the network over TCP as they are, with thread-local data of another C library than this one's. This
+/// heap uses none, unlike the C library's.
+#[global_allocator]
+// SAFETY: a static is neither moved nor dropped.
+static HEAP: SharedHeap = unsafe { SharedHeap::new() };
 
 /// Opens a network: an [`Open`](cohort_fabric::boot::Open) of the loader's interface.
 ///

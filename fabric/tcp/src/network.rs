@@ -13,10 +13,8 @@ use cohort_fabric::{
     WorldRank, record,
 };
 use cohort_fabric_host::address;
-use cohort_fabric_host::descriptors::hooks;
 use cohort_fabric_host::handles::Processes;
 use cohort_fabric_host::mail::{Delivery, Mail, Ticket};
-use cohort_fabric_host::seat::{SEATS_MAX, Seats};
 use cohort_fabric_host::source::{NodeNetwork, Setup};
 use cohort_fabric_host::watch::{List, Waker, Watch};
 use rustix::fd::{FromRawFd, OwnedFd};
@@ -25,11 +23,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+/// How many calls the threads of a process are in. On a line of its own: others are written by other CPUs.
+#[repr(align(64))]
+#[derive(Debug, Default)]
+struct Calls(AtomicU32);
+
+/// A call: until it is dropped, the calling thread may have locks.
+struct InCall<'a>(&'a AtomicU32);
+
+impl Drop for InCall<'_> {
+    fn drop(&mut self) {
+        // Release: after all of the call.
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
 /// The network.
 #[derive(Debug)]
 pub struct TcpNetwork {
     shared: Arc<Shared>,
-    seats: Seats,
+    /// Calls that threads of each process are in.
+    calls: Box<[Calls]>,
     connector: Connector,
     /// Where the next long transfer goes: they take the rails in turn.
     turn: AtomicU32,
@@ -81,14 +95,19 @@ impl TcpNetwork {
             encrypts: setup.encrypts,
         });
         let connector = Connector::open(interfaces, Arc::clone(&shared))?;
-        let seats = Seats::park(tasks.min(SEATS_MAX), hooks::touch_thread_local)
-            .map_err(|error| format!("cannot make threads: {error}"))?;
         Ok(Self {
             shared,
-            seats,
+            calls: (0..=tasks).map(|_| Calls::default()).collect(),
             connector,
             turn: AtomicU32::new(0),
         })
+    }
+
+    fn begin_call(&self, caller: LocalRank) -> InCall<'_> {
+        let calls = &self.calls[self.shared.processes.of(caller)].0;
+        // Acquire: a handler that interrupts what follows on this thread sees it.
+        calls.fetch_add(1, Ordering::Acquire);
+        InCall(calls)
     }
 
     fn caller(&self, endpoint: LocalRank, caller: LocalRank) -> Caller<'_> {
@@ -104,37 +123,64 @@ impl TcpNetwork {
         self.shared.node.job.node_of(rank)
     }
 
-    /// Sends, or submits if somebody has the lock.
+    /// Sends, or submits if somebody has the lock. Without a ticket what must wait is copied.
     ///
     /// # Safety
-    /// As for [`Transport::send`].
+    /// As for [`Transport::send`], if there is a ticket.
     unsafe fn send_through(
         &self,
         rail: &Rail,
         caller: &Caller<'_>,
         way: Way,
-        packet: Packet<'_>,
-        ticket: Ticket,
+        packets: &[Packet<'_>],
+        ticket: Option<Ticket>,
     ) -> Result<Sent, Refused> {
         let shared = &*self.shared;
         let node = self.node_of(way.to);
         if node == shared.node.job.node {
-            shared.node.send_within(way.from, way.to, packet);
+            for &packet in packets {
+                shared.node.send_within(way.from, way.to, packet);
+            }
             return Ok(Sent::Done);
         }
         if let Some(mut held) = rail.try_hold(&shared.node, caller) {
             // SAFETY: the caller's promise.
-            return unsafe { held.send(node, way, packet, ticket) };
+            return unsafe { held.send(node, way, packets, ticket) };
         }
         if let Some(code) = shared.node.job.node_death(node) {
             return Err(Refused::Lost(code));
         }
-        if rail.submit(node, way, packet) {
+        if rail.submit(node, way, packets) {
             return Ok(Sent::Done);
         }
         let mut held = rail.hold(&shared.node, caller);
         // SAFETY: the caller's promise.
-        unsafe { held.send(node, way, packet, ticket) }
+        unsafe { held.send(node, way, packets, ticket) }
+    }
+
+    /// A whole call that sends.
+    ///
+    /// # Safety
+    /// As for [`Self::send_through`].
+    unsafe fn send_with(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        to: WorldRank,
+        packets: &[Packet<'_>],
+        ticket: Option<Ticket>,
+    ) -> Result<Sent, Refused> {
+        let shared = &*self.shared;
+        let _call = self.begin_call(caller);
+        let caller = self.caller(endpoint, caller);
+        let rail = shared.rail_of(endpoint, to);
+        let from = shared.node.own_ranks[endpoint as usize];
+        let way = Way { from, to };
+        // SAFETY: the caller's promise.
+        let sent = unsafe { self.send_through(rail, &caller, way, packets, ticket) };
+        rail.finish(&shared.node, &caller);
+        shared.finish(&caller, false);
+        sent
     }
 
     /// Fills the list of what a sleeper polls; false if there is something to do.
@@ -177,18 +223,21 @@ unsafe impl Transport for TcpNetwork {
         packet: Packet<'_>,
         token: Token,
     ) -> Result<Sent, Refused> {
-        let shared = &*self.shared;
-        let _seat = self.seats.borrow(caller as usize);
-        let caller = self.caller(endpoint, caller);
-        let rail = shared.rail_of(endpoint, to);
-        let from = shared.node.own_ranks[endpoint as usize];
-        let (way, rank) = (Way { from, to }, endpoint);
-        let ticket = Ticket { rank, token };
+        let rank = endpoint;
+        let ticket = Some(Ticket { rank, token });
         // SAFETY: the caller's promise.
-        let sent = unsafe { self.send_through(rail, &caller, way, packet, ticket) };
-        rail.finish(&shared.node, &caller);
-        shared.finish(&caller, false);
-        sent
+        unsafe { self.send_with(endpoint, caller, to, &[packet], ticket) }
+    }
+
+    fn send_now(
+        &self,
+        endpoint: LocalRank,
+        caller: LocalRank,
+        to: WorldRank,
+        packets: &[Packet<'_>],
+    ) -> bool {
+        // SAFETY: without a ticket nothing is kept.
+        unsafe { self.send_with(endpoint, caller, to, packets, None) }.is_ok()
     }
 
     unsafe fn expose(
@@ -198,7 +247,7 @@ unsafe impl Transport for TcpNetwork {
         start: *mut u8,
         length: usize,
     ) -> Result<Region, Refused> {
-        let _seat = self.seats.borrow(caller as usize);
+        let _call = self.begin_call(caller);
         let key = self
             .shared
             .node
@@ -208,7 +257,7 @@ unsafe impl Transport for TcpNetwork {
     }
 
     fn withdraw(&self, _endpoint: LocalRank, caller: LocalRank, region: Region) {
-        let _seat = self.seats.borrow(caller as usize);
+        let _call = self.begin_call(caller);
         self.shared.node.regions.remove(region.key);
     }
 
@@ -219,7 +268,7 @@ unsafe impl Transport for TcpNetwork {
         transfer: Transfer,
     ) -> Result<(), Refused> {
         let shared = &*self.shared;
-        let _seat = self.seats.borrow(caller as usize);
+        let _call = self.begin_call(caller);
         let caller = self.caller(endpoint, caller);
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) as usize;
         let rail = &shared.rails[turn % shared.rails.len()];
@@ -252,7 +301,7 @@ unsafe impl Transport for TcpNetwork {
         sink: &mut dyn FnMut(Event<'_>),
     ) -> u32 {
         let shared = &*self.shared;
-        let _seat = self.seats.borrow(caller as usize);
+        let _call = self.begin_call(caller);
         let caller = self.caller(endpoint, caller);
         let mail = &shared.node.mail[endpoint as usize];
         let ranks_of = |node| shared.node.job.ranks_of(node).iter().copied();
@@ -285,6 +334,11 @@ unsafe impl Transport for TcpNetwork {
 
     fn owes(&self, _endpoint: LocalRank) -> bool {
         false
+    }
+
+    fn is_in_call(&self, caller: LocalRank) -> bool {
+        let calls = &self.calls[self.shared.processes.of(caller)].0;
+        calls.load(Ordering::Relaxed) > 0
     }
 
     fn watch(&self, caller: LocalRank, limit: Option<Duration>) {

@@ -16,7 +16,7 @@ use crate::node::Node;
 use crate::stream::Stream;
 use cohort_base::combine::Combining;
 use cohort_base::lock::FutexGuard;
-use cohort_fabric::{Packet, Refused, Sent};
+use cohort_fabric::{Packet, Refused, Sent, TOGETHER_MAX};
 use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::mail::{Delivery, Ticket};
 use libc::c_int;
@@ -138,25 +138,32 @@ impl Rail {
         });
     }
 
-    /// Leaves a packet to who has the lock. False if it is too long, or there are too many.
-    pub fn submit(&self, node: u32, way: Way, packet: Packet<'_>) -> bool {
-        let length = packet.header.len() + packet.body.len();
-        if length > COPY_MAX || self.is_full.load(Ordering::Relaxed) {
+    /// Leaves packets to who has the lock. False if one is too long, or there are too many.
+    pub fn submit(&self, node: u32, way: Way, packets: &[Packet<'_>]) -> bool {
+        let is_long = |packet: &Packet<'_>| length_of(packet) > COPY_MAX;
+        if packets.iter().any(is_long) || self.is_full.load(Ordering::Relaxed) {
             return false;
         }
+        let all: usize = packets.iter().map(|one| HEAD + length_of(one)).sum();
         self.state.submit(|submitted| {
-            let has_room = submitted.bytes.len() + HEAD + length <= SUBMITTED_MAX;
+            let has_room = submitted.bytes.len() + all <= SUBMITTED_MAX;
             if has_room {
-                submitted.add(node, way, packet);
+                for &packet in packets {
+                    submitted.add(node, way, packet);
+                }
             }
             has_room
         })
     }
 }
 
+fn length_of(packet: &Packet<'_>) -> usize {
+    packet.header.len() + packet.body.len()
+}
+
 impl Submitted {
     fn add(&mut self, node: u32, way: Way, packet: Packet<'_>) {
-        let length = packet.header.len() + packet.body.len();
+        let length = length_of(&packet);
         let head = head_of_packet(way, length);
         self.bytes.extend_from_slice(&head.bytes());
         self.bytes.extend_from_slice(packet.header);
@@ -220,19 +227,19 @@ impl Held<'_> {
         self.state.streams[node] = Some(stream);
     }
 
-    /// Sends a packet.
+    /// Sends packets, at most [`TOGETHER_MAX`]; with a ticket one. Without a ticket what must wait is copied.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// [`Refused`]; none was sent.
     ///
     /// # Safety
-    /// After [`Sent::Pending`] the packet's memory stays valid until its completion.
+    /// After [`Sent::Pending`] the packet's memory stays valid until its completion, if there is a ticket.
     pub unsafe fn send(
         &mut self,
         node: u32,
         way: Way,
-        packet: Packet<'_>,
-        ticket: Ticket,
+        packets: &[Packet<'_>],
+        ticket: Option<Ticket>,
     ) -> Result<Sent, Refused> {
         self.send_submitted();
         let mut stream = self.stream_to(node)?;
@@ -242,9 +249,16 @@ impl Held<'_> {
         } else if stream.is_full() {
             Err(Refused::Busy)
         } else {
-            let head = head_of_packet(way, packet.header.len() + packet.body.len());
-            let pieces = [&head.bytes()[..], packet.header, packet.body];
-            match stream.send(self.caller, pieces, ticket) {
+            let mut heads = [[0; HEAD]; TOGETHER_MAX];
+            for (place, packet) in heads.iter_mut().zip(packets) {
+                *place = head_of_packet(way, length_of(packet)).bytes();
+            }
+            let mut pieces: [&[u8]; 3 * TOGETHER_MAX] = [&[]; 3 * TOGETHER_MAX];
+            let places = pieces.chunks_exact_mut(3);
+            for ((place, packet), head) in places.zip(packets).zip(&heads) {
+                place.copy_from_slice(&[&head[..], packet.header, packet.body]);
+            }
+            match stream.send(self.caller, &pieces[..3 * packets.len()], ticket) {
                 true => Ok(Sent::Done),
                 false => Ok(Sent::Pending),
             }

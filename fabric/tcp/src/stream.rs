@@ -10,7 +10,8 @@ use crate::cipher::Cipher;
 use crate::frame::{HEAD, Head, Malformed};
 use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::mail::{Delivery, Ticket};
-use libc::{c_int, c_void};
+use cohort_fabric_host::seat::system_call;
+use libc::c_int;
 use std::collections::VecDeque;
 
 /// Bytes of one system call. Shorter calls cost more; with longer ones others wait longer for the rail.
@@ -44,7 +45,7 @@ struct Segment {
 #[derive(Debug)]
 enum Bytes {
     Small([u8; SMALL], usize),
-    /// Of several packets.
+    /// Of several packets, or of one whose memory is not kept.
     Copied(Box<[u8]>),
     /// The engine's memory, until the ticket is reported, or of a region that is exposed.
     Memory(*const u8, usize),
@@ -61,6 +62,14 @@ impl Segment {
         };
         Self {
             bytes,
+            at: 0,
+            ticket: None,
+        }
+    }
+
+    fn copy_of(bytes: &[u8]) -> Self {
+        Self {
+            bytes: Bytes::Copied(bytes.into()),
             at: 0,
             ticket: None,
         }
@@ -236,36 +245,39 @@ impl Stream {
         };
         if written < frames.len() {
             self.is_blocked |= self.queue.is_empty();
-            self.queue.push_back(Segment {
-                bytes: Bytes::Copied(frames[written..].into()),
-                at: 0,
-                ticket: None,
-            });
+            self.queue.push_back(Segment::copy_of(&frames[written..]));
         }
     }
 
-    /// Writes a packet, of which the first piece, at most 64 bytes, is copied if it must wait, and
-    /// so are other short ones; the rest stays until the ticket is reported. True if all of it was
-    /// written.
-    pub fn send(&mut self, caller: &Caller<'_>, pieces: [&[u8]; 3], ticket: Ticket) -> bool {
+    /// Writes whole packets, of which short pieces are copied if they must wait; the others stay until the ticket is
+    /// reported, or are copied too if there is none. True if all was written.
+    pub fn send(&mut self, caller: &Caller<'_>, pieces: &[&[u8]], ticket: Option<Ticket>) -> bool {
         let mut written = 0;
         if self.queue.is_empty() {
-            written = self.write(caller, &pieces.map(piece));
+            let mut list = [piece(&[]); PIECES];
+            for (place, bytes) in list.iter_mut().zip(pieces) {
+                *place = piece(bytes);
+            }
+            written = self.write(caller, &list[..pieces.len().min(PIECES)]);
         }
         if written == pieces.iter().map(|piece| piece.len()).sum::<usize>() {
             return true;
         }
         self.is_blocked |= self.queue.is_empty();
-        for (index, piece) in pieces.into_iter().enumerate() {
+        for piece in pieces {
             let skipped = written.min(piece.len());
             written -= skipped;
             if skipped < piece.len() {
-                let kept = index > 0 && piece.len() > SMALL;
-                self.queue.push_back(Segment::of(&piece[skipped..], kept));
+                let is_long = piece.len() > SMALL;
+                let rest = &piece[skipped..];
+                self.queue.push_back(match ticket {
+                    None if is_long => Segment::copy_of(rest),
+                    _ => Segment::of(rest, is_long),
+                });
             }
         }
         if let Some(last) = self.queue.back_mut() {
-            last.ticket = Some(ticket);
+            last.ticket = ticket;
         }
         false
     }
@@ -469,52 +481,47 @@ fn write(socket: c_int, pieces: &[libc::iovec]) -> Result<Option<usize>, i32> {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = pieces.as_ptr().cast_mut();
         message.msg_iovlen = pieces.len();
-        libc::sendmsg(
-            socket,
-            &raw const message,
-            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
-        )
+        let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as u64;
+        let message = (&raw const message).expose_provenance() as u64;
+        system_call(libc::SYS_sendmsg, [socket as u64, message, flags, 0])
     };
-    match usize::try_from(written) {
-        Ok(written) => Ok(Some(written)),
-        Err(_) => again().map(|()| None),
-    }
+    moved(written)
 }
 
 /// Reads what there is; none if that is nothing.
 fn read(socket: c_int, pieces: &mut [libc::iovec; 2]) -> Result<Option<usize>, i32> {
     let is_single = pieces[0].iov_len == 0;
-    // SAFETY: zeros are a valid message; the pieces are writable by the callers' promises.
+    // SAFETY: zeros are a valid message; the pieces are writable by the callers' promises. The socket does not block.
     let read = unsafe {
         if is_single {
-            let [_, common] = pieces;
-            libc::recv(
-                socket,
-                common.iov_base.cast::<c_void>(),
-                common.iov_len,
-                libc::MSG_DONTWAIT,
-            )
+            let start = pieces[1].iov_base.expose_provenance() as u64;
+            let length = pieces[1].iov_len as u64;
+            system_call(libc::SYS_read, [socket as u64, start, length, 0])
         } else {
             let mut message: libc::msghdr = std::mem::zeroed();
             message.msg_iov = pieces.as_mut_ptr();
             message.msg_iovlen = pieces.len();
-            libc::recvmsg(socket, &raw mut message, libc::MSG_DONTWAIT)
+            let message = (&raw mut message).expose_provenance() as u64;
+            let flags = libc::MSG_DONTWAIT as u64;
+            system_call(libc::SYS_recvmsg, [socket as u64, message, flags, 0])
         }
     };
-    match usize::try_from(read) {
-        Ok(0) => Err(libc::ECONNRESET),
-        Ok(read) => Ok(Some(read)),
-        Err(_) => again().map(|()| None),
+    match moved(read)? {
+        Some(0) => Err(libc::ECONNRESET),
+        read => Ok(read),
     }
 }
 
-/// Whether the last call failed for now only.
+/// How many bytes a call has moved; none if it failed for now only.
 ///
 /// # Errors
-/// The system's number otherwise.
-fn again() -> Result<(), i32> {
-    match std::io::Error::last_os_error().raw_os_error() {
-        Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS | libc::ENOMEM) => Ok(()),
-        code => Err(code.unwrap_or(libc::EIO)),
+/// The system's number.
+fn moved(result: i64) -> Result<Option<usize>, i32> {
+    match usize::try_from(result) {
+        Ok(count) => Ok(Some(count)),
+        Err(_) => match -result as i32 {
+            libc::EAGAIN | libc::EINTR | libc::ENOBUFS | libc::ENOMEM => Ok(None),
+            code => Err(code),
+        },
     }
 }

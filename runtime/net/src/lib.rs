@@ -124,6 +124,10 @@ pub struct NetState {
     busy: List<Link, IN_BUSY>,
     /// Whether an event is being handled, so that the transport must not be called.
     is_polling: bool,
+    /// Whether more packets are about to be lined up, so that nothing is sent yet.
+    is_holding: bool,
+    /// Whether something came of that.
+    has_held: bool,
     /// Whether the rank has said goodbye.
     is_closing: bool,
     turns: u32,
@@ -137,6 +141,8 @@ impl NetState {
             names: Names::EMPTY,
             busy: List::EMPTY,
             is_polling: false,
+            is_holding: false,
+            has_held: false,
             is_closing: false,
             turns: 0,
         }
@@ -206,14 +212,30 @@ fn turn_with(claim: &mut Claim<'_>, net: &Net, caller: LocalRank, looks: u32) ->
 
 /// After a change of the state outside of a turn: sends what has come of it, unless an event is being handled.
 pub fn kick(claim: &mut Claim<'_>) {
-    if let Some(net) = Net::of(claim.rank().node())
-        && !claim.of::<Network>().is_polling
-    {
+    let Some(net) = Net::of(claim.rank().node()) else {
+        return;
+    };
+    let state = claim.of::<Network>();
+    if state.is_holding {
+        state.has_held = true;
+    } else if !state.is_polling {
         settle(claim, net, claim.caller());
         if !claim.is_by_owner() {
             leave_to_owner(claim, net);
         }
     }
+}
+
+/// Does something that starts several messages, and then sends what has come of it: packets to one peer in one call.
+pub fn together<R>(claim: &mut Claim<'_>, start: impl FnOnce(&mut Claim<'_>) -> R) -> R {
+    let before = core::mem::replace(&mut claim.of::<Network>().is_holding, true);
+    let result = start(claim);
+    let state = claim.of::<Network>();
+    state.is_holding = before;
+    if !before && core::mem::take(&mut state.has_held) {
+        kick(claim);
+    }
+    result
 }
 
 /// Has the claimed rank's connection to a remote peer made, if there is none: by a packet that says

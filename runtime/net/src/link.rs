@@ -19,7 +19,7 @@ use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::list::{Linked, Links};
-use cohort_fabric::{Refused, Sent};
+use cohort_fabric::{Refused, Sent, TOGETHER_MAX};
 use cohort_steal::TaskKind;
 use core::ffi::c_void;
 use core::mem::size_of;
@@ -30,6 +30,9 @@ pub const WINDOW: u64 = 1 << 20;
 
 /// What a message costs besides its data.
 const MESSAGE_COST: u64 = 128;
+
+/// Longest data of a packet that goes with others in one call.
+const TOGETHER_BYTES: usize = 512;
 
 /// [`Links`] of the list of links with packets that wait.
 pub const IN_BUSY: u8 = 0;
@@ -267,6 +270,39 @@ fn make_link(claim: &mut Claim<'_>, peer: Peer) -> Result<NonNull<Link>, EngineE
     Ok(block)
 }
 
+/// Sends a packet past the queue, if nothing waits there and the transport takes all of it without keeping its memory.
+/// If not, nothing was sent. By the owner.
+///
+/// # Safety
+/// It is a link of the claimed rank.
+pub unsafe fn send_now(
+    claim: &mut Claim<'_>,
+    net: &Net,
+    mut link: NonNull<Link>,
+    header: &mut Header,
+    data: &[u8],
+) -> bool {
+    // SAFETY: links belong to the claim's holder.
+    let link = unsafe { link.as_mut() };
+    let state = claim.of::<Network>();
+    let must_wait = state.is_polling || state.is_holding;
+    if !link.first.is_null() || must_wait || !claim.is_by_owner() {
+        return false;
+    }
+    let credit = link.owed.min(u64::from(u32::MAX));
+    header.credit = credit as u32;
+    let packet = cohort_fabric::Packet {
+        header: header.as_bytes(),
+        body: data,
+    };
+    let own = claim.rank().id();
+    let is_sent = net.transport.send_now(own, own, link.world, &[packet]);
+    if is_sent {
+        link.owed -= credit;
+    }
+    is_sent
+}
+
 /// Lines a packet up. Nothing is sent before [`flush`] or [`crate::kick`].
 ///
 /// # Safety
@@ -332,6 +368,47 @@ pub fn flush(claim: &mut Claim<'_>, caller: LocalRank) -> u32 {
     sent
 }
 
+/// Sends the first packets of a link in one call, if they are short and the transport takes them so. Returns how many.
+///
+/// # Safety
+/// It is a link of the claimed rank.
+unsafe fn send_together(
+    claim: &mut Claim<'_>,
+    net: &Net,
+    mut link: NonNull<Link>,
+    caller: LocalRank,
+) -> u32 {
+    let mut packets = [cohort_fabric::Packet::EMPTY; TOGETHER_MAX];
+    let mut count = 0;
+    // SAFETY: links and their packets belong to the claim's holder.
+    unsafe {
+        let credit = link.as_ref().owed.min(u64::from(u32::MAX));
+        let mut next = link.as_ref().first;
+        while let Some(mut packet) = NonNull::new(next)
+            && count < TOGETHER_MAX
+            && packet.as_ref().length <= TOGETHER_BYTES
+        {
+            packet.as_mut().header.credit = if count == 0 { credit as u32 } else { 0 };
+            packets[count] = (*packet.as_ptr()).as_packet();
+            next = packet.as_ref().next;
+            count += 1;
+        }
+        let (own, to) = (claim.rank().id(), link.as_ref().world);
+        if count < 2 || !net.transport.send_now(own, caller, to, &packets[..count]) {
+            return 0;
+        }
+        link.as_mut().owed -= credit;
+        for _ in 0..count {
+            if let Some(packet) = NonNull::new(link.as_ref().first) {
+                link.as_mut().first = packet.as_ref().next;
+                link.as_mut().queued -= 1;
+                Outgoing::left(packet, claim);
+            }
+        }
+    }
+    count as u32
+}
+
 /// [`flush`] for one link, which stays in the list.
 ///
 /// # Safety
@@ -345,6 +422,11 @@ unsafe fn flush_link(claim: &mut Claim<'_>, mut link: NonNull<Link>, caller: Loc
     // SAFETY: links and their packets belong to the claim's holder; a packet's memory is kept until
     // the transport is done with it.
     unsafe {
+        while link.as_ref().queued > 1 && {
+            let together = send_together(claim, net, link, caller);
+            sent += together;
+            together > 0
+        } {}
         while let Some(mut packet) = NonNull::new(link.as_ref().first) {
             let credit = link.as_ref().owed.min(u64::from(u32::MAX));
             packet.as_mut().header.credit = credit as u32;

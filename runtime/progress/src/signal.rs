@@ -21,6 +21,7 @@
 //! # What the handler may meet
 //! * *The interrupted thread is in the engine.* Then its rank is claimed, and the handler only
 //!   sets the next turn. It never waits, so it cannot wait for the thread below it.
+//! * *It is in a call of the network for another rank.* Then it may have locks, and the handler comes again, too.
 //! * *The application's own handlers.* All signals are blocked while ours runs, so that none of them can
 //!   leave it by `longjmp` with the claim held. Ours may interrupt theirs.
 //! * *A sleep or a poll.* The kernel ends it with our signal; [`resume`] goes on with it.
@@ -189,6 +190,11 @@ fn step(rank: &Rank) -> StepOutcome {
         // A rank that waits has begun to steal, and does this turn's work. To come again later
         // takes a timer, which costs more than most messages.
         return StepOutcome::Nothing;
+    }
+    // The interrupted thread may be in a call for another rank, and have locks of the network.
+    let network = rank.node().network();
+    if network.is_some_and(|network| network.is_in_call(rank.id())) {
+        return StepOutcome::Busy;
     }
     let Some(mut claim) = rank.try_steal(rank.id()) else {
         return StepOutcome::Busy;

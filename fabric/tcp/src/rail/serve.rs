@@ -7,7 +7,7 @@ use crate::stream::{Body, FORGED, Next, Stream};
 use crate::{PACKET_MAX, TRANSFER_MAX};
 use cohort_fabric::{Direction, Refused, Transfer};
 use cohort_fabric_host::mail::{Delivery, Ticket};
-use libc::c_int;
+use cohort_fabric_host::seat::system_call;
 use std::sync::atomic::Ordering;
 
 /// System calls that one look makes for a stream.
@@ -118,13 +118,14 @@ impl Held<'_> {
         events: &'e mut [libc::epoll_event; 32],
     ) -> impl Iterator<Item = u32> + use<'e> {
         let found = self.caller.call(set, |number| {
+            let (list, room) = (events.as_mut_ptr().expose_provenance(), events.len());
+            let arguments = [number as u64, list as u64, room as u64, 0];
             // SAFETY: room for as many events as the call is told.
-            let count =
-                unsafe { libc::epoll_wait(number, events.as_mut_ptr(), events.len() as c_int, 0) };
+            let count = unsafe { system_call(libc::SYS_epoll_wait, arguments) };
             match usize::try_from(count) {
                 Ok(count) => Ok(Some(count)),
-                Err(_) if crate::last_code() == libc::EINTR => Ok(None),
-                Err(_) => Err(crate::last_code()),
+                Err(_) if count == -i64::from(libc::EINTR) => Ok(None),
+                Err(_) => Err(-count as i32),
             }
         });
         let count = found.ok().flatten().unwrap_or(0);

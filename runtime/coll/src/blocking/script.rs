@@ -10,6 +10,7 @@ use crate::write::{ScriptBuilder, write};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_core::Owner;
+use cohort_net::together;
 
 /// Tag of the messages of blocking collectives, which have one lane. Members call these in the same order and messages
 /// between two processes do not overtake each other, so one will do.
@@ -40,15 +41,24 @@ pub(crate) unsafe fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<
     let rank = owner.rank();
     let mut outcome = Ok(());
     let mut messages = Vec::new();
-    for step in &script.steps {
+    let is_message = |step: &Step<'_>| matches!(step, Step::Send { .. } | Step::Receive { .. });
+    // Messages that follow each other start together.
+    for steps in script
+        .steps
+        .chunk_by(|one, next| is_message(one) && is_message(next))
+    {
         // SAFETY: the caller's promise.
         let done = unsafe {
-            match step {
+            match &steps[0] {
                 Step::Send { .. } | Step::Receive { .. } => messages
-                    .try_reserve(1)
+                    .try_reserve(steps.len())
                     .map_err(|_| EngineError::OutOfMemory)
-                    .and_then(|()| script.begin(&mut rank.enter(), step))
-                    .map(|message| messages.push(message)),
+                    .and_then(|()| {
+                        together(&mut rank.enter(), |claim| {
+                            let mut begun = steps.iter().map(|step| script.begin(claim, step));
+                            begun.try_for_each(|message| Ok(messages.push(message?)))
+                        })
+                    }),
                 Step::Wait => wait_for(owner, messages.drain(..)),
                 Step::Copy { from, to, .. } => copy_whole(*to, *from),
                 Step::Fold { left, right, count } => {

@@ -423,6 +423,10 @@ impl Progress {
 
     /// Takes the steps that need the claim.
     fn look(&mut self, claim: &mut Claim<'_>, pieces: &mut u32) -> Look {
+        cohort_net::together(claim, |claim| self.look_on(claim, pieces))
+    }
+
+    fn look_on(&mut self, claim: &mut Claim<'_>, pieces: &mut u32) -> Look {
         if self.script.is_none() {
             let Some(written) = self.meeting.as_ref().and_then(NodeMeetingRef::take) else {
                 return Look::Waits;

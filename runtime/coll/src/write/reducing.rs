@@ -166,11 +166,13 @@ impl<'g, 'a> Operands<'g, 'a> {
     }
 
     /// Steps that fold the caller's share of everybody's operands, in rank order. `shares` are the elements of each
-    /// place of the group. Returns where the result is; the operands are free afterwards.
+    /// place of the group. Returns where the result is; the operands are free afterwards. With `is_preceded` each
+    /// message has an empty one before it.
     fn fold_share(
         self,
         script: &mut ScriptBuilder<'a>,
         shares: impl Fn(usize) -> Range<u64>,
+        is_preceded: bool,
     ) -> Result<*mut u8, EngineError> {
         let Self {
             group,
@@ -184,16 +186,27 @@ impl<'g, 'a> Operands<'g, 'a> {
         let (own, count) = (folder.at(operand, mine.start), length(&mine));
         let mut operands = reserve(size)?;
         for place in 0..size {
-            if place == me && me + 1 < size {
-                operands.push(own);
-                continue;
-            }
-            let room = script.room(folder, count)?;
-            operands.push(room);
-            match place == me {
-                true => script.copy(folder.buffer(own, count), folder.buffer(room, count)),
-                false => script.receive_operand(group.at(place), folder.buffer(room, count)),
-            }
+            let is_kept = place == me && me + 1 < size;
+            operands.push(match is_kept {
+                true => own,
+                false => script.room(folder, count)?,
+            });
+        }
+        if me + 1 == size {
+            // Operands are folded into the last one. First, so that all messages start at once.
+            script.copy(
+                folder.buffer(own, count),
+                folder.buffer(operands[me], count),
+            );
+        }
+        let nothing = folder.buffer(null(), 0);
+        let others = || (0..size).filter(|&place| place != me);
+        for place in others().filter(|_| is_preceded) {
+            script.receive(group.at(place), nothing);
+            script.send(group.at(place), nothing);
+        }
+        for place in others() {
+            script.receive_operand(group.at(place), folder.buffer(operands[place], count));
         }
         for distance in 1..size {
             let place = (me + distance) % size;
@@ -223,7 +236,7 @@ impl<'g, 'a> Operands<'g, 'a> {
             ..
         } = self;
         if folds_in_shares(group, folder, count) {
-            return self.fold_share(script, shares);
+            return self.fold_share(script, shares, false);
         }
         let sum = self.fold_at_first(script)?;
         let Range { start, end } = shares(group.me);
@@ -309,13 +322,8 @@ fn fold_everywhere<'a>(
     folder: &Folder<'a>,
     call: &Reduction<'a>,
 ) -> Result<(), EngineError> {
-    let nothing = folder.buffer(null(), 0);
-    for place in (0..group.size).filter(|&place| place != group.me) {
-        script.receive(group.at(place), nothing);
-        script.send(group.at(place), nothing);
-    }
     let count = call.count();
-    let sum = Operands::of(group, folder, call).fold_share(script, |_| 0..count)?;
+    let sum = Operands::of(group, folder, call).fold_share(script, |_| 0..count, true)?;
     script.copy(
         folder.buffer(sum, count),
         folder.buffer(call.output(), count),
@@ -345,7 +353,7 @@ fn reduce_in_shares<'a>(
 ) -> Result<(), EngineError> {
     let Subgroup { me, size, .. } = group;
     let shares = |place| share(call.count(), place, size);
-    let sum = Operands::of(group, folder, call).fold_share(script, shares)?;
+    let sum = Operands::of(group, folder, call).fold_share(script, shares, false)?;
     let result = |place| {
         let Range { start, end } = shares(place);
         folder.buffer(folder.at(call.output(), start), end - start)

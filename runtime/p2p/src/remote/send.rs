@@ -106,6 +106,9 @@ pub(crate) unsafe fn isend(
     // SAFETY: the caller's promise.
     unsafe {
         if fits && mode != SendMode::Synchronous {
+            if send_directly(claim, net, link, buffer, envelope) {
+                return Ok(claim.rank().sent());
+            }
             send_eagerly(claim, link, buffer, envelope, null_mut())?;
             kick(claim);
             return Ok(claim.rank().sent());
@@ -185,6 +188,31 @@ unsafe fn send_block(
         (*outbound).block = block.as_ptr();
     }
     Ok(())
+}
+
+/// Sends a message with its data, whose cost was taken from the window, out of the buffer. False if that has to be
+/// copied.
+///
+/// # Safety
+/// The buffer's data is readable; the link is the claimed rank's.
+unsafe fn send_directly(
+    claim: &mut Claim<'_>,
+    net: &Net,
+    link: NonNull<Link>,
+    buffer: Buffer<'_>,
+    envelope: Envelope,
+) -> bool {
+    let bytes = buffer.bytes();
+    let data: &[u8] = match buffer.contiguous() {
+        // The address of nothing may be any.
+        _ if bytes == 0 => &[],
+        // SAFETY: the caller's promise.
+        Some(start) => unsafe { core::slice::from_raw_parts(start, bytes as usize) },
+        None => return false,
+    };
+    let mut header = Header::of_message(Kind::Eager, envelope, bytes, 0);
+    // SAFETY: the caller's promise.
+    unsafe { link::send_now(claim, net, link, &mut header, data) }
 }
 
 /// Lines up a message with its data, whose cost was taken from the window. With an `outbound` the
