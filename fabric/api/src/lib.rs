@@ -140,6 +140,30 @@ impl Budget {
     }
 }
 
+/// What one [`Transport::poll`] did.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Polled {
+    /// Events that it gave.
+    pub events: u32,
+    /// Data has moved on, of whichever rank, also such of which no event tells yet. So more may follow soon.
+    pub flows: bool,
+    /// Something has come for other ranks of the node, which a poll of theirs gives.
+    pub posted: bool,
+}
+
+impl Polled {
+    /// So many events, and nothing else.
+    #[must_use]
+    pub const fn events(events: u32) -> Self {
+        Self {
+            events,
+            flows: false,
+            posted: false,
+        }
+    }
+}
+
 /// What [`Transport::poll`] found.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
@@ -243,14 +267,14 @@ pub unsafe trait Transport: Sync {
     ) -> Result<(), Refused>;
 
     /// Takes events of `endpoint` as far as `budget` goes, in order, and gives each to `sink`, which
-    /// must not call the transport but for [`Transport::interrupt`]. Returns how many.
+    /// must not call the transport but for [`Transport::interrupt`].
     fn poll(
         &self,
         endpoint: LocalRank,
         caller: LocalRank,
         budget: Budget,
         sink: &mut dyn FnMut(Event<'_>),
-    ) -> u32;
+    ) -> Polled;
 
     /// Whether a thief's call left something at `endpoint` that waits for the owner: it must poll.
     /// One load; made without a claim.

@@ -4,8 +4,8 @@
 //! the border. Both sides must be built from the same [`VERSION`] of this file.
 
 use crate::{
-    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, TOGETHER_MAX, Token, Transfer,
-    Transport, WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, TOGETHER_MAX, Token,
+    Transfer, Transport, WorldRank,
 };
 use core::ffi::c_void;
 use core::time::Duration;
@@ -238,7 +238,7 @@ pub struct Network {
         budget: Budget,
         sink: SinkFunction,
         context: *mut c_void,
-    ) -> u32,
+    ) -> Polled,
     owes: unsafe extern "C" fn(data: *const c_void, endpoint: LocalRank) -> bool,
     is_in_call: unsafe extern "C" fn(data: *const c_void, caller: LocalRank) -> bool,
     watch: unsafe extern "C" fn(data: *const c_void, caller: LocalRank, limit_nanoseconds: u64),
@@ -277,7 +277,8 @@ impl Network {
 mod thunk {
     use super::{
         Budget, Duration, Event, EventRecord, FOREVER, Kind, LocalRank, Outcome, Packet, Pieces,
-        Region, Sent, SinkFunction, TOGETHER_MAX, Token, Transfer, Transport, WorldRank, c_void,
+        Polled, Region, Sent, SinkFunction, TOGETHER_MAX, Token, Transfer, Transport, WorldRank,
+        c_void,
     };
 
     /// # Safety
@@ -384,7 +385,7 @@ mod thunk {
         budget: Budget,
         sink: SinkFunction,
         context: *mut c_void,
-    ) -> u32 {
+    ) -> Polled {
         let mut forward = |event: Event<'_>| {
             let record = EventRecord::of(event);
             // SAFETY: the sink and its context belong together; the event lives during the call.
@@ -569,7 +570,7 @@ unsafe impl Transport for Linked<'_> {
         caller: LocalRank,
         budget: Budget,
         sink: &mut dyn FnMut(Event<'_>),
-    ) -> u32 {
+    ) -> Polled {
         let mut sink = sink;
         let context = (&raw mut sink).cast::<c_void>();
         let network = self.network;

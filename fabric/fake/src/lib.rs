@@ -17,8 +17,8 @@ mod state;
 mod tests;
 
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transfer, Transport,
-    WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer,
+    Transport, WorldRank,
 };
 use state::Shared;
 use std::sync::Arc;
@@ -208,7 +208,7 @@ unsafe impl Transport for Node {
         caller: LocalRank,
         budget: Budget,
         sink: &mut dyn FnMut(Event<'_>),
-    ) -> u32 {
+    ) -> Polled {
         let (own, _inside) = self.enter(endpoint, caller);
         let mut found = 0;
         while found < budget.events {
@@ -218,7 +218,7 @@ unsafe impl Transport for Node {
             sink(event.borrow());
             found += 1;
         }
-        found
+        Polled::events(found)
     }
 
     fn owes(&self, endpoint: LocalRank) -> bool {

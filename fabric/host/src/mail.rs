@@ -128,6 +128,8 @@ pub struct Delivery<'a> {
     pub given: u32,
     /// Something went into mail.
     pub posted: bool,
+    /// The system has given or taken bytes.
+    pub flows: bool,
 }
 
 impl<'a> Delivery<'a> {
@@ -139,6 +141,7 @@ impl<'a> Delivery<'a> {
             taker: None,
             given: 0,
             posted: false,
+            flows: false,
         }
     }
 

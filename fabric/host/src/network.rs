@@ -8,8 +8,8 @@ use crate::endpoint::Endpoint;
 use crate::seat::Seats;
 use crate::watch::{Waker, Watch};
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transfer, Transport,
-    WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer,
+    Transport, WorldRank,
 };
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -403,12 +403,13 @@ unsafe impl Transport for Network {
         caller: LocalRank,
         budget: Budget,
         sink: &mut dyn FnMut(Event<'_>),
-    ) -> u32 {
+    ) -> Polled {
         // Acquire and Release: a call that is withheld after this is one of a later thief.
         if endpoint == caller && self.owes(endpoint) {
             self.take_over(endpoint, caller);
         }
-        self.enter(endpoint, caller, 0, |end| end.poll(budget, sink))
+        let given = self.enter(endpoint, caller, 0, |end| end.poll(budget, sink));
+        Polled::events(given)
     }
 
     fn owes(&self, endpoint: LocalRank) -> bool {

@@ -9,8 +9,8 @@ use crate::rail::Rail;
 use crate::shared::Shared;
 use crate::{PACKET_MAX, TRANSFER_MAX};
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transfer, Transport,
-    WorldRank, record,
+    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer,
+    Transport, WorldRank, record,
 };
 use cohort_fabric_host::address;
 use cohort_fabric_host::handles::Processes;
@@ -299,21 +299,20 @@ unsafe impl Transport for TcpNetwork {
         caller: LocalRank,
         budget: Budget,
         sink: &mut dyn FnMut(Event<'_>),
-    ) -> u32 {
+    ) -> Polled {
         let shared = &*self.shared;
         let _call = self.begin_call(caller);
         let caller = self.caller(endpoint, caller);
         let mail = &shared.node.mail[endpoint as usize];
         let ranks_of = |node| shared.node.job.ranks_of(node).iter().copied();
-        let mut given = 0;
-        let mut posted = false;
+        let mut done = Polled::default();
         for _ in 0..budget.looks.max(1) {
-            given += mail.deliver(budget.events - given, ranks_of, sink);
-            if given > 0 {
+            done.events += mail.deliver(budget.events - done.events, ranks_of, sink);
+            if done.events > 0 {
                 break;
             }
             for rail in &shared.rails {
-                let most = budget.events.saturating_sub(given);
+                let most = budget.events.saturating_sub(done.events);
                 let mut delivery =
                     Delivery::to_engine(&shared.node.mail, endpoint, most, &mut *sink);
                 if let Some(mut held) = rail.try_hold(&shared.node, &caller) {
@@ -321,15 +320,16 @@ unsafe impl Transport for TcpNetwork {
                     drop(held);
                     rail.finish(&shared.node, &caller);
                 }
-                given += delivery.given;
-                posted |= delivery.posted;
+                done.events += delivery.given;
+                done.posted |= delivery.posted;
+                done.flows |= delivery.flows;
             }
-            if given > 0 {
+            if done.events > 0 {
                 break;
             }
         }
-        shared.finish(&caller, posted);
-        given
+        shared.finish(&caller, done.posted);
+        done
     }
 
     fn owes(&self, _endpoint: LocalRank) -> bool {

@@ -321,6 +321,7 @@ impl Stream {
                 }
             }
             let written = self.write(caller, &list[..count]);
+            delivery.flows |= written > 0;
             total += written;
             self.advance(written, delivery);
             if written < wanted || self.has_unsent() {

@@ -94,6 +94,14 @@ impl<'rank> Backoff<'rank> {
         self.yields = 0;
     }
 
+    /// Something moved that may be others': it is too early to rest, but they may need help.
+    #[inline]
+    pub(crate) fn stay(&mut self) {
+        self.turns = OWN_TURNS.max(self.turns);
+        self.since = ticks();
+        self.yields = 0;
+    }
+
     /// Whether the rank has waited so briefly that it looks for its own messages only. Looking at
     /// what others have to do takes cache lines away from them, above all from those who are about
     /// to answer.
@@ -138,6 +146,16 @@ impl<'rank> Backoff<'rank> {
         }
         self.yields += 1;
         true
+    }
+
+    /// Between two turns without movement: gives the CPU away for a moment, if it is time to. Says whether it did.
+    #[inline]
+    pub fn is_polite(&mut self, node: &Node) -> bool {
+        let is_generous = self.is_generous();
+        if is_generous {
+            node.yield_policy().give_way();
+        }
+        is_generous
     }
 
     /// Whether several threads of the rank wait, which then wait as where ranks outnumber CPUs.

@@ -57,7 +57,7 @@ pub fn steal_network(victim: &Rank, thief: LocalRank) -> Outcome {
         return Outcome::Busy;
     };
     let turn = turn::turn(&mut claim, Look::Network);
-    if turn.work.is_none() && !turn.moved {
+    if turn.work.is_none() && !turn.moved && !turn.flows {
         // Worth another try soon, though no event will tell.
         return match hooks::is_stalled(&mut claim) {
             true => Outcome::Busy,

@@ -147,6 +147,9 @@ fn take_turns<'rank>(
             continue;
         }
         let worker = rank.worker(&mut held);
+        if turn.flows {
+            backoff.stay();
+        }
         if !backoff.is_fresh() && steal(rank, worker) {
             backoff.renew();
         } else if backoff.is_over() || abort::must_leave(rank) {
@@ -272,7 +275,7 @@ fn last_look(
         work.run(u32::MAX);
         return LastLook::Found;
     }
-    if turn.moved {
+    if turn.moved || turn.flows {
         return LastLook::Found;
     }
     let is_stalled = hooks::is_stalled(&mut claim);
@@ -300,7 +303,7 @@ pub fn progress(owner: Owner<'_>) {
     drop(claim);
     if let Some(work) = work {
         work.run(PIECES_PER_PROGRESS);
-    } else if !turn.moved {
+    } else if !turn.moved && !turn.flows {
         fruitless(rank);
     }
 }

@@ -121,6 +121,8 @@ pub enum Need {
     Offer(u32),
     /// A partner waits for what it is late with, which no message of its own tells.
     Late,
+    /// Something of another node has come for it.
+    Network,
 }
 
 /// What a policy remembers of something that a program left behind while it computes;
@@ -168,6 +170,8 @@ impl Look {
 pub struct Turn {
     /// Whether anything moved.
     pub moved: bool,
+    /// Data of some rank of the node has moved on between nodes, so more may follow soon.
+    pub flows: bool,
     /// Bytes that were copied.
     pub bytes: u64,
     /// Something to help with, outside of the claim.

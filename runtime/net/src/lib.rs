@@ -32,7 +32,7 @@ pub mod names;
 mod note;
 mod receiver;
 mod table;
-mod watch;
+pub mod watch;
 pub mod wire;
 
 pub use note::{Note, post_note, room_of_notes};
@@ -87,7 +87,8 @@ pub struct Net {
     pub limits: Limits,
     /// The longest message that travels with its data.
     pub eager_max: u64,
-    /// The rank that watches the network, plus one; 0 if none does.
+    /// Who watches the network: a rank's number plus one, or that of a dedicated worker behind those of the ranks; 0 if
+    /// nobody does.
     watcher: AtomicU32,
     /// Watches in a row that ended because of events of which nobody found any.
     fruitless: AtomicU32,
@@ -160,6 +161,10 @@ impl NetState {
 pub struct NetTurn {
     /// Whether anything moved.
     pub moved: bool,
+    /// Whether data has moved on, of whichever rank of the node.
+    pub flows: bool,
+    /// Whether something has come for other ranks of the node.
+    posted: bool,
     /// Bytes that came.
     pub bytes: u64,
 }
@@ -177,7 +182,11 @@ fn turn_of_owner(claim: &mut Claim<'_>, net: &Net, waits: bool) -> NetTurn {
         1 => LOOKS_ALONE,
         _ => LOOKS_AMONG_OTHERS,
     };
-    turn_with(claim, net, id, looks)
+    let turn = turn_with(claim, net, id, looks);
+    if waits && turn.posted && !claim.rank().capabilities().steals() {
+        watch::tell_others(claim.rank());
+    }
+    turn
 }
 
 /// Takes what has arrived for the claimed rank, and sends what waits. `caller` is the rank whose task this is.
@@ -194,18 +203,20 @@ fn turn_with(claim: &mut Claim<'_>, net: &Net, caller: LocalRank, looks: u32) ->
         events: EVENTS_PER_TURN,
         looks,
     };
-    let events = net.transport.poll(endpoint, caller, budget, &mut |event| {
+    let polled = net.transport.poll(endpoint, caller, budget, &mut |event| {
         bytes += handle(claim, event);
     });
     claim.of::<Network>().is_polling = false;
     let moved = settle(claim, net, caller);
     // A sleeping owner may wait for any change (a probe for a message, the end for goodbyes), or has to
     // poll for itself.
-    if events > 0 || net.transport.owes(endpoint) {
+    if polled.events > 0 || net.transport.owes(endpoint) {
         claim.rank().wake();
     }
     NetTurn {
-        moved: moved || events > 0,
+        moved: moved || polled.events > 0,
+        flows: polled.flows,
+        posted: polled.posted,
         bytes,
     }
 }
@@ -396,6 +407,7 @@ unsafe impl Subsystem for Network {
             _ => self::turn(claim, net, claim.caller()),
         };
         turn.moved |= took.moved;
+        turn.flows |= took.flows;
         turn.bytes += took.bytes;
     }
 

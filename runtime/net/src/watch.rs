@@ -6,6 +6,10 @@
 //! not steal), and sleeps again. When its own wait is over it wakes one sleeper, which then parks
 //! again as the watcher, or, if its own wait is over too, wakes the next one.
 //!
+//! A dedicated worker that finds nothing to do watches too, if nobody does. A rank that parks and finds it watching ends
+//! its watch, and the worker hands over to the rank, which else would be woken by way of the worker. Whoever watches wakes the dedicated workers of
+//! those that it finds something for, or interrupts these, as the policy says.
+//!
 //! Under policies that do not steal, who the events belong to is told by what ranks expect of the
 //! network: so a rank must expect something ([`cohort_core::claim::Claim::expect_more`]) as long as
 //! its wait, or what it has sent, may need a turn of its own.
@@ -26,9 +30,10 @@ use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_core::node::Node;
 use cohort_core::rank::Rank;
 use cohort_core::steal;
+use cohort_core::subsystem::{Need, hooks};
 use cohort_core::wait::UNSURE_SLEEP;
 use cohort_steal::TaskKind;
-use cohort_steal::park::{Awake, Ticket};
+use cohort_steal::park::{Awake, ParkSlot, Ticket};
 use cohort_steal::policy::Outcome;
 use core::time::Duration;
 
@@ -45,59 +50,113 @@ pub fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Result<Awa
         return Err(ticket);
     };
     let me = rank.id() + 1;
-    // SeqCst: the module page says why.
-    if net
-        .watcher
-        .compare_exchange(0, me, Ordering::SeqCst, Ordering::SeqCst)
-        .is_err()
-    {
-        return Err(ticket);
-    }
-    let awake = rank
-        .park()
-        .sleep_elsewhere(ticket, || net.transport.watch(rank.id(), limit));
-    net.watcher.store(0, Ordering::SeqCst);
+    let awake = match net.watch(me, rank, rank.park(), ticket, limit) {
+        Ok(awake) => awake,
+        Err(ticket) => {
+            net.displace_worker(rank);
+            return Err(ticket);
+        }
+    };
     let moved = look_around(rank, net);
     Ok(match awake {
         _ if moved => {
             net.fruitless.store(0, Ordering::Relaxed);
             Awake::Woken
         }
-        Awake::Unasked => after_nothing(rank, net),
+        Awake::Unasked => after_nothing(rank.node(), net, rank.park()),
         Awake::Woken => Awake::Woken,
     })
+}
+
+/// A dedicated worker, by its number and the slot in which it has announced its sleep, on the task of `host`.
+#[derive(Clone, Copy, Debug)]
+pub struct Worker<'a> {
+    /// Its number among those of the node.
+    pub number: u32,
+    /// The rank whose task it runs on.
+    pub host: &'a Rank,
+    /// Where it sleeps.
+    pub slot: &'a ParkSlot,
+}
+
+/// The sleep of a dedicated worker that has announced it and looked at everything once more, as the watcher. Then it
+/// calls `look` for what has come for the ranks that it serves, which says whether there was anything. At its end it
+/// calls [`hand_over`].
+///
+/// # Errors
+/// The ticket, if there is no network or somebody else watches it.
+pub fn sleep_of_worker(
+    worker: Worker<'_>,
+    ticket: Ticket,
+    limit: Option<Duration>,
+    look: impl FnOnce() -> bool,
+) -> Result<(), Ticket> {
+    let node = worker.host.node();
+    let Some(net) = Net::of(node) else {
+        return Err(ticket);
+    };
+    let me = node.size() + 1 + worker.number;
+    let awake = net.watch(me, worker.host, worker.slot, ticket, limit)?;
+    let moved = look();
+    let told = tell(worker.host, 0..node.size());
+    hand_over(node);
+    if moved || told || awake == Awake::Woken {
+        net.fruitless.store(0, Ordering::Relaxed);
+    } else {
+        after_nothing(node, net, worker.slot);
+    }
+    Ok(())
 }
 
 /// After a watch that ended for nothing that this rank found. It may be a part of a long message
 /// that the transport moves on: then the rank takes turns again. Or the events are of a rank that
 /// is about to take them itself, or that computes and must not be stolen from: then the next
 /// watches would end at once too, and after a few of them it rests.
-fn after_nothing(rank: &Rank, net: &Net) -> Awake {
+fn after_nothing(node: &Node, net: &Net, slot: &ParkSlot) -> Awake {
     // Relaxed: only the watcher counts, and a wrong number costs a rest.
     if net.fruitless.fetch_add(1, Ordering::Relaxed) < FRUITLESS_MAX {
         return Awake::Woken;
     }
     net.fruitless.store(FRUITLESS_MAX, Ordering::Relaxed);
-    let ticket = rank.park().prepare(rank.node().barriers());
-    rank.park().sleep(ticket, Some(UNSURE_SLEEP));
-    Awake::Unasked
+    let ticket = slot.prepare(node.barriers());
+    let awake = slot.sleep(ticket, Some(UNSURE_SLEEP));
+    if awake == Awake::Woken {
+        net.fruitless.store(0, Ordering::Relaxed);
+    }
+    awake
 }
 
 /// After a watch: takes events off all ranks of the node, or wakes those that wait for some.
 /// Says whether there was anything to do.
 fn look_around(rank: &Rank, net: &Net) -> bool {
     let node = rank.node();
-    let mut moved = turn(&mut rank.enter(), net, rank.id()).moved;
-    for id in (0..node.size()).filter(|&id| id != rank.id()) {
-        let other = node.rank(id);
-        if !rank.capabilities().steals() {
-            moved |= other.expected().is_raised(TaskKind::Net) && other.wake();
-        } else {
-            let outcome = steal::steal_network(other, rank.id());
-            moved |= matches!(outcome, Outcome::Progressed { .. });
-        }
+    let turn = turn(&mut rank.enter(), net, rank.id());
+    let moved = turn.moved || turn.flows;
+    if !rank.capabilities().steals() {
+        return tell_others(rank) || moved;
     }
-    moved
+    let steals = |id: LocalRank| {
+        let outcome = steal::steal_network(node.rank(id), rank.id());
+        matches!(outcome, Outcome::Progressed { .. })
+    };
+    let others = (0..node.size()).filter(|&id| id != rank.id());
+    others.fold(moved, |moved, id| steals(id) || moved)
+}
+
+/// Wakes the other ranks of the node that expect something of the network, or whoever acts for those that compute. Says
+/// whether there was anybody.
+pub(crate) fn tell_others(rank: &Rank) -> bool {
+    tell(rank, (0..rank.node().size()).filter(|&id| id != rank.id()))
+}
+
+/// [`tell_others`] of these ranks, by a task of `by`.
+fn tell(by: &Rank, ranks: impl Iterator<Item = LocalRank>) -> bool {
+    let tell = |id: LocalRank| {
+        let rank = by.node().rank(id);
+        rank.expected().is_raised(TaskKind::Net)
+            && (rank.wake() || hooks::help(rank, by, Need::Network))
+    };
+    ranks.fold(false, |told, id| tell(id) || told)
 }
 
 impl Net {
@@ -109,14 +168,55 @@ impl Net {
         self.watcher.load(Ordering::SeqCst).checked_sub(1)
     }
 
+    /// The watch of whoever has this number, slept in this slot, by a task of this rank.
+    fn watch(
+        &self,
+        number: u32,
+        rank: &Rank,
+        slot: &ParkSlot,
+        ticket: Ticket,
+        limit: Option<Duration>,
+    ) -> Result<Awake, Ticket> {
+        // SeqCst: the module page says why.
+        let entered = self
+            .watcher
+            .compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
+        if entered.is_err() {
+            return Err(ticket);
+        }
+        let awake = slot.sleep_elsewhere(ticket, || self.transport.watch(rank.id(), limit));
+        self.watcher.store(0, Ordering::SeqCst);
+        Ok(awake)
+    }
+
+    /// A rank sleeps from now on: if a dedicated worker watches, it is to hand over.
+    #[cold]
+    fn displace_worker(&self, rank: &Rank) {
+        if self.watcher.load(Ordering::SeqCst) > rank.node().size() {
+            self.transport.interrupt(caller(rank.node()));
+        }
+    }
+
     /// After the slot of this rank was woken: ends its watch, if it is the watcher.
     #[cold]
     pub fn interrupt(&self, rank: &Rank) {
+        self.interrupt_watcher(rank.id() + 1, rank.node());
+    }
+
+    fn interrupt_watcher(&self, number: u32, node: &Node) {
         // Pairs with the watcher's entry; the module page says why.
         fence(Ordering::SeqCst);
-        if self.watcher.load(Ordering::SeqCst) == rank.id() + 1 {
-            self.transport.interrupt(caller(rank.node()));
+        if self.watcher.load(Ordering::SeqCst) == number {
+            self.transport.interrupt(caller(node));
         }
+    }
+}
+
+/// After the slot of a dedicated worker was woken: ends its watch, if it is the watcher.
+#[cold]
+pub fn interrupt_worker(node: &Node, worker: u32) {
+    if let Some(net) = Net::of(node) {
+        net.interrupt_watcher(node.size() + 1 + worker, node);
     }
 }
 

@@ -19,8 +19,11 @@ use cohort_base::sync::pause;
 use cohort_core::Backoff;
 use cohort_core::rank::Rank;
 use cohort_core::wait::UNSURE_SLEEP;
+use cohort_net::watch;
+use cohort_steal::park::Ticket;
 use cohort_steal::policy::DedicatedWorkers;
 use core::ffi::c_void;
+use core::time::Duration;
 
 impl DedicatedWorker {
     /// Starts the thread with this rank as host, if it has none.
@@ -56,22 +59,38 @@ impl DedicatedWorker {
         result
     }
 
-    /// Sleeps until there is work. With a network, whose events wake nobody here, only shortly.
+    /// Sleeps until there is work. With a network it watches that; where others do, they wake it, but may leave
+    /// without a word, so then it sleeps only shortly.
     fn park(&self) {
         let ticket = self.slot.prepare(self.node.barriers());
         let round = match self.thread.must_stop() {
             true => Round::Moved,
             false => self.round(),
         };
-        match round {
-            Round::Moved => self.slot.cancel(ticket),
-            Round::Nothing if !self.node.has_network() => {
-                self.slot.sleep(ticket, None);
-            }
-            Round::Nothing | Round::Unsure => {
-                self.slot.sleep(ticket, Some(UNSURE_SLEEP));
-            }
-        }
+        let limit = match round {
+            Round::Moved => return self.slot.cancel(ticket),
+            Round::Unsure => Some(UNSURE_SLEEP),
+            Round::Nothing => None,
+        };
+        let ticket = match self.watch(ticket, limit) {
+            Ok(()) => return,
+            Err(ticket) => ticket,
+        };
+        let limit = limit.or(self.node.has_network().then_some(UNSURE_SLEEP));
+        self.slot.sleep(ticket, limit);
+    }
+
+    /// Sleeps as the watcher of the network, if nobody else is.
+    fn watch(&self, ticket: Ticket, limit: Option<Duration>) -> Result<(), Ticket> {
+        let Some(host) = self.host.load(Ordering::Relaxed).checked_sub(1) else {
+            return Err(ticket);
+        };
+        let worker = watch::Worker {
+            number: self.number,
+            host: self.node.rank(host),
+            slot: &self.slot,
+        };
+        watch::sleep_of_worker(worker, ticket, limit, || self.round() == Round::Moved)
     }
 }
 
@@ -104,7 +123,7 @@ unsafe extern "C" fn run(worker: *const c_void) {
         } else if backoff.is_over() {
             worker.park();
             backoff.renew();
-        } else {
+        } else if !backoff.is_polite(worker.node) {
             pause();
         }
     }

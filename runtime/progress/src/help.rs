@@ -8,11 +8,15 @@ use cohort_base::sync::pause;
 use cohort_core::Rank;
 use cohort_core::subsystem::Need;
 use cohort_steal::TaskKind;
+use cohort_steal::policy::DedicatedWorkers;
 
 /// Wakes a worker for the rank, or its own progress thread, or interrupts it. Says whether the
 /// policy has somebody. `by` counts the wake-up. The caller has fenced since it published what the
 /// rank is needed for.
 pub(crate) fn find(rank: &Rank, by: &Rank, need: Need) -> bool {
+    if need == Need::Network {
+        return find_for_network(rank, by);
+    }
     let capabilities = rank.capabilities();
     // Nothing is left to be matched, so the thread that a helper would wake is woken at once,
     // unless somebody has the claim.
@@ -23,7 +27,7 @@ pub(crate) fn find(rank: &Rank, by: &Rank, need: Need) -> bool {
     }
     let offer = match need {
         Need::Offer(number) => Some(number),
-        Need::Message | Need::Late => None,
+        Need::Message | Need::Late | Need::Network => None,
     };
     let needs_worker = capabilities.wakes_worker()
         && rank.expected().is_raised(TaskKind::Shm)
@@ -36,6 +40,24 @@ pub(crate) fn find(rank: &Rank, by: &Rank, need: Need) -> bool {
         rank.interrupter().interrupt(rank, by, offer);
     }
     capabilities.may_interrupt()
+}
+
+/// Something of another node has come for the rank. Who has its claim finds it; else its workers are woken, or it is
+/// interrupted. Says whether anybody was.
+fn find_for_network(rank: &Rank, by: &Rank) -> bool {
+    if rank.is_claimed() {
+        return false;
+    }
+    let workers = [DedicatedWorkers::Ghosts, DedicatedWorkers::Helpers];
+    let woken = workers
+        .into_iter()
+        .filter_map(|kind| rank.worker_of(kind))
+        .fold(false, |woken, worker| worker.wake() || woken);
+    if woken {
+        by.counters().count_wake();
+    }
+    let interrupts = rank.capabilities().may_interrupt();
+    woken || interrupts && rank.interrupter().interrupt(rank, by, None)
 }
 
 /// Whether the holder of the rank's claim leaves an offer of `by` in its ring: a rank that waits takes it at once, one

@@ -72,7 +72,7 @@ fn poll_while(rank: &Rank, is_needed: impl Fn() -> bool) {
             has_parked = true;
             park(rank, &is_needed);
             backoff.renew();
-        } else {
+        } else if !backoff.is_polite(rank.node()) {
             pause();
         }
     }
@@ -117,7 +117,7 @@ fn poll(rank: &Rank) -> bool {
     let work = turn.work.or_else(|| turn::own_work(&mut claim, None));
     drop(claim);
     let helped = work.map_or(0, |work| work.run(u32::MAX));
-    turn.moved || helped > 0
+    turn.moved || turn.flows || helped > 0
 }
 
 /// Sleeps until something happens to the rank.

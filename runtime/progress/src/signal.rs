@@ -78,28 +78,30 @@ impl Interrupter {
 
     /// A sender has offered this rank a message: interrupts the thread that left a receive behind,
     /// if there is one and it does not come back by itself. `offer` is the message's number, if
-    /// `by` has sent one.
-    pub(crate) fn interrupt(&self, rank: &Rank, by: &Rank, offer: Option<u32>) {
+    /// `by` has sent one. Says whether it did.
+    pub(crate) fn interrupt(&self, rank: &Rank, by: &Rank, offer: Option<u32>) -> bool {
         let is_wanted = rank.node().settings().signal.source == SignalSource::Sender
             && rank.watched().load(Ordering::Relaxed) != 0
             && !rank.node().rests();
         let active = self.active.load(Ordering::Relaxed);
         if !is_wanted || active == 0 || self.asked.load(Ordering::Relaxed) {
-            return;
+            return false;
         }
         if offer.is_some_and(|offer| self.comes_back(rank, by, offer)) {
-            return;
+            return false;
         }
         if self.asked.swap(true, Ordering::Relaxed) {
-            return;
+            return false;
         }
         let process = self.process.load(Ordering::Relaxed);
         let signal = self.signal.load(Ordering::Relaxed);
         let thread = self.timers.thread(active - 1);
-        if !timer::send(rank.forever(), process, thread, signal) {
+        let is_sent = timer::send(rank.forever(), process, thread, signal);
+        if !is_sent {
             // The thread is gone, so nobody will answer.
             self.asked.store(false, Ordering::Relaxed);
         }
+        is_sent
     }
 
     /// Whether the rank takes an offer of `by`, or begins to wait, within the grace.
@@ -207,7 +209,7 @@ fn step(rank: &Rank) -> StepOutcome {
         Some(work) if !waits(work) => work.run(CHUNKS_PER_TURN),
         _ => 0,
     };
-    let moved = turn.moved || copied > 0;
+    let moved = turn.moved || turn.flows || copied > 0;
     rank.counters().count_own_turn(moved);
     match (moved, watched == 0) {
         // Also if a sender copies that may leave before it is through.

@@ -109,6 +109,10 @@ fn act(
 ) -> bool {
     if let Some(worker) = rank.worker_of(dedicated_workers) {
         worker.ensure(rank);
+        if rank.node().has_network() {
+            // It may rest after watches that found nothing.
+            worker.wake();
+        }
     }
     let interrupts = capabilities.may_interrupt() && fallback != Fallback::Helper;
     if interrupts {

@@ -6,6 +6,7 @@ use cohort_base::LocalRank;
 use cohort_base::settings::WorkerPlacement;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_core::{Node, Rank};
+use cohort_net::watch;
 use cohort_steal::park::ParkSlot;
 use cohort_steal::policy::DedicatedWorkers;
 
@@ -34,7 +35,11 @@ impl DedicatedWorker {
     /// Wakes the worker if it sleeps. The caller has published the work.
     #[inline]
     pub(crate) fn wake(&self) -> bool {
-        self.slot.wake(self.node.barriers())
+        let woken = self.slot.wake(self.node.barriers());
+        if woken && self.node.has_network() {
+            watch::interrupt_worker(self.node, self.number);
+        }
+        woken
     }
 
     /// Whether there is a thread and it does not sleep: a hint.

@@ -237,6 +237,7 @@ impl Held<'_> {
                     break;
                 }
             };
+            delivery.flows = true;
             let bytes = &common[..filled.common];
             result = if stream.saved.is_empty() {
                 self.process(stream, bytes, delivery)

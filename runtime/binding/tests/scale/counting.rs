@@ -2,8 +2,8 @@
 
 use cohort_alloc::SharedHeap;
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Refused, Region, Sent, Token, Transfer, Transport,
-    WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer,
+    Transport, WorldRank,
 };
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,8 +101,8 @@ unsafe impl Transport for Sink {
         _caller: LocalRank,
         _budget: Budget,
         _sink: &mut dyn FnMut(Event<'_>),
-    ) -> u32 {
-        0
+    ) -> Polled {
+        Polled::default()
     }
 
     fn owes(&self, _endpoint: LocalRank) -> bool {
