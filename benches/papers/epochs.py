@@ -6,6 +6,7 @@ epochs.
 """
 
 import argparse
+import contextlib
 import pathlib
 import statistics
 import sys
@@ -15,6 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from common import build, cache, run, table  # noqa: E402
+from hosts import Hosts  # noqa: E402
 
 MODES = ("blocking", "nonblocking", "reorder")
 
@@ -36,22 +38,31 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--built", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--ranks", type=int, default=3)
+    parser.add_argument("--ranks", default="3", help="with --nodes those of each of two nodes: 2,1")
+    parser.add_argument("--nodes", action="store_true", help="between two nodes (network namespaces, over TCP)")
     options = parser.parse_args()
     mpich = cache() / "mpich-venv/bin"
     found, given_up = {}, set()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         compiler, start = options.built / "mpicc", [options.built / "pip-exec", "-n", options.ranks]
+        theirs_start, theirs_env = [mpich / "mpiexec", "-n", options.ranks], {}
+        if options.nodes:
+            hosts, count = stack.enter_context(Hosts()), sum(map(int, options.ranks.split(",")))
+            hydra = hosts.hydra(mpich / "mpiexec.hydra")
+            start = [*hydra, "-n", 2, options.built / "pip-exec", "--map-by", "node", *start[1:]]
+            theirs_start = [*hydra, "-n", count]
+            theirs_env = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
         epochs = build(compiler, HERE / "epochs.c", f"{folder}/epochs")
         lu = build(compiler, HERE / "lu.c", f"{folder}/lu")
         runs = {mode: [[*start, epochs, mode], [*start, lu, mode]] for mode in MODES[:2]}
         runs["reorder"] = [[*start, epochs, "reorder"]]
         if (mpich / "mpicc").exists():
             theirs = build(mpich / "mpicc", HERE / "epochs.c", f"{folder}/mpich", "-DNO_NONBLOCKING_EPOCHS")
-            runs["MPICH, blocking"] = [[mpich / "mpiexec", "-n", options.ranks, theirs, "blocking"]]
+            runs["MPICH, blocking"] = [[*theirs_start, theirs, "blocking"]]
         for _ in range(options.rounds):
             for name, commands in runs.items():
-                outputs = [] if name in given_up else [run(command, {}, 30) for command in commands]
+                env = theirs_env if name.startswith("MPICH") else {}
+                outputs = [] if name in given_up else [run(command, env, 60) for command in commands]
                 if None in outputs:
                     given_up.add(name)
                 for line in "".join(filter(None, outputs)).splitlines():

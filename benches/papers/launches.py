@@ -14,21 +14,24 @@ from common import build, cache  # noqa: E402
 # Binds ranks to cores; where ranks outnumber the CPUs they are not bound.
 CORES = ("--bind-to", "core")
 
+# How many of so many ranks each of two hosts gets.
+LAYOUTS = {3: "2,1", 4: "2,2"}
+
 
 @dataclasses.dataclass
 class Launch:
     """One way to run a program: what comes before the number of ranks; options for when there is a
-    CPU for each; how the launcher wants the ranks to be told, if not by their number."""
+    CPU for each; how the launcher wants the ranks to be told, by their number, if not by that."""
 
     launcher: list
     executable: pathlib.Path
     env: dict
     binding: tuple = ()
-    ranks: str | None = None
+    layouts: dict = dataclasses.field(default_factory=dict)
 
     def command(self, ranks):
         binding = () if ranks > (os.cpu_count() or 1) else self.binding
-        return [*self.launcher, *binding, "-n", self.ranks or ranks, self.executable]
+        return [*self.launcher, *binding, "-n", self.layouts.get(ranks, ranks), self.executable]
 
 
 def policies(built):
@@ -81,12 +84,12 @@ def within_a_node(built, folder, program):
 
 
 def between_nodes(built, folder, program, hosts):
-    """The same for three ranks on two hosts: the first, and one that only waits, beside each other,
-    the second on the other host. Open MPI does not end across network namespaces."""
+    """The same on two hosts, to which ranks are dealt out in turn: so the third of three ranks, which only waits, is
+    beside the first, and the fourth of four beside the second. Open MPI does not end across network namespaces."""
     mpich, impi = (cache() / f"{name}-venv/bin/mpiexec.hydra" for name in ("mpich", "impi"))
     made = builds(built, folder, HERE / f"{program}.c")
     ours = [*hosts.hydra(mpich), "-n", 2, built / "pip-exec", "--map-by", "node"]
-    found = {name: Launch(ours, made["ours"], {"COHORT_PROGRESS": name}, ranks="2,1") for name in policies(built)}
+    found = {name: Launch(ours, made["ours"], {"COHORT_PROGRESS": name}, layouts=LAYOUTS) for name in policies(built)}
     # This MPICH reaches other nodes through UCX, which would take shared memory here.
     tcp = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
     found["MPICH"] = Launch(hosts.hydra(mpich), made["mpich"], tcp)

@@ -1,4 +1,4 @@
-/* Epochs of windows (SmartInterrupts figs. 10 to 14): with 2 ranks fences and
+/* Epochs of windows (SmartInterrupts figs. 10 to 14): with 2 ranks, or 4 of which two only wait, fences and
    post-start-complete-wait, as the target sees them; with 3 ranks exclusive locks, as the second
    origin sees them. First the duration of an epoch with one put. Then the partner comes late, so
    that the origin computes before its put can go: for that delay, and then twice as long as the
@@ -10,6 +10,7 @@
 #include <sched.h>
 enum { ROUNDS = 60, LATE_US = 50, HOLD_US = 100, TARGET = 0, ORIGIN = 1, HOLDER = 2 };
 static MPI_Win win;
+static MPI_Comm comm;
 static MPI_Group partner;
 static int length;
 static double work, late;
@@ -77,11 +78,11 @@ static void pin(int core) {
 static double median_of(double (*epoch)(void), int measurer) {
     double times[ROUNDS], middle;
     for (int round = 0; round < ROUNDS; round++) {
-        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Barrier(comm);
         times[round] = epoch();
     }
     middle = median(times, ROUNDS);
-    MPI_Bcast(&middle, 1, MPI_DOUBLE, measurer, MPI_COMM_WORLD);
+    MPI_Bcast(&middle, 1, MPI_DOUBLE, measurer, comm);
     return middle;
 }
 
@@ -102,14 +103,23 @@ static void measure(const char *name, double (*epoch)(void), int measurer, doubl
     }
 }
 
+static int end(void) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_free(&comm);
+    return MPI_Finalize();
+}
+
 int main(int argc, char **argv) {
     begin(&argc, &argv);
     int size, other = 1 - rank;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Win_create(buffer, LONGEST, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
-    if (size == 2) {
+    int waits = size == 4 && rank >= 2;
+    MPI_Comm_split(MPI_COMM_WORLD, waits, rank, &comm);
+    if (waits) return end();
+    MPI_Win_create(buffer, LONGEST, 1, MPI_INFO_NULL, comm, &win);
+    if (size != 3) {
         MPI_Group all;
-        MPI_Comm_group(MPI_COMM_WORLD, &all);
+        MPI_Comm_group(comm, &all);
         MPI_Group_incl(all, 1, &other, &partner);
         measure("fence", fence, TARGET, LATE_US);
         measure("gats", gats, TARGET, LATE_US);
@@ -120,5 +130,5 @@ int main(int argc, char **argv) {
         measure("lock", lock, ORIGIN, HOLD_US);
     }
     MPI_Win_free(&win);
-    return MPI_Finalize();
+    return end();
 }

@@ -61,7 +61,11 @@ EXPERIMENTS = (
 RANKS = {"scaling": (2, 4, 8), "onesided": (2, 3), "stencil": (4,)}
 
 # Those of a pair, which also run between nodes.
-OF_A_PAIR = ("scenarios", "overlap", "delay", "posting", "rate", "distribution")
+OF_A_PAIR = ("scenarios", "overlap", "delay", "posting", "rate", "distribution", "onesided")
+
+# Numbers of ranks between nodes; three unless named here: fences and post-start-complete-wait have a rank that waits on
+# either side.
+RANKS_BETWEEN_NODES = {"onesided": (4, 3)}
 
 
 def measure(launches, numbers, rounds, only):
@@ -127,7 +131,7 @@ def main():
                     numbers, where = RANKS.get(program, (2,)), ""
                 else:
                     launches = between_nodes(options.built, folder, program, hosts)
-                    numbers, where = (3,), ", between nodes"
+                    numbers, where = RANKS_BETWEEN_NODES.get(program, (3,)), ", between nodes"
                 print(f"\n{title}{where}: {y_label}\n")
                 results = measure(launches, numbers, options.rounds, options.run)
                 name = program + where.replace(", ", "-").replace(" ", "-")

@@ -6,9 +6,9 @@
 //! not steal), and sleeps again. When its own wait is over it wakes one sleeper, which then parks
 //! again as the watcher, or, if its own wait is over too, wakes the next one.
 //!
-//! A dedicated worker that finds nothing to do watches too, if nobody does. A rank that parks and finds it watching ends
-//! its watch, and the worker hands over to the rank, which else would be woken by way of the worker. Whoever watches wakes the dedicated workers of
-//! those that it finds something for, or interrupts these, as the policy says.
+//! A dedicated worker that finds nothing to do watches too, if nobody does. A rank that parks and finds it watching
+//! ends its watch, and the worker hands over to the rank, which else would be woken by way of the worker. Whoever
+//! watches wakes the dedicated workers of those that it finds something for, or interrupts these, as the policy says.
 //!
 //! Under policies that do not steal, who the events belong to is told by what ranks expect of the
 //! network: so a rank must expect something ([`cohort_core::claim::Claim::expect_more`]) as long as
