@@ -207,6 +207,23 @@ mod tests {
     }
 
     #[test]
+    fn who_sees_data_flow_steals_and_does_not_rest() {
+        let mut backoff = Backoff {
+            limit: Some(ticks_of_us(60_000_000)),
+            threads: None,
+            since: 0,
+            turns: 0,
+            yields: 0,
+            may_yield: false,
+        };
+        backoff.stay();
+        assert!(!backoff.is_fresh());
+        for _ in 0..4 * TURNS_PER_LOOK {
+            assert!(!backoff.is_over());
+        }
+    }
+
+    #[test]
     fn a_rank_that_never_parks_steals_after_its_own_turns() {
         let mut backoff = Backoff {
             limit: None,

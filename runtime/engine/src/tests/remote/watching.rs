@@ -65,3 +65,32 @@ fn who_leaves_instead_of_watching_finds_another() {
     });
     assert!(is_watched.into_inner());
 }
+
+/// A dedicated worker without work watches while no rank does, and leaves the watch to a rank that sleeps.
+#[test]
+fn a_worker_watches_until_a_rank_sleeps() {
+    let settings = settings(Progress::Ghost, WaitMode::Park);
+    let ranks = Ranks::new(&[&[0], &[1]], networks()[0], settings);
+    let [worker_watched, rank_watched, is_over] = [false; 3].map(AtomicBool::new);
+    let first = ranks.rank(0);
+    let watcher = || {
+        Net::of(first.node())
+            .expect("there are two nodes")
+            .watcher()
+    };
+    ranks.run(|rank| match rank.world_rank() {
+        0 => {
+            // The numbers of workers follow those of ranks.
+            let is_worker = || watcher().is_some_and(|number| number >= first.node().size());
+            worker_watched.store(eventually(is_worker), Ordering::SeqCst);
+            let is_over = || is_over.load(Ordering::SeqCst);
+            wait::until(owner(rank), WaitKind::Collective, is_over);
+        }
+        _ => {
+            rank_watched.store(eventually(|| watches(first)), Ordering::SeqCst);
+            is_over.store(true, Ordering::SeqCst);
+            wait::wake(first);
+        }
+    });
+    assert!(worker_watched.into_inner() && rank_watched.into_inner());
+}
