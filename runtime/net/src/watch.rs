@@ -156,7 +156,8 @@ fn tell(by: &Rank, ranks: impl Iterator<Item = LocalRank>) -> bool {
         rank.expected().is_raised(TaskKind::Net)
             && (rank.wake() || hooks::help(rank, by, Need::Network))
     };
-    ranks.fold(false, |told, id| tell(id) || told)
+    // All of them, whatever the first said.
+    ranks.filter(|&id| tell(id)).count() > 0
 }
 
 impl Net {

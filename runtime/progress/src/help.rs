@@ -52,7 +52,9 @@ fn find_for_network(rank: &Rank, by: &Rank) -> bool {
     let woken = workers
         .into_iter()
         .filter_map(|kind| rank.worker_of(kind))
-        .fold(false, |woken, worker| worker.wake() || woken);
+        .filter(|worker| worker.wake())
+        .count()
+        > 0;
     if woken {
         by.counters().count_wake();
     }
