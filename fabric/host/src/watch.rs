@@ -203,6 +203,13 @@ impl Watch {
         self.waker.notify()
     }
 
+    /// As [`Watch::notify`] for who sleeps already; otherwise the next sleep is not ended. Its `prepare` sees what the
+    /// caller did before: both change the word, so one of them comes first, and the other sees what it did.
+    #[must_use]
+    pub fn notify_sleeper(&self) -> bool {
+        self.waker.word.fetch_or(0, Ordering::AcqRel) == ASLEEP && self.notify()
+    }
+
     /// Ends the sleep, by the number that the waker's descriptor has in the calling process.
     pub fn wake(number: i32) {
         wake(number);

@@ -198,7 +198,9 @@ impl TcpNetwork {
             // Whoever looks next asks the set of those that have room again.
             rail.has_room.store(true, Ordering::Relaxed);
         }
-        let is_idle = |rail: &Rail| !rail.has_submitted();
+        // Acquire: with `Watch::notify_sleeper`, either this sees the flag or its writer the sleeper.
+        let is_idle =
+            |rail: &Rail| !rail.has_submitted() && !rail.is_unfinished.load(Ordering::Acquire);
         !shared.node.mail.iter().any(Mail::waits)
             && shared.rails.iter().all(is_idle)
             && shared.node.job.deaths() == shared.node.announced_deaths()
@@ -289,6 +291,7 @@ unsafe impl Transport for TcpNetwork {
         let started = unsafe { held.transfer(node, transfer, ticket, &mut delivery) };
         drop(held);
         rail.finish(&shared.node, &caller);
+        shared.hand_over(&caller);
         shared.finish(&caller, delivery.posted);
         started
     }
@@ -328,6 +331,7 @@ unsafe impl Transport for TcpNetwork {
                 break;
             }
         }
+        shared.hand_over(&caller);
         shared.finish(&caller, done.posted);
         done
     }

@@ -56,6 +56,8 @@ pub struct Rail {
     pub writable: Handle,
     /// Whether the second set may have something to tell.
     pub has_room: AtomicBool,
+    /// A stream has more to write, and room for it: nobody sleeps.
+    pub is_unfinished: AtomicBool,
 }
 
 /// The connections of a rail. Used by who has its lock.
@@ -96,6 +98,7 @@ impl Rail {
             readable,
             writable,
             has_room: AtomicBool::new(false),
+            is_unfinished: AtomicBool::new(false),
         }
     }
 

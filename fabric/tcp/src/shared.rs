@@ -74,6 +74,14 @@ impl Shared {
         }
     }
 
+    /// After a call that may have left something to write for which there is room: wakes who sleeps, to go on with it.
+    pub fn hand_over(&self, caller: &Caller<'_>) {
+        let is_unfinished = |rail: &Rail| rail.is_unfinished.load(Ordering::Relaxed);
+        if self.rails.iter().any(is_unfinished) && self.watch.notify_sleeper() {
+            self.wake(caller.process);
+        }
+    }
+
     #[cold]
     fn call_connector(&self, caller: &Caller<'_>) {
         match self.processes.number(&self.bell, caller.process) {
@@ -93,6 +101,7 @@ impl Shared {
             drop(held);
             rail.finish(&self.node, &caller);
         }
+        self.hand_over(&caller);
         if delivery.posted {
             self.interrupt(caller.process);
         }

@@ -194,6 +194,12 @@ impl Stream {
         self.write_error.is_none() && (!self.queue.is_empty() || self.has_unsent())
     }
 
+    /// Whether something waits only because a call has written enough. No descriptor tells of that.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        !self.is_blocked && self.waits()
+    }
+
     /// Whether no more packets can be queued now.
     #[must_use]
     pub fn is_full(&self) -> bool {

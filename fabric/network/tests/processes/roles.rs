@@ -14,6 +14,7 @@ pub fn play(role: &str) {
         "regions" => regions(),
         "busy" => busy(),
         "sleep" => sleep(),
+        "lazy" => lazy(),
         "killed" => killed(),
         "stranger" => stranger(),
         "thief" => tasks::thief(Notify::Mirror, false),
@@ -191,6 +192,65 @@ fn regions() {
         node.farewell(0, &[1], &mut seen);
     }
     node.close();
+}
+
+/// Both ends look once and sleep until something wakes them, while one reads the other's memory.
+fn lazy() {
+    const LENGTH: usize = 8 << 20;
+    const PIECE: usize = 1 << 20;
+    let node = Node::join(Settings::default());
+    let mut seen = Vec::new();
+    if node.number == 1 {
+        let mut memory = pattern(3, LENGTH);
+        // SAFETY: the memory lives until the region is withdrawn.
+        let region = unsafe { node.network.expose(0, 0, memory.as_mut_ptr(), LENGTH) }.unwrap();
+        let header = [region.key, region.address].map(u64::to_le_bytes).concat();
+        node.send(0, 0, &header, &[], PACKET, &mut seen);
+        sleep_until(&node, &mut seen, |seen| packets(seen).count() == 1);
+        node.network.withdraw(0, 0, region);
+        node.farewell(1, &[0], &mut seen);
+    } else {
+        sleep_until(&node, &mut seen, |seen| packets(seen).count() == 1);
+        let (_, header) = packets(&seen).next().unwrap();
+        let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().unwrap());
+        let (key, address) = (word(0), word(8));
+        for _ in 0..30 {
+            let mut memory = vec![0_u8; LENGTH];
+            seen.clear();
+            for (index, piece) in memory.chunks_mut(PIECE).enumerate() {
+                let transfer = Transfer {
+                    direction: Direction::Read,
+                    peer: 1,
+                    region: Region { key, address },
+                    offset: (index * PIECE) as u64,
+                    memory: piece.as_mut_ptr(),
+                    length: PIECE,
+                    token: index as u64,
+                };
+                // SAFETY: the memory outlives the reads, which are waited for.
+                unsafe { node.network.transfer(0, 0, transfer) }.unwrap();
+            }
+            sleep_until(&node, &mut seen, |seen| seen.len() == LENGTH / PIECE);
+            assert!(memory == pattern(3, LENGTH), "not what is there");
+        }
+        node.send(0, 1, b"read", &[], PACKET, &mut seen);
+        node.farewell(0, &[1], &mut seen);
+    }
+    node.close();
+}
+
+/// Looks and sleeps in turn, until `enough`.
+fn sleep_until(node: &Node, seen: &mut Vec<Seen>, enough: impl Fn(&[Seen]) -> bool) {
+    const LONG: Duration = Duration::from_secs(60);
+    loop {
+        node.poll(0, 0, seen);
+        if enough(seen) {
+            return;
+        }
+        let start = Instant::now();
+        node.network.watch(0, Some(LONG));
+        assert!(start.elapsed() < LONG, "nothing wakes it");
+    }
 }
 
 /// Reads or writes a region in pieces of a MiB, and waits for all.

@@ -74,6 +74,9 @@ impl Held<'_> {
             stream.queue_memory(transfer.memory, body);
         }
         stream.flush(self.caller, delivery);
+        if stream.is_unfinished() {
+            self.rail.is_unfinished.store(true, Ordering::Release);
+        }
         self.put_back(stream);
         Ok(())
     }
@@ -101,10 +104,16 @@ impl Held<'_> {
                 self.serve(node, delivery);
             }
         }
-        let may_wait = self.state.open.iter().any(|&node| {
-            let stream = self.state.streams[node as usize].as_deref();
-            stream.is_some_and(Stream::waits)
-        });
+        let (mut may_wait, mut is_unfinished) = (false, false);
+        for &node in &self.state.open {
+            if let Some(stream) = self.state.streams[node as usize].as_deref() {
+                may_wait |= stream.waits();
+                is_unfinished |= stream.is_unfinished();
+            }
+        }
+        self.rail
+            .is_unfinished
+            .store(is_unfinished, Ordering::Release);
         self.rail.has_room.store(may_wait, Ordering::Relaxed);
         if !may_wait {
             self.rail.is_full.store(false, Ordering::Relaxed);
