@@ -15,7 +15,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
 
 .PHONY: help build run test unit unit-cached loom miri fuzz suites soak managers policies lint system
-.PHONY: bench overlap peers versions network messages nodes collectives windows papers epochs scale
+.PHONY: bench overlap peers versions network encryption messages nodes collectives windows papers epochs scale
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -109,6 +109,11 @@ peers: build
 network: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/network.py --built $(BUILT)
+
+# What encryption costs messages between nodes.
+encryption: build
+	tools/cache.sh mpich
+	python3 benches/encryption.py --built $(BUILT)
 
 # Progress between two nodes under each policy.
 nodes: build

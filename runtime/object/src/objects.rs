@@ -5,7 +5,7 @@ use crate::comm::Comm;
 use crate::datatype::Datatype;
 use crate::errhandler::{Errhandler, UserErrhandler};
 use crate::error::ErrorTable;
-use crate::failure::{Outcome, has_memory};
+use crate::failure::has_memory;
 use crate::group::Group;
 use crate::hints::{self, MEMORY_KINDS};
 use crate::info::Info;
