@@ -80,6 +80,9 @@ pub struct Request {
     pub rails: u32,
     /// 1 if what travels between nodes is encrypted (`COHORT_NET_ENCRYPT`).
     pub encrypt: u32,
+    /// Endpoints of this node, for transports whose ranks share them (`COHORT_NET_ENDPOINTS`); 0 for the transport's
+    /// choice.
+    pub endpoints: u32,
 }
 
 /// The functions of an open network.

@@ -5,6 +5,7 @@
 //! provider (4), 1 if it encrypts its connections (4), the node's service as a socket address or zeros (28), then
 //! `count` addresses, as libfabric's `fi_getname` gave them. Little-endian.
 
+use crate::source::AddressCount;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const MAGIC: [u8; 4] = *b"CNet";
@@ -26,7 +27,7 @@ pub const FORMAT_SOCKADDR_IN6: u32 = 3;
 /// Longest address of any provider.
 pub const LENGTH_MAX: usize = 256;
 
-/// The addresses of one node's ranks.
+/// The addresses of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeAddresses {
     /// libfabric's number of the format.
@@ -43,14 +44,14 @@ pub struct NodeAddresses {
     pub encrypts: bool,
     /// Where the node's service listens, if it has one.
     pub service: Option<SocketAddr>,
-    /// One for each local rank, all of the same length.
+    /// Those of its endpoints, or of its rails, all of the same length.
     pub each: Vec<Vec<u8>>,
 }
 
 /// What another node has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reachable {
-    /// One for each of its ranks.
+    /// Those of its endpoints, or of its rails.
     pub each: Vec<Vec<u8>>,
     /// Where its service listens, if it has one.
     pub service: Option<SocketAddr>,
@@ -78,11 +79,17 @@ impl NodeAddresses {
         bytes
     }
 
-    /// Reads what node `node` sent, which must be of our own format and provider and hold `count` addresses.
+    /// Reads what node `node` sent, which must be of our own format and provider and hold as many addresses as
+    /// `expected` says.
     ///
     /// # Errors
     /// A text that names the node and what is wrong.
-    pub fn read(&self, bytes: &[u8], node: u32, count: usize) -> Result<Reachable, String> {
+    pub fn read(
+        &self,
+        bytes: &[u8],
+        node: u32,
+        expected: AddressCount,
+    ) -> Result<Reachable, String> {
         let wrong = |what: &str| Err(format!("the network addresses of node {node} {what}"));
         let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
             return wrong("are too short: they were cut on their way");
@@ -111,11 +118,17 @@ impl NodeAddresses {
             return wrong(&format!("say that they belong to node {}", word(8)));
         }
         let length = word(16) as usize;
-        if word(12) as usize != count {
-            return wrong(&format!(
-                "are {} instead of {count}: COHORT_NET_RAILS is the same on all nodes",
-                word(12)
-            ));
+        let count = word(12) as usize;
+        match expected {
+            AddressCount::Exactly(wanted, setting) if count != wanted => {
+                return wrong(&format!(
+                    "are {count} instead of {wanted}: {setting} is the same on all nodes"
+                ));
+            }
+            AddressCount::UpTo(most) if !(1..=most).contains(&count) => {
+                return wrong(&format!("are {count} instead of 1 to {most}"));
+            }
+            _ => {}
         }
         if length == 0 || length > LENGTH_MAX || rest.len() != length * count {
             return wrong("have a wrong length: they were cut on their way");
@@ -260,6 +273,7 @@ fn hash(text: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use AddressCount::{Exactly, UpTo};
 
     fn address(port: u16, ip: [u8; 4]) -> Vec<u8> {
         let mut bytes = vec![0; 16];
@@ -285,13 +299,16 @@ mod tests {
     #[test]
     fn addresses_survive_the_way() {
         let sent = node(vec![address(5, [127, 0, 0, 1]), address(6, [192, 0, 2, 9])]);
-        let read = sent.read(&sent.bytes(3), 3, 2).unwrap();
+        let read = sent.read(&sent.bytes(3), 3, UpTo(2)).unwrap();
         assert_eq!((read.each, read.service), (sent.each.clone(), sent.service));
         let six = NodeAddresses {
             service: Some("[2001:db8::7]:99".parse().unwrap()),
             ..sent.clone()
         };
-        assert_eq!(sent.read(&six.bytes(3), 3, 2).unwrap().service, six.service);
+        assert_eq!(
+            sent.read(&six.bytes(3), 3, UpTo(2)).unwrap().service,
+            six.service
+        );
         assert_eq!(socket(&sent.each[1]).unwrap().to_string(), "192.0.2.9:6");
     }
 
@@ -300,7 +317,7 @@ mod tests {
         let good = node(vec![address(5, [127, 0, 0, 1])]);
         let bytes = good.bytes(3);
         let refusal = |bytes: &[u8], words: &str| {
-            let text = good.read(bytes, 3, 1).unwrap_err();
+            let text = good.read(bytes, 3, UpTo(1)).unwrap_err();
             assert!(text.contains("node 3") && text.contains(words), "{text}");
         };
         refusal(&bytes[..10], "too short");
@@ -322,7 +339,11 @@ mod tests {
         refusal(&node(vec![address(9, [0; 4])]).bytes(3), "no interface");
         refusal(&node(vec![vec![1; 16]]).bytes(3), "neither");
         let two = node(vec![address(5, [127, 0, 0, 1]); 2]);
-        refusal(&two.bytes(3), "are 2 instead of 1");
+        refusal(&two.bytes(3), "are 2 instead of 1 to 1");
+        refusal(&node(Vec::new()).bytes(3), "are 0 instead of 1 to 1");
+        let problem = good.read(&two.bytes(3), 3, Exactly(1, "COHORT_NET_RAILS"));
+        let problem = problem.unwrap_err();
+        assert!(problem.ends_with("are 2 instead of 1: COHORT_NET_RAILS is the same on all nodes"));
         let other = NodeAddresses {
             provider: "verbs;ofi_rxm".into(),
             ..good.clone()
@@ -347,15 +368,15 @@ mod tests {
             host: 2,
             ..node(vec![address(6, ip)])
         };
-        let problem = here.read(&elsewhere([127, 0, 0, 2]).bytes(1), 1, 1);
+        let problem = here.read(&elsewhere([127, 0, 0, 2]).bytes(1), 1, UpTo(1));
         let problem = problem.unwrap_err();
         assert!(problem.contains("node 1") && problem.contains("127.0.0.2"));
-        let problem = here.read(&elsewhere([192, 0, 2, 1]).bytes(1), 1, 1);
+        let problem = here.read(&elsewhere([192, 0, 2, 1]).bytes(1), 1, UpTo(1));
         assert!(problem.unwrap_err().contains("127.0.0.1"));
         let outside = node(vec![address(5, [192, 0, 2, 9])]);
         assert!(
             outside
-                .read(&elsewhere([192, 0, 2, 1]).bytes(1), 1, 1)
+                .read(&elsewhere([192, 0, 2, 1]).bytes(1), 1, UpTo(1))
                 .is_ok()
         );
     }
@@ -367,8 +388,8 @@ mod tests {
             host,
             ..node(vec![address(6, [172, 17, 0, 1])])
         };
-        assert!(here.read(&there(here.host).bytes(1), 1, 1).is_ok());
-        let problem = here.read(&there(2).bytes(1), 1, 1).unwrap_err();
+        assert!(here.read(&there(here.host).bytes(1), 1, UpTo(1)).is_ok());
+        let problem = here.read(&there(2).bytes(1), 1, UpTo(1)).unwrap_err();
         for word in ["node 1", "172.17.0.1", "docker0", "COHORT_NET_INTERFACE"] {
             assert!(problem.contains(word), "{problem}");
         }

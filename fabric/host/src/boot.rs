@@ -12,6 +12,7 @@ use cohort_fabric::{WorldRank, record};
 use libc::{c_char, c_void};
 use std::ffi::{CStr, CString};
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,6 +102,7 @@ unsafe fn try_to_open(
         own_ranks: &own_ranks,
         ports: wanted.ports,
         rails: wanted.rails,
+        endpoints: NonZeroUsize::new(request.endpoints as usize),
         encrypts: wanted.encrypts,
         is_shared: request.shared_address_space != 0,
         defers: request.notify == Notify::Defer as u32,

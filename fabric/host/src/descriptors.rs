@@ -31,6 +31,7 @@ pub mod table;
 
 use numbers::{Identity, Numbers, Placeholder, lifted, open_files, place};
 use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::process::{PTracer, Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
@@ -127,10 +128,10 @@ impl Descriptors {
         &self.numbers
     }
 
-    /// Whether a call for `endpoint` by `caller` must leave the driver alone.
+    /// Whether a call must leave the driver alone: one that is not by the rank that it is for.
     #[must_use]
-    pub fn defers(&self, endpoint: usize, caller: usize) -> bool {
-        self.defer && endpoint != caller
+    pub fn defers(&self, is_owner: bool) -> bool {
+        self.defer && !is_owner
     }
 
     /// Makes a descriptor of the root's known as one that everybody should be able to take.
@@ -138,11 +139,26 @@ impl Descriptors {
         self.sample.store(descriptor, Ordering::Relaxed);
     }
 
-    /// Whether the calling process, number `caller`, may call an endpoint: its own, or any if it may take
-    /// descriptors, so that others may take what it makes.
+    /// Whether the calling process, number `caller`, may call an endpoint: one that no other rank shares with it, or any
+    /// if it may take descriptors, so that others may take what it makes.
     #[must_use]
-    pub fn may_call(&self, endpoint: usize, caller: usize) -> bool {
-        endpoint == caller || self.is_able(caller)
+    pub fn may_call(&self, is_own: bool, caller: usize) -> bool {
+        is_own || self.is_able(caller)
+    }
+
+    /// Says once that a process can call no endpoint that it shares.
+    #[cold]
+    pub fn report_unable(&self, process: usize) {
+        if !self.processes[process]
+            .is_reported
+            .swap(true, Ordering::Relaxed)
+        {
+            eprintln!(
+                "cohort: local rank {process} may not take descriptors (pidfd_getfd), so other ranks have to make its \
+                 calls of the network; COHORT_NET_ENDPOINTS={} gives each rank an endpoint of its own",
+                self.root()
+            );
+        }
     }
 
     /// Whether the calling process, number `process`, may take descriptors. Tries at the first call.
@@ -330,6 +346,33 @@ impl Descriptors {
     }
 }
 
+/// Whether a process that this one starts may take descriptors from it. Sandboxes forbid that, and Yama's strictest mode.
+/// By the root.
+#[must_use]
+pub fn can_be_taken() -> bool {
+    // Fails where there is no Yama.
+    let _ = rustix::process::set_ptracer(PTracer::Any);
+    let root = rustix::process::getpid();
+    let Ok(sample) = memfd_create("cohort-sample", MemfdFlags::CLOEXEC) else {
+        return false;
+    };
+    let take = || {
+        let target = pidfd_open(root, PidfdFlags::empty())?;
+        pidfd_getfd(target, sample.as_raw_fd(), PidfdGetfdFlags::empty())
+    };
+    // SAFETY: a process with a copy of this one's memory, which makes system calls only and ends; no handler of this
+    // process sees its end. The flags ask for nothing else.
+    unsafe {
+        let child = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0);
+        if child == 0 {
+            let result = libc::c_int::from(take().is_err());
+            libc::syscall(libc::SYS_exit_group, result);
+        }
+        let mut status = -1;
+        libc::waitpid(child as i32, &raw mut status, libc::__WALL) == child as i32 && status == 0
+    }
+}
+
 /// What came of an attempt to take a descriptor from its holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mirrored {
@@ -351,6 +394,15 @@ fn close(descriptor: i32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_this_one_starts_takes_descriptors_as_a_thread_does() {
+        let sample = memfd_create("sample", MemfdFlags::CLOEXEC).unwrap();
+        let target = pidfd_open(rustix::process::getpid(), PidfdFlags::empty());
+        let taken = target
+            .and_then(|target| pidfd_getfd(target, sample.as_raw_fd(), PidfdGetfdFlags::empty()));
+        assert_eq!(can_be_taken(), taken.is_ok());
+    }
 
     #[test]
     fn the_number_is_that_of_the_kernels_header() {

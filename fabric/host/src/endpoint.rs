@@ -1,9 +1,52 @@
-//! What the transport asks of one rank's end of the network, be it libfabric's or the kernel's sockets.
+//! What the transport asks of an endpoint, an end of the network that some of the node's ranks share.
 
-use cohort_fabric::{Budget, Event, Packet, Refused, Region, Sent, Token, Transfer, WorldRank};
+use crate::job::Job;
+use crate::mail::{Delivery, Ticket};
+use crate::packet::Way;
+use crate::peers;
+use cohort_fabric::{LocalRank, Packet, Refused, Region, Sent, Transfer, WorldRank};
 use std::fmt::Debug;
+use std::sync::Arc;
 
-/// One rank's end of the network. Used by one call at a time, on a seat.
+/// Which endpoint of the node one is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The job.
+    pub job: Arc<Job>,
+    /// World ranks of this node, in the order of their local ranks.
+    pub own_ranks: Arc<[WorldRank]>,
+    /// Its number on the node.
+    pub index: usize,
+    /// Endpoints of the node.
+    pub count: usize,
+}
+
+impl Place {
+    /// The local ranks that it serves.
+    pub fn served(&self) -> impl Iterator<Item = LocalRank> + use<> {
+        let all = self.index..self.own_ranks.len();
+        all.step_by(self.count).map(|rank| rank as LocalRank)
+    }
+
+    /// Whether it serves a rank of the job; the local rank then.
+    #[must_use]
+    #[inline]
+    pub fn serves(&self, rank: WorldRank) -> Option<LocalRank> {
+        let home = self.job.homes.get(rank as usize)?;
+        let is_here =
+            home.node == self.job.node && peers::serves(self.index, self.count, home.local_rank);
+        is_here.then_some(home.local_rank)
+    }
+
+    /// The first rank that it serves.
+    #[must_use]
+    pub fn first_rank(&self) -> WorldRank {
+        self.own_ranks[self.index]
+    }
+}
+
+/// An endpoint. Used by one call at a time, on a seat. What comes for the ranks that it serves, and what becomes of their
+/// operations, goes into the delivery of whichever call finds it.
 pub trait Endpoint: Debug + Send {
     /// Its address, for other nodes.
     fn name(&self) -> &[u8];
@@ -19,11 +62,11 @@ pub trait Endpoint: Debug + Send {
     ///
     /// # Errors
     /// A text that says who cannot be reached.
-    fn meet(&mut self) -> Result<(), String> {
+    fn meet(&mut self, _delivery: &mut Delivery<'_>) -> Result<(), String> {
         Ok(())
     }
 
-    /// Sends a packet.
+    /// Sends a packet of a rank that it serves.
     ///
     /// # Errors
     /// [`Refused`].
@@ -32,9 +75,10 @@ pub trait Endpoint: Debug + Send {
     /// After [`Sent::Pending`] the packet's memory stays valid until the completion.
     unsafe fn send(
         &mut self,
-        to: WorldRank,
+        way: Way,
         packet: Packet<'_>,
-        token: Token,
+        ticket: Ticket,
+        delivery: &mut Delivery<'_>,
     ) -> Result<Sent, Refused>;
 
     /// Registers memory for other ranks.
@@ -49,50 +93,27 @@ pub trait Endpoint: Debug + Send {
     /// Ends the use of a region.
     fn withdraw(&mut self, region: Region);
 
-    /// Starts a read, or a write.
+    /// Starts a read, or a write; what becomes of it is told by the ticket, not by the transfer's own token.
     ///
     /// # Errors
     /// [`Refused`].
     ///
     /// # Safety
     /// The memory stays valid until the completion, and writable for a read.
-    unsafe fn transfer(&mut self, transfer: Transfer) -> Result<(), Refused>;
+    unsafe fn transfer(
+        &mut self,
+        transfer: Transfer,
+        ticket: Ticket,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(), Refused>;
 
-    /// Takes events as far as `budget` goes; returns how many.
-    fn poll(&mut self, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> u32;
-}
+    /// Takes what has come, once.
+    fn poll(&mut self, delivery: &mut Delivery<'_>);
 
-/// An event that was found outside of [`Endpoint::poll`].
-#[derive(Clone, Copy, Debug)]
-pub enum PendingEvent {
-    /// A send, read or write is complete.
-    Completed(Token),
-    /// One has failed for good.
-    Failed {
-        /// The operation.
-        token: Token,
-        /// Why.
-        code: i32,
-    },
-    /// A rank cannot be reached any more.
-    Lost {
-        /// The rank.
-        rank: WorldRank,
-        /// Why.
-        code: i32,
-    },
-}
-
-impl PendingEvent {
-    /// As the engine gets it.
-    #[must_use]
-    #[inline]
-    pub fn event(self) -> Event<'static> {
-        match self {
-            Self::Completed(token) => Event::Completed(token),
-            Self::Failed { token, code } => Event::Failed { token, code },
-            Self::Lost { rank, code } => Event::Lost { rank, code },
-        }
+    /// Takes leave of the endpoints that this one has exchanged packets with, and looks whether they have. True when
+    /// nothing is on its way any more, either way. By the root, when no rank runs.
+    fn leave(&mut self, _delivery: &mut Delivery<'_>) -> bool {
+        true
     }
 }
 

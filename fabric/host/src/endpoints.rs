@@ -1,19 +1,21 @@
-//! Opens a network that has an endpoint for each rank.
+//! Opens a network whose ranks share endpoints.
 
 use crate::address;
-use crate::descriptors::Descriptors;
 use crate::descriptors::hooks::{self, run_call};
 use crate::descriptors::mailbox::Mailbox;
 use crate::descriptors::table::DescriptorTable;
-use crate::endpoint::Endpoint;
+use crate::descriptors::{Descriptors, can_be_taken};
+use crate::endpoint::{Endpoint, Place};
 use crate::job::Job;
 use crate::keeper::Keeper;
 use crate::network::{Network, OpenEndpoint};
+use crate::peers::Peers;
 use crate::seat::{SEATS_MAX, Seats};
-use crate::source::{NodeNetwork, Setup, Source};
+use crate::source::{AddressCount, NodeNetwork, Setup, Source};
 use crate::watch::{Waker, Watch};
 use cohort_fabric::{WorldRank, record};
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// PSM2 opens more than one endpoint in a process if this variable is 1.
@@ -22,16 +24,19 @@ const MANY_ENDPOINTS: &str = "PSM2_MULTI_EP";
 /// Descriptors of an endpoint besides its connections.
 const OWN_DESCRIPTORS: u32 = 16;
 
-/// Peers that a rank is likely to talk with.
+/// Peers that an endpoint is likely to talk with.
 const PEERS_EXPECTED: u32 = 32;
 
-/// A network whose ranks have an endpoint each.
+/// A network whose ranks share endpoints.
 pub trait EndpointSource: Source {
-    /// Opens the endpoint of rank `own`.
+    /// How many endpoints a node of `ranks` ranks has if nobody says it.
+    fn endpoints(&self, ranks: usize) -> usize;
+
+    /// Opens an endpoint.
     ///
     /// # Errors
     /// A text that says which step failed and why.
-    fn open_endpoint(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Endpoint>, String>;
+    fn open_endpoint(&self, place: Place) -> Result<Box<dyn Endpoint>, String>;
 
     /// Whether to register memory is to call a driver.
     fn pins(&self) -> bool;
@@ -62,16 +67,12 @@ impl NodeNetwork for Endpoints {
         self.names.clone()
     }
 
-    fn address_count(&self, ranks: usize) -> usize {
-        ranks
+    fn address_count(&self, ranks: usize) -> AddressCount {
+        AddressCount::UpTo(ranks)
     }
 
     fn connect(&mut self, nodes: Vec<Vec<Vec<u8>>>) -> Result<(), String> {
-        let homes = self.job.homes.iter();
-        let address = |home: &cohort_base::boot::RankLocation| {
-            nodes[home.node as usize][home.local_rank as usize].clone()
-        };
-        if !self.job.set_addresses(homes.map(address).collect()) {
+        if !self.job.set_peers(Peers::new(nodes)) {
             return Err("the network is connected already".into());
         }
         if self.meets {
@@ -106,7 +107,7 @@ impl NodeNetwork for Endpoints {
     }
 }
 
-/// Opens an endpoint for each rank of the node.
+/// Opens the endpoints of the node.
 ///
 /// # Errors
 /// A text that says which step failed and why.
@@ -114,15 +115,16 @@ pub fn open(
     source: &dyn EndpointSource,
     setup: &Setup<'_>,
 ) -> Result<Box<dyn NodeNetwork>, String> {
-    if setup.own_ranks.len() > 1 && std::env::var_os(MANY_ENDPOINTS).is_none() {
+    let count = endpoint_count(source, setup);
+    if count > 1 && std::env::var_os(MANY_ENDPOINTS).is_none() {
         // SAFETY: the loader calls this while it has one thread.
         unsafe { std::env::set_var(MANY_ENDPOINTS, "1") };
     }
     let descriptors = match setup.is_shared {
         false => None,
-        true => Some(share(setup)?),
+        true => Some(share(setup, count)?),
     };
-    let endpoints = open_endpoints(source, setup, descriptors.as_ref())?;
+    let endpoints = open_endpoints(source, setup, count, descriptors.as_ref())?;
     let names = endpoints.iter().map(|end| end.endpoint.name().to_vec());
     Ok(Box::new(Endpoints {
         keeper: None,
@@ -134,14 +136,35 @@ pub fn open(
     }))
 }
 
+/// How many endpoints this node has. Where processes may not take descriptors from each other, each rank has one: it makes
+/// the calls for that with what it has inherited and made.
+fn endpoint_count(source: &dyn EndpointSource, setup: &Setup<'_>) -> usize {
+    let ranks = setup.own_ranks.len();
+    if ranks > 1 && setup.is_shared && !can_be_taken() {
+        return ranks;
+    }
+    let wanted = setup.endpoints.map(NonZeroUsize::get);
+    wanted
+        .unwrap_or_else(|| source.endpoints(ranks))
+        .clamp(1, ranks)
+}
+
 fn open_endpoints(
     source: &dyn EndpointSource,
     setup: &Setup<'_>,
+    count: usize,
     descriptors: Option<&Descriptors>,
 ) -> Result<Vec<OpenEndpoint>, String> {
-    let mut endpoints: Vec<OpenEndpoint> = Vec::with_capacity(setup.own_ranks.len());
-    for &rank in setup.own_ranks {
-        let opened = open_endpoint(source, setup.job, rank, endpoints.len(), descriptors);
+    let own_ranks: Arc<[WorldRank]> = setup.own_ranks.into();
+    let mut endpoints: Vec<OpenEndpoint> = Vec::with_capacity(count);
+    for index in 0..count {
+        let place = Place {
+            job: Arc::clone(setup.job),
+            own_ranks: Arc::clone(&own_ranks),
+            index,
+            count,
+        };
+        let opened = open_endpoint(source, place, descriptors);
         match opened {
             Ok(end) => endpoints.push(end),
             Err(problem) => {
@@ -153,15 +176,15 @@ fn open_endpoints(
     Ok(endpoints)
 }
 
-/// Opens the endpoint of a rank, whose local rank is `owner`, and its mailbox.
+/// Opens an endpoint and the mailbox where its owner gets what others make: its rank if it has one, else the root.
 fn open_endpoint(
     source: &dyn EndpointSource,
-    job: &Arc<Job>,
-    rank: WorldRank,
-    owner: usize,
+    place: Place,
     descriptors: Option<&Descriptors>,
 ) -> Result<OpenEndpoint, String> {
-    let (endpoint, table) = with_table(descriptors, || source.open_endpoint(job, rank))?;
+    let is_private = place.count == place.own_ranks.len();
+    let index = place.index;
+    let (endpoint, table) = with_table(descriptors, || source.open_endpoint(place))?;
     let mut opened = OpenEndpoint { endpoint, table };
     let Some(descriptors) = descriptors else {
         return Ok(opened);
@@ -169,7 +192,9 @@ fn open_endpoint(
     let root = descriptors.root();
     match run_call(descriptors, &mut opened.table, root, false, Mailbox::open) {
         Ok(mailbox) => {
-            opened.table.set_owner(owner, mailbox);
+            opened
+                .table
+                .set_owner(if is_private { index } else { root }, mailbox);
             Ok(opened)
         }
         Err(error) => {
@@ -196,6 +221,7 @@ fn join(
     }
     let seats = Seats::park(seats, hooks::touch_thread_local).map_err(system)?;
     Ok(Network::new(
+        (Arc::clone(setup.job), setup.own_ranks.into()),
         (source.limits(), source.pins()),
         endpoints,
         watch,
@@ -205,19 +231,20 @@ fn join(
 }
 
 /// How many descriptors the endpoints of this node are likely to need: some for each, and two for each peer.
-fn expected_descriptors(setup: &Setup<'_>) -> u32 {
-    let own = setup.own_ranks.len() as u32;
-    let peers = (setup.job.ranks() as u32).saturating_sub(own);
-    own.saturating_mul(OWN_DESCRIPTORS + 2 * peers.min(PEERS_EXPECTED))
+fn expected_descriptors(setup: &Setup<'_>, endpoints: usize) -> u32 {
+    let others = setup.job.nodes().saturating_sub(1) as u32;
+    let (own, most) = (endpoints as u32, setup.job.ranks() as u32);
+    let peers = others.saturating_mul(own).min(most).min(PEERS_EXPECTED);
+    own.saturating_mul(OWN_DESCRIPTORS + 2 * peers)
 }
 
 /// What ranks with descriptors of their own need.
-fn share(setup: &Setup<'_>) -> Result<Descriptors, String> {
+fn share(setup: &Setup<'_>, endpoints: usize) -> Result<Descriptors, String> {
     hooks::register().map_err(|problem| {
         format!("ranks cannot share the network's descriptors: {problem}; use the files of one installation")
     })?;
     let (ranks, timeout) = (setup.own_ranks.len(), setup.job.timeout);
-    let expected = expected_descriptors(setup);
+    let expected = expected_descriptors(setup, endpoints);
     Ok(Descriptors::new(ranks, setup.defers, timeout, expected))
 }
 

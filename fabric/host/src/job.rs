@@ -1,6 +1,7 @@
 //! What all endpoints of a node share about the job.
 
 use crate::packet;
+use crate::peers::{self, Peers};
 use cohort_base::boot::RankLocation;
 use cohort_fabric::WorldRank;
 use std::sync::OnceLock;
@@ -20,8 +21,8 @@ pub struct Job {
     pub timeout: Duration,
     /// Where each rank lives.
     pub homes: Vec<RankLocation>,
-    /// Addresses in the order of the ranks; set once all nodes' addresses are known.
-    addresses: OnceLock<Vec<Vec<u8>>>,
+    /// All endpoints; set once all nodes' addresses are known.
+    peers: OnceLock<Peers>,
     /// Nodes with whose ranks this node has exchanged packets.
     contacted: Vec<AtomicBool>,
     /// The ranks of each node.
@@ -46,7 +47,7 @@ impl Job {
             number,
             cookie: packet::cookie(number),
             timeout,
-            addresses: OnceLock::new(),
+            peers: OnceLock::new(),
             contacted: nodes.iter().map(|_| AtomicBool::new(false)).collect(),
             codes: nodes.iter().map(|_| AtomicI32::new(0)).collect(),
             deaths: AtomicU32::new(0),
@@ -81,23 +82,42 @@ impl Job {
         self.homes.len()
     }
 
-    /// Stores everybody's addresses; false if that was done before.
-    pub fn set_addresses(&self, addresses: Vec<Vec<u8>>) -> bool {
-        self.addresses.set(addresses).is_ok()
+    /// Stores the endpoints of all nodes; false if that was done before.
+    pub fn set_peers(&self, peers: Peers) -> bool {
+        self.peers.set(peers).is_ok()
     }
 
-    /// A rank's address; none before all are known.
+    /// The endpoints of all nodes; none before their addresses are known, and where ranks share none.
     #[must_use]
     #[inline]
-    pub fn address(&self, rank: WorldRank) -> Option<&[u8]> {
-        let addresses = self.addresses.get()?;
-        addresses.get(rank as usize).map(Vec::as_slice)
+    pub fn peers(&self) -> Option<&Peers> {
+        self.peers.get()
+    }
+
+    /// The ranks that a peer serves.
+    pub fn ranks_of_peer(&self, peer: u32) -> impl Iterator<Item = WorldRank> {
+        let group = self.peers().map(|peers| {
+            let node = peers.node_of(peer);
+            let range = peers.of_node(node);
+            (node, (peer - range.start) as usize, range.len())
+        });
+        group.into_iter().flat_map(move |(node, index, count)| {
+            let ranks = self.ranks_of(node).iter().copied();
+            ranks.filter(move |&rank| {
+                peers::serves(index, count, self.homes[rank as usize].local_rank)
+            })
+        })
     }
 
     /// Notes that this node talks with a rank. Relaxed: the service looks again soon.
     #[inline]
     pub fn contacted(&self, rank: WorldRank) {
-        let node = self.homes[rank as usize].node;
+        self.contacted_node(self.node_of(rank));
+    }
+
+    /// Notes that this node talks with another.
+    #[inline]
+    pub fn contacted_node(&self, node: u32) {
         let contacted = &self.contacted[node as usize];
         if !contacted.load(Ordering::Relaxed) {
             contacted.store(true, Ordering::Relaxed);

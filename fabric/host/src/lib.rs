@@ -9,9 +9,10 @@
 //! |---|---|
 //! | `boot` | opens a network and hands it to the loader |
 //! | `ports` | which ports listen |
-//! | `source`, `endpoint` | what a transport offers: a network, and one rank's end of it |
-//! | `network` | the `Transport` of a node: takes a seat, then calls the endpoint |
-//! | `endpoints` | opens a network whose ranks have an endpoint each |
+//! | `source`, `endpoint` | what a transport offers: a network, and an endpoint that ranks share |
+//! | `network` | the `Transport` of a node: takes a seat, then calls the endpoint that serves the rank |
+//! | `endpoints` | opens a network whose ranks share endpoints |
+//! | `peers` | the endpoints of the job, and which of them serves which rank |
 //! | `mail` | what has come for ranks that did not look for it |
 //! | `packet`, `address` | what travels, and its checks |
 //! | `job` | what all endpoints of a node share about the job |
@@ -33,6 +34,7 @@ mod keeper;
 pub mod mail;
 mod network;
 pub mod packet;
+pub mod peers;
 pub mod ports;
 pub mod seat;
 pub mod service;

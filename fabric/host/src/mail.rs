@@ -207,6 +207,14 @@ impl<'a> Delivery<'a> {
         }
     }
 
+    /// Ranks are lost together, for some of this node's: the number of the group, and why.
+    #[cold]
+    pub fn lost(&mut self, of: impl Iterator<Item = LocalRank>, group: u32, code: i32) {
+        for rank in of {
+            self.post(rank, Letter::Lost { group, code });
+        }
+    }
+
     /// Whether the call takes no more events.
     #[must_use]
     pub fn is_full(&self) -> bool {

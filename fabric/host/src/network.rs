@@ -1,29 +1,41 @@
-//! The transport of a node whose ranks have an endpoint each: takes a seat and the endpoint's lock, then calls the
-//! endpoint.
+//! The transport of a node whose ranks share endpoints: takes a seat and the lock of the endpoint that serves the rank,
+//! then calls the endpoint.
+//!
+//! Whoever has an endpoint's lock takes what has come for all ranks that it serves: what is for the rank of the call goes to
+//! the engine, the rest into mail ([`crate::mail`]). So a rank that finds the lock taken when it looks has nothing to do.
 
 use crate::descriptors::Descriptors;
 use crate::descriptors::hooks::run_call;
 use crate::descriptors::table::DescriptorTable;
 use crate::endpoint::Endpoint;
+use crate::job::Job;
+use crate::mail::{Delivery, Mail, Ticket};
+use crate::packet::Way;
+use crate::peers::serves;
 use crate::seat::Seats;
 use crate::watch::{Waker, Watch};
+use cohort_base::lock::FutexLock;
 use cohort_fabric::{
     Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer,
     Transport, WorldRank,
 };
-use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{ScopedJoinHandle, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long the end of a node waits for other nodes to end too: what is on its way to a connection that is closed makes
+/// its other end give up what it has not read yet.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Time between two looks whether they have.
+const NAP: Duration = Duration::from_micros(200);
 
 /// One endpoint, its lock, and its descriptors.
 #[derive(Debug)]
 struct SharedEndpoint {
-    /// The claim of its rank keeps callers apart; the lock keeps the watcher out, who has no claim.
-    locked: AtomicBool,
-    inner: UnsafeCell<OpenEndpoint>,
-    /// A thief's call was withheld, and the owner has not polled since.
+    inner: FutexLock<OpenEndpoint>,
+    /// A thief's call was withheld, and no owner has polled since.
     owes: AtomicBool,
 }
 
@@ -38,12 +50,27 @@ pub struct OpenEndpoint {
 
 impl OpenEndpoint {
     /// Makes all of the endpoint's connections, from the root.
-    fn meet(&mut self, descriptors: Option<&Descriptors>) -> Result<(), String> {
+    fn meet(&mut self, descriptors: Option<&Descriptors>, mail: &[Mail]) -> Result<(), String> {
         let Self { endpoint, table } = self;
+        let mut delivery = Delivery::to_mail(mail);
+        let mut meet = || endpoint.meet(&mut delivery);
         match descriptors {
-            None => endpoint.meet(),
-            Some(shared) => run_call(shared, table, shared.root(), false, || endpoint.meet()),
+            None => meet(),
+            Some(shared) => run_call(shared, table, shared.root(), false, meet),
         }
+    }
+
+    /// Takes leave of other nodes, from the root; whether that is done.
+    fn leave(&mut self, descriptors: Option<&Descriptors>, mail: &[Mail]) -> bool {
+        let Self { endpoint, table } = self;
+        let mut delivery = Delivery::to_mail(mail);
+        let mut leave = || endpoint.leave(&mut delivery);
+        let Some(shared) = descriptors else {
+            return leave();
+        };
+        // Connections of ranks that have ended are gone: the endpoint finds out.
+        let _complete = table.sync(shared, shared.root());
+        run_call(shared, table, shared.root(), false, leave)
     }
 
     /// Closes the endpoint, from the root.
@@ -62,45 +89,6 @@ impl OpenEndpoint {
     }
 }
 
-// SAFETY: the inner part is reached through `Locked` only, which one task has at a time.
-unsafe impl Sync for SharedEndpoint {}
-
-/// The right to use an endpoint.
-struct Locked<'a>(&'a SharedEndpoint);
-
-impl SharedEndpoint {
-    /// Waits for the lock, which nobody holds for longer than a call. From a seat only.
-    fn lock(&self) -> Locked<'_> {
-        // Acquire pairs with the Release of `Locked::drop`.
-        while self.locked.swap(true, Ordering::Acquire) {
-            while self.locked.load(Ordering::Relaxed) {
-                // The holder may have lost its processor.
-                std::thread::yield_now();
-            }
-        }
-        Locked(self)
-    }
-
-    /// Takes the lock if nobody has it.
-    fn try_lock(&self) -> Option<Locked<'_>> {
-        // Acquire pairs with the Release of `Locked::drop`.
-        (!self.locked.swap(true, Ordering::Acquire)).then_some(Locked(self))
-    }
-}
-
-impl Locked<'_> {
-    fn get(&mut self) -> &mut OpenEndpoint {
-        // SAFETY: there is one `Locked` of an end at a time.
-        unsafe { &mut *self.0.inner.get() }
-    }
-}
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        self.0.locked.store(false, Ordering::Release);
-    }
-}
-
 const UNKNOWN: u8 = 0;
 const HOLDS: u8 = 1;
 const LACKS: u8 = 2;
@@ -108,6 +96,11 @@ const LACKS: u8 = 2;
 /// The network of a node.
 #[derive(Debug)]
 pub struct Network {
+    job: Arc<Job>,
+    /// World ranks of this node, in the order of their local ranks.
+    own_ranks: Arc<[WorldRank]>,
+    /// Each rank's mail.
+    mail: Vec<Mail>,
     limits: Limits,
     /// Whether to register memory is to call the driver.
     pins: bool,
@@ -127,9 +120,11 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network of endpoints that are open; with its limits, whether registrations call the driver.
+    /// A network of endpoints that are open, for these ranks of the node; with its limits, whether registrations call the
+    /// driver.
     #[must_use]
     pub fn new(
+        (job, own_ranks): (Arc<Job>, Arc<[WorldRank]>),
         (limits, pins): (Limits, bool),
         inner: Vec<OpenEndpoint>,
         (watch, waker): (Watch, DescriptorTable),
@@ -137,8 +132,7 @@ impl Network {
         seats: Seats,
     ) -> Self {
         let end = |inner| SharedEndpoint {
-            locked: AtomicBool::new(false),
-            inner: UnsafeCell::new(inner),
+            inner: FutexLock::new(inner),
             owes: AtomicBool::new(false),
         };
         Self {
@@ -148,7 +142,10 @@ impl Network {
                 .iter()
                 .map(|end| end.endpoint.wait_descriptor())
                 .collect(),
-            waker_holders: inner.iter().map(|_| AtomicU8::new(UNKNOWN)).collect(),
+            waker_holders: own_ranks.iter().map(|_| AtomicU8::new(UNKNOWN)).collect(),
+            mail: own_ranks.iter().map(|_| Mail::default()).collect(),
+            job,
+            own_ranks,
             endpoints: inner.into_iter().map(end).collect(),
             watch,
             waker: Mutex::new(waker),
@@ -171,10 +168,10 @@ impl Network {
             return true;
         };
         let keep = |end: &SharedEndpoint| {
-            let Some(mut locked) = end.try_lock() else {
+            let Some(mut inner) = end.inner.try_lock() else {
                 return false;
             };
-            locked.get().table.keep(descriptors);
+            inner.table.keep(descriptors);
             true
         };
         self.endpoints.iter().filter(|end| !keep(end)).count() == 0
@@ -197,11 +194,11 @@ impl Network {
     ///
     /// # Errors
     /// A text that says who cannot be reached.
-    pub fn meet(&mut self) -> Result<(), String> {
+    pub fn meet(&self) -> Result<(), String> {
         let descriptors = self.descriptors.as_ref();
         std::thread::scope(|scope| {
-            let meet = |end: &mut SharedEndpoint| end.inner.get_mut().meet(descriptors);
-            let ends = self.endpoints.iter_mut();
+            let meet = |end: &SharedEndpoint| end.inner.lock().meet(descriptors, &self.mail);
+            let ends = self.endpoints.iter();
             let threads: Vec<_> = ends.map(|end| scope.spawn(move || meet(end))).collect();
             let mut joined = threads.into_iter().map(ScopedJoinHandle::join);
             joined.try_for_each(|met| met.unwrap_or_else(|_| Err("a thread has panicked".into())))
@@ -215,32 +212,81 @@ impl Network {
         Some(shared.numbers().range())
     }
 
-    /// Calls an endpoint from a seat, or returns `denied` if the caller has not all of its descriptors.
+    /// The number of the endpoint that serves a rank of this node.
+    #[inline]
+    fn number_of(&self, rank: LocalRank) -> usize {
+        rank as usize % self.endpoints.len()
+    }
+
+    fn end_of(&self, rank: LocalRank) -> &SharedEndpoint {
+        &self.endpoints[self.number_of(rank)]
+    }
+
+    /// Whether each rank has an endpoint of its own.
+    fn is_private(&self) -> bool {
+        self.endpoints.len() == self.own_ranks.len()
+    }
+
+    /// Calls the endpoint that serves a rank from a seat, when its lock is free, or returns `denied` if the caller has not
+    /// all of its descriptors.
     fn enter<R>(
         &self,
-        endpoint: LocalRank,
+        rank: LocalRank,
         caller: LocalRank,
+        denied: R,
+        call: impl FnOnce(&mut dyn Endpoint, &mut Delivery<'_>) -> R,
+    ) -> R {
+        let seat = self.seats.borrow(caller as usize);
+        if !self.is_ready(caller) {
+            return denied;
+        }
+        let end = self.end_of(rank);
+        let mut delivery = Delivery::to_mail(&self.mail);
+        let mut inner = end.inner.lock();
+        let result = self.call(end, &mut inner, (rank, caller), denied, |endpoint| {
+            call(endpoint, &mut delivery)
+        });
+        drop(inner);
+        drop(seat);
+        if delivery.posted {
+            self.interrupt(caller);
+        }
+        result
+    }
+
+    /// What a caller needs for any call. From a seat.
+    fn is_ready(&self, caller: LocalRank) -> bool {
+        // The waker now, as an event of the call may make the engine interrupt the watch; see there.
+        self.is_intact(caller as usize) && {
+            self.holds_waker(caller as usize);
+            true
+        }
+    }
+
+    /// Calls an endpoint whose lock the caller has, on a seat, for a rank that it serves.
+    fn call<R>(
+        &self,
+        end: &SharedEndpoint,
+        inner: &mut OpenEndpoint,
+        (rank, caller): (LocalRank, LocalRank),
         denied: R,
         call: impl FnOnce(&mut dyn Endpoint) -> R,
     ) -> R {
-        let _seat = self.seats.borrow(caller as usize);
-        if !self.is_intact(caller as usize) {
-            return denied;
-        }
-        // Now, as an event of this call may make the engine interrupt the watch; see there.
-        self.holds_waker(caller as usize);
-        let end = &self.endpoints[endpoint as usize];
-        let mut locked = end.lock();
-        let inner = locked.get();
         let Some(descriptors) = &self.descriptors else {
             return call(&mut *inner.endpoint);
         };
-        let (endpoint, process) = (endpoint as usize, caller as usize);
-        let may_call = descriptors.may_call(endpoint, process);
-        if !(may_call && inner.table.sync(descriptors, process)) {
+        let process = caller as usize;
+        let is_own = self.is_private() && rank == caller;
+        if !descriptors.may_call(is_own, process) {
+            if rank == caller {
+                descriptors.report_unable(process);
+            }
             return denied;
         }
-        let defers = descriptors.defers(endpoint, process);
+        if !inner.table.sync(descriptors, process) {
+            return denied;
+        }
+        let defers = descriptors.defers(rank == caller);
         let result = run_call(descriptors, &mut inner.table, process, defers, || {
             call(&mut *inner.endpoint)
         });
@@ -254,25 +300,26 @@ impl Network {
         result
     }
 
-    /// Whether an end has no completions, so that one may sleep on its descriptor; none if it should be left
-    /// alone, as it waits for its owner.
-    fn may_sleep(&self, endpoint: usize, caller: usize) -> Option<bool> {
-        let end = &self.endpoints[endpoint];
-        let mut locked = end.lock();
-        let inner = locked.get();
+    /// Whether an endpoint has no completions, so that one may sleep on its descriptor; none if it should be left
+    /// alone, as it waits for an owner.
+    fn may_sleep(&self, index: usize, caller: usize) -> Option<bool> {
+        let end = &self.endpoints[index];
+        let mut locked = end.inner.lock();
+        let inner = &mut *locked;
         let Some(descriptors) = &self.descriptors else {
             return Some(inner.endpoint.may_sleep());
         };
-        let may_call = descriptors.may_call(endpoint, caller);
-        if !(may_call && inner.table.sync(descriptors, caller)) {
+        let is_served = serves(index, self.endpoints.len(), caller as LocalRank);
+        let is_own = self.is_private() && is_served;
+        if !(descriptors.may_call(is_own, caller) && inner.table.sync(descriptors, caller)) {
             return None;
         }
         if end.owes.load(Ordering::Acquire) {
             // A socket that is full for thieves only would end every sleep at once.
-            return (endpoint == caller).then_some(false);
+            return is_served.then_some(false);
         }
         // To ask is to make progress: connections may be accepted.
-        let defers = descriptors.defers(endpoint, caller);
+        let defers = descriptors.defers(is_served);
         let may_sleep = run_call(descriptors, &mut inner.table, caller, defers, || {
             inner.endpoint.may_sleep()
         });
@@ -284,11 +331,10 @@ impl Network {
         Some(may_sleep)
     }
 
-    /// The owner is about to make the calls that were withheld from thieves.
+    /// An owner is about to make the calls that were withheld from thieves.
     #[cold]
     fn take_over(&self, endpoint: LocalRank, caller: LocalRank) {
-        let end = &self.endpoints[endpoint as usize];
-        end.owes.store(false, Ordering::Release);
+        self.end_of(endpoint).owes.store(false, Ordering::Release);
         // A watch that began before has left this endpoint alone.
         self.interrupt(caller);
     }
@@ -337,9 +383,29 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
+        let descriptors = self.descriptors.as_ref();
+        let mut open = Vec::with_capacity(self.endpoints.len());
         for end in self.endpoints.drain(..) {
-            end.inner.into_inner().close(self.descriptors.as_ref());
+            let is_free = end.inner.try_lock().is_some();
+            match is_free {
+                true => open.push(end.inner.into_inner()),
+                // A rank was killed within a call: who knows what it has left there. The end of the process closes.
+                false => std::mem::forget(end),
+            }
         }
+        let end = Instant::now() + FAREWELL;
+        let deaths = self.job.deaths();
+        loop {
+            // All of them each time: the other nodes' endpoints wait for all of this one's.
+            let waiting = open
+                .iter_mut()
+                .filter_map(|end| (!end.leave(descriptors, &self.mail)).then_some(()));
+            if waiting.count() == 0 || Instant::now() > end || self.job.deaths() != deaths {
+                break;
+            }
+            std::thread::sleep(NAP);
+        }
+        open.into_iter().for_each(|end| end.close(descriptors));
     }
 }
 
@@ -357,10 +423,28 @@ unsafe impl Transport for Network {
         packet: Packet<'_>,
         token: Token,
     ) -> Result<Sent, Refused> {
+        let from = self.own_ranks[endpoint as usize];
+        let ticket = Ticket {
+            rank: endpoint,
+            token,
+        };
+        let receiver = self.job.homes[to as usize];
+        let is_here = receiver.node == self.job.node;
+        let is_served = is_here && self.number_of(receiver.local_rank) == self.number_of(endpoint);
         // SAFETY: the caller keeps the contract, which is the same.
-        self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
-            end.send(to, packet, token)
-        })
+        self.enter(
+            endpoint,
+            caller,
+            Err(Refused::Busy),
+            |end, delivery| unsafe {
+                if is_served {
+                    let bytes = [packet.header, packet.body].concat();
+                    delivery.packet(receiver.local_rank, from, &bytes);
+                    return Ok(Sent::Done);
+                }
+                end.send(Way { from, to }, packet, ticket, delivery)
+            },
+        )
     }
 
     unsafe fn expose(
@@ -370,19 +454,19 @@ unsafe impl Transport for Network {
         start: *mut u8,
         length: usize,
     ) -> Result<Region, Refused> {
-        let defers = |shared: &Descriptors| shared.defers(endpoint as usize, caller as usize);
+        let defers = |shared: &Descriptors| shared.defers(endpoint == caller);
         if self.pins && self.descriptors.as_ref().is_some_and(defers) {
             // The driver pins memory by a call for which it has no second try.
             return Err(Refused::Busy);
         }
         // SAFETY: the caller keeps the contract, which is the same.
-        self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
+        self.enter(endpoint, caller, Err(Refused::Busy), |end, _| unsafe {
             end.expose(start, length)
         })
     }
 
     fn withdraw(&self, endpoint: LocalRank, caller: LocalRank, region: Region) {
-        self.enter(endpoint, caller, (), |end| end.withdraw(region));
+        self.enter(endpoint, caller, (), |end, _| end.withdraw(region));
     }
 
     unsafe fn transfer(
@@ -391,10 +475,17 @@ unsafe impl Transport for Network {
         caller: LocalRank,
         transfer: Transfer,
     ) -> Result<(), Refused> {
+        let ticket = Ticket {
+            rank: endpoint,
+            token: transfer.token,
+        };
         // SAFETY: the caller keeps the contract, which is the same.
-        self.enter(endpoint, caller, Err(Refused::Busy), |end| unsafe {
-            end.transfer(transfer)
-        })
+        self.enter(
+            endpoint,
+            caller,
+            Err(Refused::Busy),
+            |end, delivery| unsafe { end.transfer(transfer, ticket, delivery) },
+        )
     }
 
     fn poll(
@@ -408,14 +499,43 @@ unsafe impl Transport for Network {
         if endpoint == caller && self.owes(endpoint) {
             self.take_over(endpoint, caller);
         }
-        let given = self.enter(endpoint, caller, 0, |end| end.poll(budget, sink));
-        Polled::events(given)
+        let seat = self.seats.borrow(caller as usize);
+        let mut done = Polled::default();
+        if !self.is_ready(caller) {
+            return done;
+        }
+        let mail = &self.mail[endpoint as usize];
+        let end = self.end_of(endpoint);
+        for _ in 0..budget.looks.max(1) {
+            done.events = mail.deliver(budget.events, |peer| self.job.ranks_of_peer(peer), sink);
+            if done.events > 0 {
+                break;
+            }
+            // Whoever has the lock does it.
+            let Some(mut inner) = end.inner.try_lock() else {
+                continue;
+            };
+            let mut delivery = Delivery::to_engine(&self.mail, endpoint, budget.events, sink);
+            self.call(end, &mut inner, (endpoint, caller), (), |endpoint| {
+                endpoint.poll(&mut delivery);
+            });
+            done.events = delivery.given;
+            done.posted |= delivery.posted;
+            done.flows |= delivery.flows;
+            if done.events > 0 {
+                break;
+            }
+        }
+        drop(seat);
+        if done.posted {
+            self.interrupt(caller);
+        }
+        done
     }
 
     fn owes(&self, endpoint: LocalRank) -> bool {
-        self.endpoints[endpoint as usize]
-            .owes
-            .load(Ordering::Acquire)
+        // Acquire pairs with the Release of `call`.
+        self.end_of(endpoint).owes.load(Ordering::Acquire)
     }
 
     fn watch(&self, caller: LocalRank, limit: Option<Duration>) {
@@ -428,6 +548,9 @@ unsafe impl Transport for Network {
             }
             let waker = self.holds_waker(process);
             list.watch_waker(waker.then_some(self.watch.descriptor()));
+            if self.mail.iter().any(Mail::waits) {
+                return false;
+            }
             for index in 0..self.endpoints.len() {
                 match self.may_sleep(index, process) {
                     Some(true) => list.watch(self.queues[index]),

@@ -6,6 +6,32 @@ use cohort_proof::Secret;
 /// Bytes before a packet's header.
 pub const PREFIX: usize = 16;
 
+/// From which rank to which a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Its sender.
+    pub from: WorldRank,
+    /// Its receiver.
+    pub to: WorldRank,
+}
+
+impl Way {
+    /// As a head has it.
+    #[must_use]
+    pub fn id(self) -> u64 {
+        u64::from(self.from) | u64::from(self.to) << 32
+    }
+
+    /// The one that a head has.
+    #[must_use]
+    pub fn of(id: u64) -> Self {
+        Self {
+            from: id as WorldRank,
+            to: (id >> 32) as WorldRank,
+        }
+    }
+}
+
 /// A packet's sender and receiver, and the cookie of its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
@@ -73,6 +99,11 @@ mod tests {
         let packet = [&prefix.bytes()[..], b"body"].concat();
         assert_eq!(Prefix::split(&packet), Some((prefix, &b"body"[..])));
         assert_eq!(Prefix::split(&packet[..15]), None);
+        let way = Way {
+            from: 7,
+            to: u32::MAX,
+        };
+        assert_eq!(Way::of(way.id()), way);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::watch::Waker;
 use cohort_fabric::{Limits, WorldRank, record};
 use std::fmt::Debug;
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// What the user wants of a network.
@@ -36,11 +37,23 @@ pub struct Setup<'a> {
     pub rails: usize,
     /// Whether connections are encrypted (`COHORT_NET_ENCRYPT`).
     pub encrypts: bool,
+    /// Endpoints of this node (`COHORT_NET_ENDPOINTS`), for transports whose ranks share them; none for the transport's
+    /// choice.
+    pub endpoints: Option<NonZeroUsize>,
     /// Whether ranks are tasks that share this address space and have descriptors of their own; else the caller is the
     /// one rank of its node.
     pub is_shared: bool,
     /// Whether what thieves have for a driver waits for somebody else (`COHORT_NET_NOTIFY=defer`).
     pub defers: bool,
+}
+
+/// How many addresses another node may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressCount {
+    /// So many, as a setting says that is the same on all nodes: its name.
+    Exactly(usize, &'static str),
+    /// One at least.
+    UpTo(usize),
 }
 
 /// An open network of this node.
@@ -49,7 +62,7 @@ pub trait NodeNetwork: Debug {
     fn addresses(&self) -> Vec<Vec<u8>>;
 
     /// How many addresses a node of `ranks` ranks has.
-    fn address_count(&self, ranks: usize) -> usize;
+    fn address_count(&self, ranks: usize) -> AddressCount;
 
     /// Takes the addresses of all nodes, in the order of their numbers.
     ///

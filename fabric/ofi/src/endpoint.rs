@@ -1,4 +1,4 @@
-//! One rank's end of the network: libfabric's objects, and what is under way.
+//! An endpoint: libfabric's objects, and what is under way for the ranks that share it.
 //!
 //! Each endpoint has a fabric and a domain of its own, so that endpoints share nothing that a
 //! call could touch, neither memory nor descriptors: calls for different ones run in parallel without
@@ -11,15 +11,11 @@ mod open;
 use crate::operations::{Kind, Operation, Pieces, Pool};
 use crate::regions::{Regions, Registered};
 use crate::sys;
-use cohort_fabric::{
-    Budget, Direction, Event, Packet, Refused, Region, Sent, Token, Transfer, WorldRank,
-};
-use cohort_fabric_host::endpoint::{Endpoint, PendingEvent, RejectedPackets};
-use cohort_fabric_host::job::Job;
-use cohort_fabric_host::packet::{PREFIX, Prefix};
+use cohort_fabric::{Direction, Packet, Refused, Region, Sent, Transfer, WorldRank};
+use cohort_fabric_host::endpoint::{Endpoint, Place, RejectedPackets};
+use cohort_fabric_host::mail::{Delivery, Ticket};
+use cohort_fabric_host::packet::{PREFIX, Prefix, Way};
 use events::NO_ENTRY;
-use meeting::Early;
-use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -37,27 +33,44 @@ struct Objects {
     endpoint: *mut sys::Ep,
 }
 
-/// What is known of another rank.
+/// Of all operations, a peer may have one of so many under way: a node that takes nothing must not hold up the others.
+const SHARE_OF_PEER: u32 = 4;
+
+/// What is known of another endpoint.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     /// Its number in the address vector.
     address: u64,
     /// Why it cannot be reached.
     lost: Option<i32>,
+    /// Sends, reads and writes under way.
+    under_way: u32,
+    /// A packet has come from there.
+    is_heard: bool,
+    /// Whether this one, and the other one, have taken leave.
+    has_bye: [bool; 2],
 }
 
 impl Peer {
     const UNKNOWN: Self = Self {
         address: sys::ADDRESS_NONE,
         lost: None,
+        under_way: 0,
+        is_heard: false,
+        has_bye: [false; 2],
     };
+
+    /// Whether all that goes between the two has arrived, and nothing will come any more.
+    fn is_over(&self) -> bool {
+        let is_unknown = !self.is_heard && self.address == sys::ADDRESS_NONE;
+        is_unknown || self.lost.is_some() || self.has_bye == [true; 2] && self.under_way == 0
+    }
 }
 
-/// One rank's end of the network. Used by one call at a time.
+/// An endpoint. Used by one call at a time.
 #[derive(Debug)]
 pub struct OfiEndpoint {
-    own: WorldRank,
-    job: Arc<Job>,
+    place: Place,
     regions: ManuallyDrop<Regions>,
     objects: ManuallyDrop<Objects>,
     sends: ManuallyDrop<Pool>,
@@ -68,10 +81,10 @@ pub struct OfiEndpoint {
     descriptors: [*mut libc::c_void; 2],
     /// Receives that could not be posted.
     unposted: Vec<*mut Operation>,
+    /// By their numbers, once these are known.
     peers: Vec<Peer>,
-    pending: VecDeque<PendingEvent>,
-    /// Packets that came before the ranks started.
-    early: VecDeque<Early>,
+    /// How many operations a peer may have under way.
+    under_way_max: u32,
     /// All connections are made before the ranks start.
     connects_first: bool,
     /// How many deaths were reported to this endpoint.
@@ -87,17 +100,46 @@ pub struct OfiEndpoint {
 unsafe impl Send for OfiEndpoint {}
 
 impl OfiEndpoint {
-    /// Number of a rank in the address vector, where it is entered at its first use.
-    fn address(&mut self, rank: WorldRank) -> Result<u64, Refused> {
-        let peer = self.peers[rank as usize];
-        if let Some(code) = peer.lost {
+    /// Makes room for all peers, now that they are known.
+    #[cold]
+    fn know(&mut self, count: usize) {
+        if self.peers.is_empty() {
+            self.peers.resize(count, Peer::UNKNOWN);
+            if count > 2 {
+                self.under_way_max /= SHARE_OF_PEER;
+            }
+        }
+    }
+
+    /// The endpoint that serves a rank, and its number in the address vector, where it is entered at its first use.
+    fn find(
+        &mut self,
+        rank: WorldRank,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(u32, u64), Refused> {
+        let peers = self.place.job.peers();
+        let peers = peers.ok_or(Refused::Lost(libc::EDESTADDRREQ))?;
+        let peer = peers.of_rank(self.place.job.homes[rank as usize]);
+        let count = peers.count();
+        if self.peers.len() != count {
+            self.know(count);
+        }
+        let known = self.peers[peer as usize];
+        if let Some(code) = known.lost {
             return Err(Refused::Lost(code));
         }
-        if peer.address != sys::ADDRESS_NONE {
-            return Ok(peer.address);
+        if known.address != sys::ADDRESS_NONE {
+            return Ok((peer, known.address));
         }
-        let job = Arc::clone(&self.job);
-        let name = job.address(rank).ok_or(Refused::Lost(libc::EDESTADDRREQ))?;
+        Ok((peer, self.enter(peer, delivery)?))
+    }
+
+    /// Enters a peer into the address vector.
+    #[cold]
+    fn enter(&mut self, peer: u32, delivery: &mut Delivery<'_>) -> Result<u64, Refused> {
+        let job = Arc::clone(&self.place.job);
+        let peers = job.peers().ok_or(Refused::Lost(libc::EDESTADDRREQ))?;
+        let name = peers.address(peer);
         let mut address = sys::ADDRESS_NONE;
         let vector = self.objects.addresses;
         // SAFETY: an open vector and an address of the provider's own format.
@@ -112,11 +154,30 @@ impl OfiEndpoint {
             )
         };
         if inserted != 1 {
-            return Err(self.lose(rank, libc::EADDRNOTAVAIL));
+            return Err(self.lose(peer, libc::EADDRNOTAVAIL, delivery));
         }
-        job.contacted(rank);
-        self.peers[rank as usize].address = address;
+        job.contacted_node(peers.node_of(peer));
+        self.peers[peer as usize].address = address;
         Ok(address)
+    }
+
+    /// Takes an operation with a peer, if it may have one more.
+    fn take(&mut self, kind: Kind, peer: u32) -> Result<&mut Operation, Refused> {
+        let known = &mut self.peers[peer as usize];
+        if known.under_way >= self.under_way_max {
+            return Err(Refused::Busy);
+        }
+        let taken = self.sends.take(kind, peer).ok_or(Refused::Busy)?;
+        known.under_way += 1;
+        Ok(taken)
+    }
+
+    /// Gives an operation back that has not begun, or is over.
+    fn give(&mut self, operation: *mut Operation) {
+        // SAFETY: an operation of the pool, which nobody else uses.
+        let peer = unsafe { (*operation).peer };
+        self.peers[peer as usize].under_way -= 1;
+        self.sends.give(operation);
     }
 
     /// Sends a packet.
@@ -126,19 +187,26 @@ impl OfiEndpoint {
     #[inline]
     pub(super) unsafe fn send_packet(
         &mut self,
-        to: WorldRank,
+        way: Way,
         packet: Packet<'_>,
-        token: Token,
+        ticket: Ticket,
+        delivery: &mut Delivery<'_>,
     ) -> Result<Sent, Refused> {
-        let address = self.address(to)?;
+        let (peer, address) = self.find(way.to, delivery)?;
+        let is_bye = packet.header.is_empty() && packet.body.is_empty();
+        if self.peers[peer as usize].has_bye[1] && !is_bye {
+            // All of its ranks have said goodbye, of which this one may not have heard yet: nobody takes the packet.
+            return Ok(Sent::Done);
+        }
         let prefix = Prefix {
-            from: self.own,
-            to,
-            cookie: self.job.cookie,
+            from: way.from,
+            to: way.to,
+            cookie: self.place.job.cookie,
         };
         let prefix = prefix.bytes();
         let length = PREFIX + packet.header.len() + packet.body.len();
-        if length <= self.inject.min(INJECT_MAX) {
+        // What takes leave, or greets, is to have a completion.
+        if length <= self.inject.min(INJECT_MAX) && !is_bye {
             let mut buffer = [0; INJECT_MAX];
             gather(buffer.as_mut_ptr(), [&prefix, packet.header, packet.body]);
             let endpoint = self.objects.endpoint;
@@ -146,15 +214,15 @@ impl OfiEndpoint {
             let result = unsafe {
                 ((*(*endpoint).msg).inject)(endpoint, buffer.as_ptr().cast(), length, address)
             };
-            return self.started(to, result).map(|()| Sent::Done);
+            return self.started(peer, result, delivery).map(|()| Sent::Done);
         }
         let copied = length <= self.sends.room();
         let kind = if copied {
             Kind::Copied
         } else {
-            Kind::Token(token)
+            Kind::Ticket(ticket)
         };
-        let operation = self.sends.take(kind, to).ok_or(Refused::Busy)?;
+        let operation = self.take(kind, peer)?;
         let mut pieces = Pieces::new();
         if copied {
             gather(operation.buffer, [&prefix, packet.header, packet.body]);
@@ -170,39 +238,49 @@ impl OfiEndpoint {
         // the caller's promise. Providers that want local memory registered always copy.
         let result =
             unsafe { pieces.send(self.objects.endpoint, self.descriptors[0], address, context) };
-        if let Err(refused) = self.started(to, result) {
-            self.sends.give(context.cast());
+        if let Err(refused) = self.started(peer, result, delivery) {
+            self.give(context.cast());
             return Err(refused);
         }
         Ok(if copied { Sent::Done } else { Sent::Pending })
     }
 
     /// What libfabric said when an operation was to start.
-    fn started(&mut self, peer: WorldRank, result: isize) -> Result<(), Refused> {
+    fn started(
+        &mut self,
+        peer: u32,
+        result: isize,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(), Refused> {
         match i32::try_from(-result).unwrap_or(i32::MAX) {
             0 => Ok(()),
             // Descriptors may be free again later.
             sys::EAGAIN | libc::EINTR | libc::EMFILE => Err(Refused::Busy),
             libc::ENOMEM => Err(Refused::OutOfMemory),
-            code => Err(self.lose(peer, code)),
+            code => Err(self.lose(peer, code, delivery)),
         }
     }
 
-    /// Notes that a rank cannot be reached any more.
-    fn lose(&mut self, rank: WorldRank, code: i32) -> Refused {
-        let peer = &mut self.peers[rank as usize];
-        if peer.lost.is_none() {
-            peer.lost = Some(code);
-            self.pending.push_back(PendingEvent::Lost { rank, code });
+    /// Notes that an endpoint cannot be reached any more from this one: the ranks that it serves are lost for those that
+    /// this one serves. Other endpoints of both nodes find out for themselves, behind what has come there.
+    #[cold]
+    fn lose(&mut self, peer: u32, code: i32, delivery: &mut Delivery<'_>) -> Refused {
+        let known = &mut self.peers[peer as usize];
+        if known.lost.is_none() {
+            known.lost = Some(code);
+            if known.has_bye[1] {
+                return Refused::Lost(code);
+            }
+            delivery.lost(self.place.served(), peer, code);
         }
-        Refused::Lost(peer.lost.unwrap_or(code))
+        Refused::Lost(known.lost.unwrap_or(code))
     }
 }
 
 impl Endpoint for OfiEndpoint {
-    fn meet(&mut self) -> Result<(), String> {
+    fn meet(&mut self, delivery: &mut Delivery<'_>) -> Result<(), String> {
         if self.connects_first {
-            return self.connect_all();
+            return self.connect_all(delivery);
         }
         Ok(())
     }
@@ -216,7 +294,7 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn may_sleep(&mut self) -> bool {
-        if !self.pending.is_empty() || !self.early.is_empty() || !self.unposted.is_empty() {
+        if !self.unposted.is_empty() {
             return false;
         }
         let fabric = self.objects.fabric;
@@ -235,12 +313,13 @@ impl Endpoint for OfiEndpoint {
 
     unsafe fn send(
         &mut self,
-        to: WorldRank,
+        way: Way,
         packet: Packet<'_>,
-        token: Token,
+        ticket: Ticket,
+        delivery: &mut Delivery<'_>,
     ) -> Result<Sent, Refused> {
         // SAFETY: the caller's promise.
-        unsafe { self.send_packet(to, packet, token) }
+        unsafe { self.send_packet(way, packet, ticket, delivery) }
     }
 
     unsafe fn expose(&mut self, start: *mut u8, length: usize) -> Result<Region, Refused> {
@@ -258,18 +337,21 @@ impl Endpoint for OfiEndpoint {
         self.regions.release(region.key);
     }
 
-    unsafe fn transfer(&mut self, transfer: Transfer) -> Result<(), Refused> {
-        let address = self.address(transfer.peer)?;
-        let kind = Kind::Token(transfer.token);
-        let operation: *mut Operation =
-            self.sends.take(kind, transfer.peer).ok_or(Refused::Busy)?;
+    unsafe fn transfer(
+        &mut self,
+        transfer: Transfer,
+        ticket: Ticket,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<(), Refused> {
+        let (peer, address) = self.find(transfer.peer, delivery)?;
+        let operation: *mut Operation = self.take(Kind::Ticket(ticket), peer)?;
         let mut local = None;
         if self.local_registration {
             // SAFETY: the caller's promise.
             match unsafe { self.regions.register(transfer.memory, transfer.length) } {
                 Ok(registered) => local = Some(registered),
                 Err(_code) => {
-                    self.sends.give(operation);
+                    self.give(operation);
                     return Err(Refused::OutOfMemory);
                 }
             }
@@ -279,18 +361,23 @@ impl Endpoint for OfiEndpoint {
             (*operation).local = local.map(|registered| registered.key);
             start(&transfer, self.objects.endpoint, address, local, operation)
         };
-        let started = self.started(transfer.peer, result);
+        let started = self.started(peer, result, delivery);
         if started.is_err() {
             if let Some(registered) = local {
                 self.regions.release(registered.key);
             }
-            self.sends.give(operation);
+            self.give(operation);
         }
         started
     }
 
-    fn poll(&mut self, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
-        self.take_events(budget, sink)
+    fn poll(&mut self, delivery: &mut Delivery<'_>) {
+        self.take_events(delivery);
+    }
+
+    fn leave(&mut self, delivery: &mut Delivery<'_>) -> bool {
+        // Where the end of the process closes, it takes nothing away.
+        self.left_open || self.take_leave(delivery)
     }
 }
 

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `library`, `sys` | libfabric's functions and records |
 //! | `provider` | which provider and interface, and what they offer |
-//! | `endpoint`, `operations`, `regions` | one rank's end |
+//! | `endpoint`, `operations`, `regions` | an endpoint, which ranks share |
 
 mod endpoint;
 mod library;
@@ -16,20 +16,22 @@ mod quirks;
 mod regions;
 mod sys;
 
-use cohort_fabric::{Limits, WorldRank};
-use cohort_fabric_host::endpoint::Endpoint;
+use cohort_fabric::Limits;
+use cohort_fabric_host::endpoint::{Endpoint, Place};
 use cohort_fabric_host::endpoints::{EndpointSource, open};
-use cohort_fabric_host::job::Job;
 use cohort_fabric_host::packet::PREFIX;
 use cohort_fabric_host::source::{NodeNetwork, Setup, Source, Wanted};
 use endpoint::OfiEndpoint;
 use library::Library;
 use provider::Provider;
-use std::sync::Arc;
 
 /// What libfabric's `tcp` reads its ports from.
 const PORT_LOW: &str = "FI_TCP_PORT_LOW_RANGE";
 const PORT_HIGH: &str = "FI_TCP_PORT_HIGH_RANGE";
+
+/// Ranks for which another endpoint is opened, and how many endpoints a node has at most, unless the user says it.
+const RANKS_EACH: usize = 8;
+const ENDPOINTS_MAX: usize = 4;
 
 /// Why there is no network through libfabric: a text that names what there is and what to set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,8 +97,16 @@ pub fn is_sockets(provider: &str) -> bool {
 }
 
 impl EndpointSource for Fabric {
-    fn open_endpoint(&self, job: &Arc<Job>, own: WorldRank) -> Result<Box<dyn Endpoint>, String> {
-        let endpoint = OfiEndpoint::open(&self.library, &self.provider, Arc::clone(job), own)?;
+    /// One over sockets, which batches. A card has several contexts, each with a rate of its own.
+    fn endpoints(&self, ranks: usize) -> usize {
+        match is_sockets(&self.provider.name) {
+            true => 1,
+            false => (ranks / RANKS_EACH).clamp(1, ENDPOINTS_MAX),
+        }
+    }
+
+    fn open_endpoint(&self, place: Place) -> Result<Box<dyn Endpoint>, String> {
+        let endpoint = OfiEndpoint::open(&self.library, &self.provider, place)?;
         Ok(Box::new(endpoint))
     }
 

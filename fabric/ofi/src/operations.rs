@@ -1,7 +1,7 @@
 //! What an endpoint has under way: records that libfabric gives back with each completion.
 
 use crate::sys;
-use cohort_fabric::{Token, WorldRank};
+use cohort_fabric_host::mail::Ticket;
 use libc::c_void;
 
 /// Bytes that are sent from a record's own buffer, where long packets are sent from the user's memory.
@@ -17,7 +17,7 @@ pub enum Kind {
     /// A packet that was copied: nobody waits for its completion.
     Copied,
     /// A packet in the user's memory, a read or a write.
-    Token(Token),
+    Ticket(Ticket),
 }
 
 /// One operation. Its address is what libfabric knows it by.
@@ -28,8 +28,8 @@ pub struct Operation {
     context: sys::Context2,
     /// What it is.
     pub kind: Kind,
-    /// The other rank; of a receive, nobody.
-    pub peer: WorldRank,
+    /// The other endpoint; of a receive, nobody.
+    pub peer: u32,
     /// Its buffer.
     pub buffer: *mut u8,
     /// Key of the registration of local memory that ends with it.
@@ -98,7 +98,7 @@ impl Pool {
     }
 
     /// Takes a free operation.
-    pub fn take(&mut self, kind: Kind, peer: WorldRank) -> Option<&mut Operation> {
+    pub fn take(&mut self, kind: Kind, peer: u32) -> Option<&mut Operation> {
         let index = self.free.pop()?;
         let operation = &mut self.operations[index as usize];
         operation.kind = kind;

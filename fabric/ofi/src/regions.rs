@@ -49,7 +49,6 @@ pub struct Regions {
     registrar: Registrar,
     entries: BTreeMap<(usize, usize), Entry>,
     places: HashMap<u64, (usize, usize)>,
-    next_key: u64,
     clock: u64,
     idle: usize,
 }
@@ -62,7 +61,6 @@ impl Regions {
             registrar,
             entries: BTreeMap::new(),
             places: HashMap::new(),
-            next_key: 1,
             clock: 0,
             idle: 0,
         }
@@ -127,7 +125,7 @@ impl Regions {
         let key = if self.registrar.provider_keys {
             0
         } else {
-            self.fresh_key()
+            self.fresh_key()?
         };
         let mut region = std::ptr::null_mut();
         let domain = self.registrar.domain;
@@ -167,13 +165,19 @@ impl Regions {
         Ok(region)
     }
 
-    fn fresh_key(&mut self) -> u64 {
+    /// A key that nobody can guess, as far as the provider's keys are long enough. Reads and writes carry no other proof.
+    fn fresh_key(&self) -> Result<u64, i32> {
         let mask = u64::MAX >> (64 - 8 * self.registrar.key_size as u32);
         loop {
-            let key = self.next_key & mask;
-            self.next_key = self.next_key.wrapping_add(1);
+            let mut bytes = [0; 8];
+            // SAFETY: a place of the length that is passed.
+            let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+            if got != bytes.len() as isize {
+                return Err(-libc::EAGAIN);
+            }
+            let key = u64::from_ne_bytes(bytes) & mask;
             if !self.places.contains_key(&key) {
-                return key;
+                return Ok(key);
             }
         }
     }

@@ -2,13 +2,11 @@
 //!
 //! Both ends run the same build on the same kind of machine; numbers are little-endian.
 
-use cohort_fabric::WorldRank;
-
 /// What a frame is.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A packet of the engine; the id is its [`Way`].
+    /// A packet of the engine; the id is its [`Way`](cohort_fabric_host::packet::Way).
     Packet = 1,
     /// Asks for memory: a [`Target`]. Answered by `Data` or `Refused` with the same id.
     Read,
@@ -50,34 +48,9 @@ pub struct Head {
     pub kind: Kind,
     /// Bytes of it.
     pub length: u32,
-    /// Of the sender's read or write, or of the one that is answered; of a packet its [`Way`].
+    /// Of the sender's read or write, or of the one that is answered; of a packet its
+    /// [`Way`](cohort_fabric_host::packet::Way).
     pub id: u64,
-}
-
-/// From which rank to which a packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// Its sender.
-    pub from: WorldRank,
-    /// Its receiver.
-    pub to: WorldRank,
-}
-
-impl Way {
-    /// As a head has it.
-    #[must_use]
-    pub fn id(self) -> u64 {
-        u64::from(self.from) | u64::from(self.to) << 32
-    }
-
-    /// The one that a head has.
-    #[must_use]
-    pub fn of(id: u64) -> Self {
-        Self {
-            from: id as WorldRank,
-            to: (id >> 32) as WorldRank,
-        }
-    }
 }
 
 impl Head {
@@ -168,11 +141,6 @@ mod tests {
         let sent = [&head.bytes()[..], b"rest"].concat();
         assert_eq!(Head::split(&sent), Some((Ok(head), &b"rest"[..])));
         assert_eq!(Head::split(&sent[..HEAD - 1]), None);
-        let way = Way {
-            from: 7,
-            to: u32::MAX,
-        };
-        assert_eq!(Way::of(way.id()), way);
         let target = Target {
             key: 1,
             offset: 1 << 40,

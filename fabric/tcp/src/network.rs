@@ -2,7 +2,6 @@
 
 use crate::caller::{Caller, Requests};
 use crate::connector::Connector;
-use crate::frame::Way;
 use crate::interface::Interfaces;
 use crate::node::Node;
 use crate::rail::Rail;
@@ -15,7 +14,8 @@ use cohort_fabric::{
 use cohort_fabric_host::address;
 use cohort_fabric_host::handles::Processes;
 use cohort_fabric_host::mail::{Delivery, Mail, Ticket};
-use cohort_fabric_host::source::{NodeNetwork, Setup};
+use cohort_fabric_host::packet::Way;
+use cohort_fabric_host::source::{AddressCount, NodeNetwork, Setup};
 use cohort_fabric_host::watch::{List, Waker, Watch};
 use rustix::fd::{FromRawFd, OwnedFd};
 use std::net::{IpAddr, SocketAddr};
@@ -379,8 +379,11 @@ impl NodeNetwork for TcpNetwork {
         rails.map(address::bytes).collect()
     }
 
-    fn address_count(&self, _ranks: usize) -> usize {
-        self.shared.rails.len()
+    fn address_count(&self, _ranks: usize) -> AddressCount {
+        AddressCount::Exactly(
+            self.shared.rails.len(),
+            cohort_base::settings::network::RAILS,
+        )
     }
 
     fn connect(&mut self, nodes: Vec<Vec<Vec<u8>>>) -> Result<(), String> {

@@ -11,7 +11,7 @@ mod serve;
 
 use crate::caller::Caller;
 use crate::cipher::Cipher;
-use crate::frame::{HEAD, Head, Kind, Way};
+use crate::frame::{HEAD, Head, Kind};
 use crate::node::Node;
 use crate::stream::Stream;
 use cohort_base::combine::Combining;
@@ -19,6 +19,7 @@ use cohort_base::lock::FutexGuard;
 use cohort_fabric::{Packet, Refused, Sent, TOGETHER_MAX};
 use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::mail::{Delivery, Ticket};
+use cohort_fabric_host::packet::Way;
 use libc::c_int;
 use operations::Operations;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -29,6 +29,8 @@ pub struct NetworkSettings {
     pub rails: u32,
     /// `COHORT_NET_ENCRYPT`.
     pub encrypt: bool,
+    /// `COHORT_NET_ENDPOINTS`; 0 for `auto`.
+    pub endpoints: u32,
 }
 
 impl NetworkSettings {
@@ -54,6 +56,9 @@ impl NetworkSettings {
             encrypt: variable(network::ENCRYPT)
                 .and_then(|value| network::encrypt(&value))
                 .unwrap_or(false),
+            endpoints: variable(network::ENDPOINTS)
+                .and_then(|value| network::endpoints(&value))
+                .unwrap_or(0),
         }
     }
 }
@@ -66,7 +71,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Loads the network library from `folder`, opens an endpoint for each rank of this node and
+    /// Loads the network library from `folder`, opens this node's part of the network and
     /// tells the other nodes their addresses. `tasks` says that ranks are tasks that share this address
     /// space. Every node of the world calls this at the same time.
     ///
@@ -108,6 +113,7 @@ impl Network {
             ports: settings.ports,
             rails: settings.rails,
             encrypt: settings.encrypt.into(),
+            endpoints: settings.endpoints,
         };
         let (mut handle, mut problem) = (std::ptr::null_mut(), Problem::new());
         // SAFETY: a complete request, whose texts and homes live during the call.

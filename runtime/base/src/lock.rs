@@ -90,6 +90,12 @@ impl<T> FutexLock<T> {
         }
     }
 
+    /// The value, of a lock that nobody can take any more. A holder that has died does not matter.
+    #[cfg(not(loom))]
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+
     /// Takes the lock, and sleeps until it can. Who has it already waits for ever.
     #[inline]
     pub fn lock(&self) -> FutexGuard<'_, T> {

@@ -255,6 +255,7 @@ pub static TABLE: &[Row] = &[
         },
     },
     network::ENCRYPT_ROW,
+    network::ENDPOINTS_ROW,
     network::INTERFACE_ROW,
     network::LIBFABRIC_ROW,
     Row {

@@ -244,8 +244,17 @@ impl Hosts {
     /// # Errors
     /// Something has not been built or fetched.
     pub fn pip_exec(&self, ranks: &str) -> Result<Program, String> {
+        self.pip_exec_after(&[], ranks)
+    }
+
+    /// [`Hosts::pip_exec`] that a command with these words starts on each host.
+    ///
+    /// # Errors
+    /// Something has not been built or fetched.
+    pub fn pip_exec_after(&self, words: &[String], ranks: &str) -> Result<Program, String> {
         let pip_exec = place::built_file("pip-exec")?;
-        let job = self.mpiexec(1)?.arg(pip_exec).args(["-n", ranks]);
+        let job = self.mpiexec(1)?.args(words).arg(pip_exec);
+        let job = job.args(["-n", ranks]);
         Ok(match self.network {
             Network::Default => job,
             Network::Libfabric => job.env("COHORT_NET_PROVIDER", "tcp"),

@@ -1,65 +1,149 @@
 //! Many ranks and few descriptors: what a node opens grows with the nodes, not with the pairs of ranks.
 
-use super::hosts::Hosts;
-use crate::command::Program;
+use super::hosts::{Hosts, Network};
 use crate::directives::Abi;
 use crate::{Outcome, place, programs, trial};
 use libtest_mimic::Trial;
 
+/// A crowd of ranks.
+#[derive(Clone, Copy)]
+struct Crowd {
+    nodes: u32,
+    /// Ranks of each node.
+    ranks: u32,
+    /// Files that each process may have.
+    files: u32,
+    /// A setting.
+    variable: (&'static str, &'static str),
+    network: Network,
+    /// Sockets that a rank may have in the end, besides those that it had before.
+    sockets: u32,
+}
+
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
-    vec![
-        trial("nodes/56 ranks on each of two nodes".to_owned(), || {
-            crowd(2, 56, 1024, "1")
-        }),
-        trial(
-            "nodes/128 ranks on each of two nodes, 256 files".to_owned(),
-            || crowd(2, 128, 256, "1"),
-        ),
-        trial(
-            "nodes/32 ranks on each of eight nodes, 256 files".to_owned(),
-            || crowd(8, 32, 256, "1"),
-        ),
-        trial("nodes/three rails between three nodes".to_owned(), || {
-            crowd(3, 4, 256, "3")
-        }),
-        trial(
-            "nodes/encrypted, 32 ranks on each of two nodes".to_owned(),
-            || {
-                let hosts = Hosts::new(2)?;
-                let job = job(&hosts, 32, 1024)?.env("COHORT_NET_ENCRYPT", "1");
-                expect(job, 64, 1024)
+    let default = Crowd {
+        nodes: 2,
+        ranks: 56,
+        files: 256,
+        variable: ("COHORT_NET_RAILS", "1"),
+        network: Network::Default,
+        sockets: 4,
+    };
+    let libfabric = Crowd {
+        variable: ("COHORT_NET_ENDPOINTS", "auto"),
+        network: Network::Libfabric,
+        // A mailbox, listeners, and for each other node some that belong to a connection.
+        sockets: 14,
+        ..default
+    };
+    let crowds = [
+        (
+            "56 ranks on each of two nodes",
+            Crowd {
+                files: 1024,
+                ..default
             },
         ),
-    ]
-}
-
-/// Everybody sends to everybody, with so many files that each process may have.
-fn crowd(nodes: u32, ranks: u32, files: u32, rails: &str) -> Outcome {
-    let hosts = Hosts::new(nodes)?;
-    let job = job(&hosts, ranks, files)?.env("COHORT_NET_RAILS", rails);
-    expect(job, nodes * ranks, files)
-}
-
-fn job(hosts: &Hosts, ranks: u32, files: u32) -> Result<Program, String> {
-    let source = place::root().join("tests/programs/tools/crowd.c");
-    let name = format!("nodes-crowd-{}", hosts.name());
-    let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
-    let limited = [
-        "sh".to_owned(),
-        "-c".to_owned(),
-        format!("ulimit -n {files}; exec \"$@\""),
-        "sh".to_owned(),
+        (
+            "128 ranks on each of two nodes, 256 files",
+            Crowd {
+                ranks: 128,
+                ..default
+            },
+        ),
+        (
+            "32 ranks on each of eight nodes, 256 files",
+            Crowd {
+                nodes: 8,
+                ranks: 32,
+                sockets: 10,
+                ..default
+            },
+        ),
+        (
+            "three rails between three nodes",
+            Crowd {
+                nodes: 3,
+                ranks: 4,
+                variable: ("COHORT_NET_RAILS", "3"),
+                sockets: 8,
+                ..default
+            },
+        ),
+        (
+            "32 ranks on each of two nodes, encrypted",
+            Crowd {
+                ranks: 32,
+                files: 1024,
+                variable: ("COHORT_NET_ENCRYPT", "1"),
+                ..default
+            },
+        ),
+        (
+            "56 ranks on each of two nodes, 256 files (libfabric)",
+            libfabric,
+        ),
+        (
+            "16 ranks on each of four nodes, 256 files (libfabric)",
+            Crowd {
+                nodes: 4,
+                ranks: 16,
+                sockets: 20,
+                ..libfabric
+            },
+        ),
+        (
+            "8 ranks on each of two nodes, three endpoints (libfabric)",
+            Crowd {
+                ranks: 8,
+                variable: ("COHORT_NET_ENDPOINTS", "3"),
+                sockets: 40,
+                ..libfabric
+            },
+        ),
+        (
+            "8 ranks on each of two nodes, two endpoints (psm2)",
+            Crowd {
+                ranks: 8,
+                files: 1024,
+                variable: ("COHORT_NET_ENDPOINTS", "2"),
+                network: Network::Psm2,
+                ..libfabric
+            },
+        ),
     ];
-    let pip_exec = place::built_file("pip-exec")?;
-    let job = hosts.mpiexec(1)?.args(limited).arg(pip_exec);
-    // Hundreds of processes leave others no time.
-    let job = job.args(["-n", &ranks.to_string()]).arg(program);
-    Ok(job.seconds(240).alone(true))
+    let run = |(name, crowd): (&str, Crowd)| trial(format!("nodes/{name}"), move || crowd.run());
+    crowds.into_iter().map(run).collect()
 }
 
-fn expect(job: Program, ranks: u32, files: u32) -> Outcome {
-    let expected = format!("{ranks} ranks, {files} files: 0 wrong bytes");
-    job.run()?.expect_code(0)?.expect_text(&expected)?;
-    Ok(())
+impl Crowd {
+    /// Everybody sends to everybody.
+    fn run(self) -> Outcome {
+        let hosts = Hosts::new(self.nodes)?.over(self.network);
+        let source = place::root().join("tests/programs/tools/crowd.c");
+        let name = format!("nodes-crowd-{}", hosts.name());
+        let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
+        let limited = [
+            "sh".to_owned(),
+            "-c".to_owned(),
+            format!("ulimit -n {}; exec \"$@\"", self.files),
+            "sh".to_owned(),
+        ];
+        let (variable, value) = self.variable;
+        let job = hosts.pip_exec_after(&limited, &self.ranks.to_string())?;
+        let job = job.arg(program).env(variable, value);
+        // Hundreds of processes leave others no time.
+        let ended = job.seconds(240).alone(true).run()?.expect_code(0)?;
+        let all = self.nodes * self.ranks;
+        let expected = format!("{all} ranks, {} files: 0 wrong bytes", self.files);
+        let ended = ended.expect_text(&expected)?;
+        let line = ended.stdout.lines();
+        let mut counts = line.filter_map(|line| line.strip_prefix("sockets of a rank: "));
+        let count = counts.next().and_then(|count| count.parse::<u32>().ok());
+        match count {
+            Some(count) if count <= self.sockets => Ok(()),
+            _ => Err(ended.failure(&format!("more than {} sockets", self.sockets))),
+        }
+    }
 }

@@ -119,7 +119,7 @@ impl Node {
     fn call<R>(&mut self, caller: usize, call: impl FnOnce() -> R) -> R {
         let Self { descriptors, table } = self;
         assert!(table.sync(descriptors, caller));
-        let defers = descriptors.defers(OWNER, caller);
+        let defers = descriptors.defers(caller == OWNER);
         run_call(descriptors, table, caller, defers, call)
     }
 }

@@ -109,6 +109,22 @@ fn finish_all(nodes: Vec<Started>) {
     }
 }
 
+/// libfabric's TCP with so many endpoints for each node, for example one for each rank.
+fn each_rank(count: &str) -> [(&str, &str); 2] {
+    [("TEST_PROVIDER", "tcp"), ("TEST_ENDPOINTS", count)]
+}
+
+/// Plays a role over each network; over libfabric also where each rank has an endpoint of its own.
+fn play_all(role: &str, nodes: usize, ranks: usize) {
+    play(role, nodes, ranks);
+    finish_all(start_with(
+        &each_rank(&ranks.to_string()),
+        role,
+        nodes,
+        ranks,
+    ));
+}
+
 /// Plays a role over each network, and over encrypted connections.
 fn play(role: &str, nodes: usize, ranks: usize) {
     for provider in PROVIDERS {
@@ -133,7 +149,19 @@ fn packets_of_all_lengths_arrive_whole_and_in_order() {
 
 #[test]
 fn three_nodes_of_two_ranks_all_talk_with_all() {
-    play("everybody", 3, 2);
+    play_all("everybody", 3, 2);
+}
+
+#[test]
+fn nodes_have_as_many_endpoints_as_they_like() {
+    finish_all(start_with(&each_rank("1,3,2"), "everybody", 3, 3));
+    finish_all(start_with(&each_rank("2,1"), "mixed", 2, 3));
+}
+
+#[test]
+fn a_rank_that_takes_nothing_holds_up_no_other() {
+    play_all("neighbours", 2, 2);
+    play("neighbours", 3, 2);
 }
 
 #[test]
@@ -161,12 +189,17 @@ fn a_sleeping_node_wakes_for_packets_and_calls() {
 
 #[test]
 fn a_thief_runs_the_network_of_a_rank_that_computes() {
-    play("thief", 2, 2);
+    play_all("thief", 2, 2);
 }
 
 #[test]
 fn owners_go_on_where_descriptors_cannot_be_taken() {
-    finish_all(start("tcp", "forbidden", 2, 2));
+    finish_all(start_with(&each_rank("2"), "forbidden", 2, 2));
+}
+
+#[test]
+fn in_a_sandbox_each_rank_has_an_endpoint() {
+    finish_all(start("tcp", "sandboxed", 2, 2));
 }
 
 #[test]
@@ -176,22 +209,23 @@ fn the_root_hands_out_descriptors_where_they_cannot_be_taken() {
 
 #[test]
 fn every_task_runs_every_endpoint() {
-    play("mixed", 2, 3);
+    play_all("mixed", 2, 3);
 }
 
 #[test]
 fn connections_that_cross_and_have_several_callers() {
-    play("crossing", 1, 6);
+    play_all("crossing", 1, 6);
 }
 
 #[test]
 fn what_an_ended_thief_has_made_waits_for_the_owner() {
-    play("orphan", 1, 3);
+    play_all("orphan", 1, 3);
 }
 
 #[test]
 fn what_a_thief_withholds_the_owner_sends() {
     finish_all(start("tcp", "deferred", 2, 2));
+    finish_all(start_with(&each_rank("2"), "deferred", 2, 2));
 }
 
 #[test]

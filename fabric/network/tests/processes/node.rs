@@ -81,6 +81,7 @@ impl Node {
             ports: [0, 0],
             rails: 1,
             encrypt: u32::from(std::env::var_os("TEST_ENCRYPT").is_some()),
+            endpoints: endpoints(number),
         };
         let mut handle = std::ptr::null_mut();
         let mut problem = Problem::new();
@@ -188,6 +189,13 @@ impl Node {
         // SAFETY: the handle is not used again.
         unsafe { (self.api.close)(self.handle) };
     }
+}
+
+/// How many endpoints a node is to have: one number for all nodes, or one for each.
+fn endpoints(node: u32) -> u32 {
+    let counts = std::env::var("TEST_ENDPOINTS").unwrap_or("0".into());
+    let mut counts = counts.split(',').cycle();
+    counts.nth(node as usize).unwrap().parse().unwrap()
 }
 
 fn bytes(text: &str) -> Vec<u8> {

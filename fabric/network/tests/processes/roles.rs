@@ -13,6 +13,7 @@ pub fn play(role: &str) {
         "everybody" => everybody(),
         "regions" => regions(),
         "busy" => busy(),
+        "neighbours" => neighbours(),
         "sleep" => sleep(),
         "lazy" => lazy(),
         "killed" => killed(),
@@ -21,6 +22,7 @@ pub fn play(role: &str) {
         "denied" => tasks::thief(Notify::Mirror, true),
         "withheld" => tasks::thief(Notify::Defer, false),
         "forbidden" => tasks::forbidden(),
+        "sandboxed" => tasks::sandboxed(),
         "mixed" => tasks::mixed(),
         "orphan" => tasks::orphan(),
         "crossing" => tasks::crossing(),
@@ -339,6 +341,64 @@ fn busy() {
         }
         assert_eq!(packets(&seen).count(), sent + 1);
         node.farewell(1, &[0], &mut seen);
+    }
+    node.close();
+}
+
+/// The first rank of each node sends to that of the next one, which takes nothing while its neighbour talks with
+/// theirs; then it takes everything.
+fn neighbours() {
+    const PACKETS: u32 = 400;
+    let node = Node::join(Settings::default());
+    let body = pattern(5, 400);
+    let next = (node.number + 1) % node.nodes;
+    let former = (node.number + node.nodes - 1) % node.nodes;
+    let mut seen = [Vec::new(), Vec::new()];
+    let [first, second] = &mut seen;
+    let mut sent = 0;
+    let mut rounds = 0;
+    // An endpoint that the first rank has for itself is full some time: then it needs its own polls.
+    let mut may_send = true;
+    while rounds < 100 || may_send && sent < PACKETS {
+        if may_send && sent < PACKETS {
+            let header = sent.to_le_bytes();
+            let packet = Packet {
+                header: &header,
+                body: &body,
+            };
+            // SAFETY: packets of this length are copied.
+            match unsafe { node.network.send(0, 0, next * 2, packet, 0) } {
+                Ok(_done) => sent += 1,
+                Err(Refused::Busy) => may_send = rounds < 100,
+                Err(refused) => panic!("{refused:?}"),
+            }
+        }
+        if rounds < 100 && packets(second).count() >= rounds {
+            node.send(1, next * 2 + 1, &[rounds as u8], &[], 0, second);
+            rounds += 1;
+        }
+        node.poll(1, 1, second);
+    }
+    node.until(1, second, |seen| packets(seen).count() == 100);
+    while sent < PACKETS {
+        node.send(0, next * 2, &sent.to_le_bytes(), &body, 0, first);
+        sent += 1;
+    }
+    let all = PACKETS as usize;
+    while packets(first).count() < all {
+        node.poll(0, 0, first);
+        node.poll(1, 1, second);
+        std::thread::yield_now();
+    }
+    for (index, (from, bytes)) in packets(first).enumerate() {
+        assert_eq!(from, former * 2);
+        assert_eq!(bytes[..4], (index as u32).to_le_bytes());
+        assert!(bytes[4..] == body);
+    }
+    for (local, seen) in seen.iter_mut().enumerate() {
+        let others = (0..node.nodes).filter(|&other| other != node.number);
+        let others: Vec<u32> = others.map(|other| other * 2 + local as u32).collect();
+        node.farewell(node.number * 2 + local as u32, &others, seen);
     }
     node.close();
 }

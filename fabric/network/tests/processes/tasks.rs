@@ -265,6 +265,12 @@ pub fn forbidden() {
     common.assert_good();
 }
 
+/// As [`forbidden`], where the root may not take descriptors either. So it opens an endpoint for each rank.
+pub fn sandboxed() {
+    assert!(task::forbid_taking_descriptors());
+    forbidden();
+}
+
 /// Every task sends from its own endpoint to everybody, and polls every endpoint of its node.
 pub fn mixed() {
     let common = Common::join(Notify::Mirror);

@@ -3,12 +3,15 @@
 use super::OfiEndpoint;
 use crate::operations::{Kind, Operation};
 use crate::sys;
-use cohort_fabric::{Budget, Event, WorldRank};
-use cohort_fabric_host::endpoint::PendingEvent;
+use cohort_fabric_host::mail::Delivery;
 use cohort_fabric_host::packet::Prefix;
+use cohort_fabric_host::peers::Peers;
 
 /// Completions that are read at once.
 const BATCH: usize = 16;
+
+/// How often at most they are read within one look.
+const BATCHES: usize = 4;
 
 pub(super) const NO_ENTRY: sys::CqEntry = sys::CqEntry {
     op_context: std::ptr::null_mut(),
@@ -17,110 +20,100 @@ pub(super) const NO_ENTRY: sys::CqEntry = sys::CqEntry {
 };
 
 impl OfiEndpoint {
-    /// Takes events as far as `budget` goes; returns how many.
-    pub(super) fn take_events(&mut self, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
-        self.notice_deaths();
-        if !self.early.is_empty() {
-            return self.give_early(sink);
+    /// Takes what has come.
+    pub(super) fn take_events(&mut self, delivery: &mut Delivery<'_>) {
+        if self.peers.is_empty()
+            && let Some(count) = self.place.job.peers().map(Peers::count)
+        {
+            self.know(count);
         }
-        let mut given = 0;
-        for _ in 0..budget.looks {
-            given = self.look(budget.events, sink);
-            self.post();
-            if given > 0 {
+        self.notice_deaths(delivery);
+        for _ in 0..BATCHES {
+            if delivery.is_full() || !self.look(delivery) {
                 break;
             }
         }
-        given
+        self.post();
     }
 
-    /// Takes at most `most` events of those that there are.
-    fn look(&mut self, most: u32, sink: &mut dyn FnMut(Event<'_>)) -> u32 {
-        let mut given = 0;
-        while given < most {
-            if let Some(found) = self.pending.pop_front() {
-                sink(found.event());
-                given += 1;
-                continue;
-            }
-            let mut entries = [NO_ENTRY; BATCH];
-            let count = BATCH.min((most - given) as usize);
-            let queue = self.objects.completions;
-            // SAFETY: an open queue, and room for `count` entries of its format.
-            let read = unsafe { ((*(*queue).ops).read)(queue, entries.as_mut_ptr().cast(), count) };
-            match usize::try_from(read) {
-                Ok(0) => break,
-                Ok(read) => {
-                    for entry in &entries[..read] {
-                        given += u32::from(self.complete(entry, sink));
-                    }
+    /// Reads completions; whether there may be more.
+    fn look(&mut self, delivery: &mut Delivery<'_>) -> bool {
+        let mut entries = [NO_ENTRY; BATCH];
+        let queue = self.objects.completions;
+        // SAFETY: an open queue, and room for so many entries of its format.
+        let read = unsafe { ((*(*queue).ops).read)(queue, entries.as_mut_ptr().cast(), BATCH) };
+        match usize::try_from(read) {
+            Ok(read) => {
+                for entry in &entries[..read] {
+                    self.complete(entry, delivery);
                 }
-                Err(_) if read == -(sys::EAVAIL as isize) => self.take_error(),
-                Err(_) => break,
+                read > 0
             }
-        }
-        given
-    }
-
-    /// Deals with a completion; says whether it was an event.
-    fn complete(&mut self, entry: &sys::CqEntry, sink: &mut dyn FnMut(Event<'_>)) -> bool {
-        if let Some(receive) = self.receives.find(entry.op_context) {
-            self.unposted.push(receive);
-            return self.arrive(receive, entry.len, sink);
-        }
-        let Some(operation) = self.sends.find(entry.op_context) else {
-            return false;
-        };
-        match self.finish(operation) {
-            (Kind::Token(token), _) => {
-                sink(Event::Completed(token));
+            Err(_) if read == -(sys::EAVAIL as isize) => {
+                self.take_error(delivery);
                 true
             }
-            _ => false,
+            Err(_) => false,
+        }
+    }
+
+    /// Deals with a completion.
+    fn complete(&mut self, entry: &sys::CqEntry, delivery: &mut Delivery<'_>) {
+        if let Some(receive) = self.receives.find(entry.op_context) {
+            self.unposted.push(receive);
+            self.arrive(receive, entry.len, delivery);
+        } else if let Some(operation) = self.sends.find(entry.op_context)
+            && let (Kind::Ticket(ticket), _) = self.finish(operation)
+        {
+            delivery.completed(ticket);
         }
     }
 
     /// Frees an operation; says what it was, and with whom.
-    pub(super) fn finish(&mut self, operation: *mut Operation) -> (Kind, WorldRank) {
+    pub(super) fn finish(&mut self, operation: *mut Operation) -> (Kind, u32) {
         // SAFETY: an operation of the pool `sends`, which libfabric has given back.
         let (kind, peer, local) =
             unsafe { ((*operation).kind, (*operation).peer, (*operation).local) };
         if let Some(key) = local {
             self.regions.release(key);
         }
-        self.sends.give(operation);
+        self.give(operation);
         (kind, peer)
     }
 
-    /// Gives a packet to the sink, if it is of this job and for this rank.
+    /// Delivers a packet, if it is of this job and for a rank that this endpoint serves.
     pub(super) fn arrive(
         &mut self,
         receive: *mut Operation,
         length: usize,
-        sink: &mut dyn FnMut(Event<'_>),
-    ) -> bool {
+        delivery: &mut Delivery<'_>,
+    ) {
         let packet = self.receives.bytes(receive, length);
-        let known = Prefix::split(packet).filter(|(prefix, _)| {
-            prefix.cookie == self.job.cookie
-                && prefix.to == self.own
-                && (prefix.from as usize) < self.peers.len()
+        let job = &self.place.job;
+        let known = Prefix::split(packet).and_then(|(prefix, bytes)| {
+            let to = self.place.serves(prefix.to)?;
+            let home = job.homes.get(prefix.from as usize)?;
+            let peer = job.peers()?.of_rank(*home);
+            (prefix.cookie == job.cookie).then_some((to, prefix.from, peer, bytes))
         });
         match known {
-            Some((prefix, bytes)) => {
-                let from = prefix.from;
-                self.job.contacted(from);
-                sink(Event::Packet { from, bytes });
-                true
+            Some((to, from, peer, bytes)) => {
+                job.contacted(from);
+                // None before the first look.
+                if let Some(peer) = self.peers.get_mut(peer as usize) {
+                    peer.is_heard = true;
+                    peer.has_bye[1] |= bytes.is_empty();
+                }
+                if !bytes.is_empty() {
+                    delivery.packet(to, from, bytes);
+                }
             }
-            None => {
-                self.rejected.refuse(self.own, length);
-                false
-            }
+            None => self.rejected.refuse(self.place.first_rank(), length),
         }
     }
 
     /// Takes an entry of the error queue.
-    pub(super) fn take_error(&mut self) {
+    pub(super) fn take_error(&mut self, delivery: &mut Delivery<'_>) {
         // SAFETY: zeros are valid for this record of numbers and pointers.
         let mut room: sys::ErrorRoom = unsafe { std::mem::zeroed() };
         let queue = self.objects.completions;
@@ -140,27 +133,36 @@ impl OfiEndpoint {
         };
         let code = entry.err.abs();
         let (kind, peer) = self.finish(operation);
-        if let Kind::Token(token) = kind {
-            self.pending.push_back(PendingEvent::Failed { token, code });
+        if let Kind::Ticket(ticket) = kind {
+            delivery.failed(ticket, code);
         }
         // A packet that is lost breaks the order of all later ones; a refused access does not.
         let refused_access = [libc::EACCES, libc::EINVAL, libc::EFAULT, libc::EPERM];
         if kind == Kind::Copied || !refused_access.contains(&code) {
-            let _ = self.lose(peer, code);
+            let _ = self.lose(peer, code, delivery);
         }
     }
 
-    /// Reports ranks that the service found dead.
-    fn notice_deaths(&mut self) {
-        let job = std::sync::Arc::clone(&self.job);
-        let deaths = job.deaths();
-        if deaths == self.deaths_seen {
-            return;
+    /// Reports nodes that the service found dead.
+    fn notice_deaths(&mut self, delivery: &mut Delivery<'_>) {
+        let deaths = self.place.job.deaths();
+        if deaths != self.deaths_seen {
+            self.deaths_seen = deaths;
+            self.lose_dead_nodes(delivery);
         }
-        self.deaths_seen = deaths;
-        for rank in 0..self.peers.len() {
-            if let Some(code) = job.death(rank as WorldRank) {
-                let _ = self.lose(rank as WorldRank, code);
+    }
+
+    #[cold]
+    fn lose_dead_nodes(&mut self, delivery: &mut Delivery<'_>) {
+        let job = std::sync::Arc::clone(&self.place.job);
+        let Some(peers) = job.peers() else {
+            return;
+        };
+        for node in 0..job.nodes() as u32 {
+            if let Some(code) = job.node_death(node) {
+                for peer in peers.of_node(node) {
+                    let _ = self.lose(peer, code, delivery);
+                }
             }
         }
     }

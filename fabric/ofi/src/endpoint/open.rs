@@ -1,28 +1,27 @@
 //! Makes and closes an endpoint's objects.
 
-use super::{Objects, OfiEndpoint, Peer};
+use super::{Objects, OfiEndpoint};
 use crate::library::{Information, Library};
 use crate::operations::{Kind, Pool};
 use crate::provider::Provider;
 use crate::regions::{Regions, Registrar};
 use crate::sys;
-use cohort_fabric::WorldRank;
 use cohort_fabric_host::address::LENGTH_MAX;
-use cohort_fabric_host::endpoint::RejectedPackets;
-use cohort_fabric_host::job::Job;
-use std::collections::VecDeque;
+use cohort_fabric_host::endpoint::{Place, RejectedPackets};
 use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
-use std::sync::Arc;
 
-/// Sends, reads and writes under way at an endpoint.
+/// Sends, reads and writes under way, for each rank that shares an endpoint.
 const SENDS: usize = 256;
 
 /// Fewer where each has a buffer for a whole packet.
 const SENDS_COPIED: usize = 64;
 
-/// Buffers that wait for packets.
+/// Buffers that wait for packets, for each rank that shares an endpoint.
 const RECEIVES: usize = 64;
+
+/// More ranks than that add nothing.
+const RANKS_COUNTED: usize = 4;
 
 impl Objects {
     const NONE: Self = Self {
@@ -37,7 +36,7 @@ impl Objects {
     fn open(
         library: &Library,
         info: &Information,
-        world: usize,
+        (peers, completions): (usize, usize),
         sleeps: bool,
     ) -> Result<Self, String> {
         let mut this = Self::NONE;
@@ -60,7 +59,7 @@ impl Objects {
             let mut vector = sys::AvAttr {
                 r#type: sys::AV_TABLE,
                 rx_ctx_bits: 0,
-                count: world,
+                count: peers,
                 ep_per_node: 0,
                 name: null(),
                 map_addr: null_mut(),
@@ -77,10 +76,10 @@ impl Objects {
             }
             let mut result = -1;
             if sleeps {
-                result = this.open_completions(sys::WAIT_FD);
+                result = this.open_completions(completions, sys::WAIT_FD);
             }
             if result != 0 {
-                result = this.open_completions(sys::WAIT_NONE);
+                result = this.open_completions(completions, sys::WAIT_NONE);
             }
             if result != 0 {
                 return failed("the completion queue", result);
@@ -95,9 +94,9 @@ impl Objects {
         Ok(this)
     }
 
-    fn open_completions(&mut self, wait: i32) -> i32 {
+    fn open_completions(&mut self, count: usize, wait: i32) -> i32 {
         let mut attributes = sys::CqAttr {
-            size: SENDS + RECEIVES,
+            size: count,
             flags: 0,
             format: sys::CQ_FORMAT_MSG,
             wait_obj: wait,
@@ -207,22 +206,20 @@ impl Drop for Objects {
 }
 
 impl OfiEndpoint {
-    /// Opens the endpoint of rank `own` and posts its receive buffers.
+    /// Opens an endpoint and posts its receive buffers.
     ///
     /// # Errors
     /// A text that says which step failed and why.
-    pub fn open(
-        library: &Library,
-        provider: &Provider,
-        job: Arc<Job>,
-        own: WorldRank,
-    ) -> Result<Self, String> {
-        let world = job.ranks();
+    pub fn open(library: &Library, provider: &Provider, place: Place) -> Result<Self, String> {
         let info = provider.copy();
         let quirks = provider.quirks;
         quirks.before_open()?;
-        let objects = Objects::open(library, &info, world, !quirks.sleeps_forever)?;
         let always_copied = provider.local_registration || provider.pieces < 3;
+        let ranks = place.served().count().min(RANKS_COUNTED);
+        let each = if always_copied { SENDS_COPIED } else { SENDS };
+        let (sends, receives) = (each * ranks, RECEIVES * ranks);
+        let sizes = (place.job.nodes() * place.count, sends + receives);
+        let objects = Objects::open(library, &info, sizes, !quirks.sleeps_forever)?;
         let room = Pool::room_for(provider.packet, always_copied);
         let endpoint = if provider.endpoint_regions {
             objects.endpoint
@@ -237,18 +234,15 @@ impl OfiEndpoint {
             pins: provider.pins,
             key_size: provider.key_size,
         };
-        let count = if always_copied { SENDS_COPIED } else { SENDS };
         let mut this = Self {
-            own,
-            job,
+            place,
             regions: ManuallyDrop::new(Regions::new(registrar)),
-            sends: ManuallyDrop::new(Pool::new(count, room)),
-            receives: ManuallyDrop::new(Pool::new(RECEIVES, provider.packet)),
+            sends: ManuallyDrop::new(Pool::new(sends, room)),
+            receives: ManuallyDrop::new(Pool::new(receives, provider.packet)),
             descriptors: [null_mut(); 2],
-            unposted: Vec::with_capacity(RECEIVES),
-            peers: vec![Peer::UNKNOWN; world],
-            pending: VecDeque::new(),
-            early: VecDeque::new(),
+            unposted: Vec::with_capacity(receives),
+            peers: Vec::new(),
+            under_way_max: sends as u32,
             connects_first: quirks.connect_waits,
             deaths_seen: 0,
             rejected: RejectedPackets::default(),

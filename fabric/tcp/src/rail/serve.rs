@@ -2,11 +2,12 @@
 
 use super::operations::Operation;
 use super::{COMMON, Connections, DIRECT_MAX, Held};
-use crate::frame::{self, Head, Kind, TARGET, Target, Way};
+use crate::frame::{self, Head, Kind, TARGET, Target};
 use crate::stream::{Body, FORGED, Next, Stream};
 use crate::{PACKET_MAX, TRANSFER_MAX};
 use cohort_fabric::{Direction, Refused, Transfer};
 use cohort_fabric_host::mail::{Delivery, Ticket};
+use cohort_fabric_host::packet::Way;
 use cohort_fabric_host::seat::system_call;
 use std::sync::atomic::Ordering;
 

@@ -14,6 +14,9 @@ pub const PORTS: &str = "COHORT_NET_PORTS";
 /// Name of the variable that says how many connections two nodes have.
 pub const RAILS: &str = "COHORT_NET_RAILS";
 
+/// Name of the variable that says how many endpoints a node has.
+pub const ENDPOINTS: &str = "COHORT_NET_ENDPOINTS";
+
 /// Connections without a [`RAILS`].
 pub const RAILS_DEFAULT: u32 = 1;
 
@@ -26,6 +29,14 @@ pub(super) const ENCRYPT_ROW: Row = Row {
     default: "off",
     help: "TCP without libfabric: encrypt what travels between nodes, the same on all nodes",
     set: |_, v| encrypt(v).map(|_| ()),
+};
+
+pub(super) const ENDPOINTS_ROW: Row = Row {
+    name: ENDPOINTS,
+    values: "auto, or a count, 1 to 256",
+    default: "auto",
+    help: "libfabric: endpoints of a node, which its ranks share",
+    set: |_, v| (v == "auto" || endpoints(v).is_some()).then_some(()),
 };
 
 pub(super) const INTERFACE_ROW: Row = Row {
@@ -95,6 +106,12 @@ pub fn encrypt(value: &str) -> Option<bool> {
 #[must_use]
 pub fn rails(value: &str) -> Option<u32> {
     number(value, 1, 16)
+}
+
+/// The count that a value of [`ENDPOINTS`] stands for; none for `auto` too.
+#[must_use]
+pub fn endpoints(value: &str) -> Option<u32> {
+    number(value, 1, 256)
 }
 
 /// The first and the last port that a value of [`PORTS`] stands for; none for `auto` too.

@@ -116,6 +116,13 @@ fn ports_and_timeouts_have_bounds() {
         let message = read(&[&std::format!("COHORT_NET_RAILS={value}")]).unwrap_err();
         assert!(message.to_string().contains("1 to 16"), "{message}");
     }
+    for value in ["0", "257", "x", ""] {
+        let message = read(&[&std::format!("COHORT_NET_ENDPOINTS={value}")]).unwrap_err();
+        assert!(message.to_string().contains("1 to 256"), "{message}");
+    }
+    assert!(read(&["COHORT_NET_ENDPOINTS=auto"]).is_ok());
+    assert_eq!(network::endpoints("auto"), None);
+    assert_eq!(network::endpoints("7"), Some(7));
     assert_eq!(
         network::rails(network::RAILS_ROW.default),
         Some(network::RAILS_DEFAULT)
