@@ -108,8 +108,7 @@ unsafe fn try_to_open(
         defers: request.notify == Notify::Defer as u32,
     };
     let opened = open_choice(choice, &setup)?;
-    let ip = opened.network.listens_at();
-    let service = ip.map(|ip| Service::open(ip, wanted.ports)).transpose()?;
+    let service = open_service(&*opened.network, wanted.ports)?;
     let Opened {
         source,
         network,
@@ -135,6 +134,17 @@ unsafe fn try_to_open(
         record: None,
         network,
     })
+}
+
+/// The service of this node. Over another way than that of messages, a job does without it if it must.
+fn open_service(network: &dyn NodeNetwork, ports: Ports) -> Result<Option<Service>, String> {
+    let Some(place) = network.service_place() else {
+        return Ok(None);
+    };
+    match Service::open(place, ports) {
+        Err(_none) if !place.is_way_of_messages => Ok(None),
+        opened => opened.map(Some),
+    }
 }
 
 /// What was opened.

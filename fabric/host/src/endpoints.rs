@@ -11,7 +11,7 @@ use crate::keeper::Keeper;
 use crate::network::{Network, OpenEndpoint};
 use crate::peers::Peers;
 use crate::seat::{SEATS_MAX, Seats};
-use crate::source::{AddressCount, NodeNetwork, Setup, Source};
+use crate::source::{AddressCount, NodeNetwork, ServicePlace, Setup, Source};
 use crate::watch::{Waker, Watch};
 use cohort_fabric::{WorldRank, record};
 use std::net::IpAddr;
@@ -44,6 +44,9 @@ pub trait EndpointSource: Source {
     /// Whether its endpoints listen on TCP sockets at their addresses.
     fn listens(&self) -> bool;
 
+    /// An address of this host by which other nodes may reach its service, if endpoints do not listen.
+    fn service_address(&self) -> Option<IpAddr>;
+
     /// Whether its endpoints are connected before the ranks start, see [`Endpoint::meet`].
     fn meets(&self) -> bool {
         false
@@ -58,7 +61,7 @@ struct Endpoints {
     job: Arc<Job>,
     network: Network,
     names: Vec<Vec<u8>>,
-    listens: bool,
+    service: Option<ServicePlace>,
     meets: bool,
 }
 
@@ -88,9 +91,8 @@ impl NodeNetwork for Endpoints {
         Ok(())
     }
 
-    fn listens_at(&self) -> Option<IpAddr> {
-        let first = self.names.first().filter(|_| self.listens)?;
-        Some(address::socket(first)?.ip())
+    fn service_place(&self) -> Option<ServicePlace> {
+        self.service
     }
 
     fn waker(&self) -> Arc<Waker> {
@@ -126,14 +128,27 @@ pub fn open(
     };
     let endpoints = open_endpoints(source, setup, count, descriptors.as_ref())?;
     let names = endpoints.iter().map(|end| end.endpoint.name().to_vec());
+    let names: Vec<Vec<u8>> = names.collect();
     Ok(Box::new(Endpoints {
         keeper: None,
         job: Arc::clone(setup.job),
-        names: names.collect(),
-        listens: address::is_socket(source.format()) && source.listens(),
+        service: service_place(source, &names),
+        names,
         meets: source.meets(),
         network: join(source, setup, endpoints, descriptors)?,
     }))
+}
+
+fn service_place(source: &dyn EndpointSource, names: &[Vec<u8>]) -> Option<ServicePlace> {
+    let is_way_of_messages = address::is_socket(source.format()) && source.listens();
+    let ip = match is_way_of_messages {
+        true => address::socket(names.first()?)?.ip(),
+        false => source.service_address()?,
+    };
+    Some(ServicePlace {
+        ip,
+        is_way_of_messages,
+    })
 }
 
 /// How many endpoints this node has. Where processes may not take descriptors from each other, each rank has one: it makes

@@ -7,6 +7,9 @@
 //! gone without having taken leave ([`pulse`]). When this process itself does not run for a while (the whole job was
 //! stopped), that time does not count.
 //!
+//! Where messages do not go over IP, the service does if the host has an interface for it. Then a node that never
+//! answered is not missed: that way may lead nowhere.
+//!
 //! No task of a rank ever comes here, and nothing blocks but the wait for what comes next. Strangers cannot do much:
 //! of connections that have not shown the job's cookie there are at most [`STRANGERS_MAX`], each for at most
 //! [`STRANGER_TIME`] and with the memory of one message.
@@ -20,13 +23,14 @@ mod worker;
 use crate::job::Job;
 use crate::ports::Ports;
 use crate::seat::{block_signals, restore_signals};
+use crate::source::ServicePlace;
 use crate::watch::Waker;
 use cohort_fabric::boot::DeadNode;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::collections::VecDeque;
 use std::io::Result;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::IntoRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,6 +77,8 @@ fn ring(counter: &OwnedFd) {
 #[derive(Debug)]
 pub struct Service {
     address: SocketAddr,
+    /// Whether nodes that never answered are missed.
+    is_way_of_messages: bool,
     /// Until the thread has it.
     listener: Option<TcpListener>,
     shared: Arc<Shared>,
@@ -80,16 +86,18 @@ pub struct Service {
 }
 
 impl Service {
-    /// Opens the service at an address of this host. It answers once it is started.
+    /// Opens the service at a place of this host. It answers once it is started.
     ///
     /// # Errors
     /// A text that says what the system refused, and what to set.
-    pub fn open(ip: IpAddr, ports: Ports) -> std::result::Result<Self, String> {
+    pub fn open(place: ServicePlace, ports: Ports) -> std::result::Result<Self, String> {
+        let ip = place.ip;
         let listener = ports.listen(ip)?;
-        Self::with(listener).map_err(|error| format!("cannot listen at {ip}: {error}"))
+        Self::with(listener, place.is_way_of_messages)
+            .map_err(|error| format!("cannot listen at {ip}: {error}"))
     }
 
-    fn with(listener: TcpListener) -> Result<Self> {
+    fn with(listener: TcpListener, is_way_of_messages: bool) -> Result<Self> {
         let counter = || {
             let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
             let made = eventfd(0, flags);
@@ -98,6 +106,7 @@ impl Service {
         listener.set_nonblocking(true)?;
         Ok(Self {
             address: listener.local_addr()?,
+            is_way_of_messages,
             listener: Some(listener),
             shared: Arc::new(Shared {
                 is_stopping: AtomicBool::new(false),
@@ -132,12 +141,13 @@ impl Service {
         // SAFETY: open, and nobody else's from now on.
         let listener = unsafe { OwnedFd::from_raw_fd(listener.into_raw_fd()) };
         let shared = Arc::clone(&self.shared);
+        let misses_all = self.is_way_of_messages;
         // Signals are for the process's own threads.
         let mask = block_signals();
         let thread = std::thread::Builder::new()
             .name("cohort-service".into())
             .stack_size(128 << 10)
-            .spawn(move || Worker::new(job, waker, shared, listener, addresses).run());
+            .spawn(move || Worker::new(job, waker, shared, listener, addresses, misses_all).run());
         restore_signals(mask);
         self.thread = Some(thread?);
         Ok(())

@@ -56,6 +56,16 @@ pub enum AddressCount {
     UpTo(usize),
 }
 
+/// Where the service of a node listens, see [`crate::service`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServicePlace {
+    /// An address of this host.
+    pub ip: IpAddr,
+    /// Whether messages take the same way. Where they do not, nobody knows whether this way leads to the other nodes: so
+    /// silence means something only of those that have answered.
+    pub is_way_of_messages: bool,
+}
+
 /// An open network of this node.
 pub trait NodeNetwork: Debug {
     /// The addresses of this node, all of the same length.
@@ -70,8 +80,8 @@ pub trait NodeNetwork: Debug {
     /// A text that says what is wrong.
     fn connect(&mut self, nodes: Vec<Vec<Vec<u8>>>) -> Result<(), String>;
 
-    /// The address of this host at which the node listens, if its addresses are those of TCP sockets.
-    fn listens_at(&self) -> Option<IpAddr>;
+    /// Where the node's service may listen, if anywhere.
+    fn service_place(&self) -> Option<ServicePlace>;
 
     /// What ends the sleep of a rank that waits for the network.
     fn waker(&self) -> Arc<Waker>;

@@ -4,6 +4,7 @@ use cohort_fabric_host::source::{Choice, Source, Wanted};
 use cohort_fabric_ofi::{Fabric, Unavailable, is_sockets};
 use cohort_fabric_tcp::NAME as DIRECT;
 use cohort_fabric_tcp::interface::{Interface, Interfaces};
+use std::net::IpAddr;
 
 /// Chooses one: by default a fabric of the machine's own, else TCP.
 ///
@@ -15,7 +16,10 @@ pub fn choose(wanted: &Wanted) -> Result<Choice, String> {
     }
     between(
         wanted.provider.as_deref(),
-        || Fabric::choose(&with_interface(wanted), DIRECT),
+        || {
+            let fabric = Fabric::choose(&with_interface(wanted), DIRECT)?;
+            Ok(fabric.with_service(service_address(wanted)))
+        },
         || Interfaces::choose(wanted),
     )
 }
@@ -44,6 +48,17 @@ fn encrypting<D: Source + 'static>(
              which sends in clear text: set COHORT_NET_PROVIDER={DIRECT}, or leave COHORT_NET_ENCRYPT away"
         )),
     }
+}
+
+/// An address at which nodes ask each other whether they live, where messages take another way: of the interface that was
+/// asked for, if it has one.
+fn service_address(wanted: &Wanted) -> Option<IpAddr> {
+    let any = Wanted {
+        interface: None,
+        ..wanted.clone()
+    };
+    let chosen = Interface::choose(wanted).or_else(|_none| Interface::choose(&any));
+    chosen.ok().map(|interface| interface.address())
 }
 
 /// Chooses between the two transports. What exists and does not work is passed on, to be reported.

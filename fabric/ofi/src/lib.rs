@@ -24,6 +24,7 @@ use cohort_fabric_host::source::{NodeNetwork, Setup, Source, Wanted};
 use endpoint::OfiEndpoint;
 use library::Library;
 use provider::Provider;
+use std::net::IpAddr;
 
 /// What libfabric's `tcp` reads its ports from.
 const PORT_LOW: &str = "FI_TCP_PORT_LOW_RANGE";
@@ -55,6 +56,7 @@ impl From<Unavailable> for String {
 pub struct Fabric {
     library: Library,
     provider: Provider,
+    service: Option<IpAddr>,
 }
 
 impl Fabric {
@@ -70,7 +72,20 @@ impl Fabric {
         let library = Library::load()?;
         let (name, interface) = (wanted.provider.as_deref(), wanted.interface.as_deref());
         let provider = Provider::choose(&library, name, interface, others)?;
-        Ok(Self { library, provider })
+        Ok(Self {
+            library,
+            provider,
+            service: None,
+        })
+    }
+
+    /// The same, with an address of this host for the node's service, where endpoints do not listen.
+    #[must_use]
+    pub fn with_service(self, address: Option<IpAddr>) -> Self {
+        Self {
+            service: address,
+            ..self
+        }
     }
 }
 
@@ -116,6 +131,10 @@ impl EndpointSource for Fabric {
 
     fn listens(&self) -> bool {
         is_sockets(&self.provider.name)
+    }
+
+    fn service_address(&self) -> Option<IpAddr> {
+        self.service
     }
 
     fn meets(&self) -> bool {

@@ -15,10 +15,10 @@ use cohort_fabric_host::address;
 use cohort_fabric_host::handles::Processes;
 use cohort_fabric_host::mail::{Delivery, Mail, Ticket};
 use cohort_fabric_host::packet::Way;
-use cohort_fabric_host::source::{AddressCount, NodeNetwork, Setup};
+use cohort_fabric_host::source::{AddressCount, NodeNetwork, ServicePlace, Setup};
 use cohort_fabric_host::watch::{List, Waker, Watch};
 use rustix::fd::{FromRawFd, OwnedFd};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -400,8 +400,11 @@ impl NodeNetwork for TcpNetwork {
             .start(nodes.into_iter().map(distinct).collect())
     }
 
-    fn listens_at(&self) -> Option<IpAddr> {
-        Some(self.connector.addresses().first()?.ip())
+    fn service_place(&self) -> Option<ServicePlace> {
+        Some(ServicePlace {
+            ip: self.connector.addresses().first()?.ip(),
+            is_way_of_messages: true,
+        })
     }
 
     fn waker(&self) -> Arc<Waker> {

@@ -42,8 +42,14 @@ pub fn trials() -> Vec<Trial> {
         let killed = format!("nodes/a node that is killed in {call}{}", network.suffix());
         trials.push(trial(killed, move || killed_node(work, network)));
     }
-    for network in [Network::Default, Network::Libfabric] {
-        for (call, work) in calls {
+    for network in [
+        Network::Default,
+        Network::Libfabric,
+        Network::Psm2,
+        Network::Shm,
+    ] {
+        let has_link = [Network::Default, Network::Libfabric].contains(&network);
+        for (call, work) in calls.into_iter().filter(|_| has_link) {
             let ending = format!("{call}{}", network.suffix());
             let down = format!("nodes/a link that goes down in {ending}");
             let killed = format!("nodes/a node that is killed in {ending}");

@@ -120,6 +120,11 @@ impl Pulse {
         self.code = error.raw_os_error();
     }
 
+    /// Whether it has answered once.
+    pub fn is_met(&self) -> bool {
+        self.is_met
+    }
+
     /// How often it has refused a connection since its last answer.
     pub fn refusals(&self) -> u32 {
         self.refusals

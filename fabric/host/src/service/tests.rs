@@ -3,7 +3,7 @@ use super::*;
 use crate::watch::Watch;
 use cohort_base::boot::RankLocation;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::time::Instant;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -20,12 +20,20 @@ struct Node {
 
 impl Node {
     fn new(index: u32, timeout: Duration) -> Self {
+        Self::at(index, timeout, true)
+    }
+
+    fn at(index: u32, timeout: Duration, is_way_of_messages: bool) -> Self {
+        let place = ServicePlace {
+            ip: HERE,
+            is_way_of_messages,
+        };
         let home = |node| RankLocation {
             node,
             local_rank: 0,
         };
         Self {
-            service: Service::open(HERE, Ports::default()).unwrap(),
+            service: Service::open(place, Ports::default()).unwrap(),
             job: Arc::new(Job::new(index, [3, 4], timeout, vec![home(0), home(1)])),
             watch: Watch::open(0).unwrap(),
         }
@@ -81,6 +89,25 @@ fn a_silent_node_is_reported_once() {
 }
 
 #[test]
+fn by_another_way_than_messages_only_nodes_that_have_answered_are_missed() {
+    let silent = TcpListener::bind((HERE, 0)).unwrap();
+    let timeout = Duration::from_millis(300);
+    let mut node = Node::at(0, timeout, false);
+    let addresses = [node.service.address(), silent.local_addr().unwrap()];
+    node.start(addresses);
+    assert_eq!(node.dead(Duration::from_secs(1)), None);
+    assert_eq!(node.job.deaths(), 0);
+    // For a while it answers once in each connection, also in those that were given up before.
+    let end = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < end {
+        let (mut stream, _) = silent.accept().unwrap();
+        stream.set_read_timeout(Some(timeout)).unwrap();
+        let _given_up = answer_once(&mut stream, &node.job);
+    }
+    assert_eq!(node.dead(LONG).map(|dead| dead.node), Some(1));
+}
+
+#[test]
 fn who_takes_leave_is_not_missed() {
     let (first, second) = pair(Duration::from_millis(600));
     std::thread::sleep(Duration::from_millis(300));
@@ -119,9 +146,9 @@ fn the_node_before_a_silent_one_reports_it_first() {
 }
 
 /// Answers the next question that comes in a connection.
-fn answer_once(stream: &mut TcpStream, job: &Job) {
+fn answer_once(stream: &mut TcpStream, job: &Job) -> Result<()> {
     let mut bytes = [0; LENGTH];
-    stream.read_exact(&mut bytes).unwrap();
+    stream.read_exact(&mut bytes)?;
     let asked = Message::read(&bytes, job.cookie).unwrap();
     let answer = Message {
         kind: Kind::Answer,
@@ -129,7 +156,7 @@ fn answer_once(stream: &mut TcpStream, job: &Job) {
         to: asked.from,
         number: asked.number,
     };
-    stream.write_all(&answer.bytes(job.cookie)).unwrap();
+    stream.write_all(&answer.bytes(job.cookie))
 }
 
 #[test]
@@ -138,7 +165,7 @@ fn a_process_that_is_gone_is_reported() {
     let mut node = Node::new(0, LONG);
     node.start([node.service.address(), killed.local_addr().unwrap()]);
     let (mut stream, _) = killed.accept().unwrap();
-    answer_once(&mut stream, &node.job);
+    answer_once(&mut stream, &node.job).unwrap();
     drop((stream, killed));
     let dead = node.dead(LONG).unwrap();
     assert_eq!((dead.node, dead.code), (1, libc::ECONNREFUSED));

@@ -61,6 +61,8 @@ pub struct Worker {
     guests: Vec<Guest>,
     watched: BTreeMap<u32, Watched>,
     roster: Roster,
+    /// Nodes that never answered are missed too.
+    misses_all: bool,
     patience: Patience,
     /// For nodes that are not of the ring.
     shared_patience: Patience,
@@ -78,6 +80,7 @@ impl Worker {
         shared: Arc<Shared>,
         listener: OwnedFd,
         addresses: Vec<SocketAddr>,
+        misses_all: bool,
     ) -> Self {
         let nodes = addresses.len() as u32;
         let patience = Patience::of(job.timeout);
@@ -85,6 +88,7 @@ impl Worker {
             roster: Roster::new(job.node, nodes),
             shared_patience: patience.shared_by(nodes),
             patience,
+            misses_all,
             rotate: Instant::now(),
             job,
             waker,
@@ -227,7 +231,9 @@ impl Worker {
     /// Reports nodes that are dead.
     fn judge(&mut self, now: Instant) {
         let verdict = |(&node, watched): (&u32, &Watched)| {
+            let is_missed = self.misses_all || watched.pulse.is_met();
             let verdict = watched.pulse.verdict(now, self.patience(watched))?;
+            let verdict = is_missed.then_some(verdict)?;
             Some((node, verdict))
         };
         let dead: Vec<(u32, Verdict)> = self.watched.iter().filter_map(verdict).collect();
