@@ -119,16 +119,8 @@ impl NodeAddresses {
         }
         let length = word(16) as usize;
         let count = word(12) as usize;
-        match expected {
-            AddressCount::Exactly(wanted, setting) if count != wanted => {
-                return wrong(&format!(
-                    "are {count} instead of {wanted}: {setting} is the same on all nodes"
-                ));
-            }
-            AddressCount::UpTo(most) if !(1..=most).contains(&count) => {
-                return wrong(&format!("are {count} instead of 1 to {most}"));
-            }
-            _ => {}
+        if let Err(problem) = expected.check(count) {
+            return wrong(&problem);
         }
         if length == 0 || length > LENGTH_MAX || rest.len() != length * count {
             return wrong("have a wrong length: they were cut on their way");
@@ -196,6 +188,22 @@ pub fn fell_back(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
         && bytes.get(4..6) == Some(&VERSION.to_le_bytes())
         && bytes.get(FELL_BACK) == Some(&1_u32.to_le_bytes())
+}
+
+impl AddressCount {
+    /// # Errors
+    /// What is said of so many addresses, which cannot be.
+    fn check(self, count: usize) -> Result<(), String> {
+        match self {
+            Self::Exactly(wanted, setting) if count != wanted => Err(format!(
+                "are {count} instead of {wanted}: {setting} is the same on all nodes"
+            )),
+            Self::UpTo(most) if !(1..=most).contains(&count) => {
+                Err(format!("are {count} instead of 1 to {most}"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Checks an address whose format is known.

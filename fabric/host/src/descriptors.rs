@@ -139,8 +139,8 @@ impl Descriptors {
         self.sample.store(descriptor, Ordering::Relaxed);
     }
 
-    /// Whether the calling process, number `caller`, may call an endpoint: one that no other rank shares with it, or any
-    /// if it may take descriptors, so that others may take what it makes.
+    /// Whether the calling process, number `caller`, may call an endpoint: one that no other rank shares with it, or
+    /// any if it may take descriptors, so that others may take what it makes.
     #[must_use]
     pub fn may_call(&self, is_own: bool, caller: usize) -> bool {
         is_own || self.is_able(caller)
@@ -346,8 +346,8 @@ impl Descriptors {
     }
 }
 
-/// Whether a process that this one starts may take descriptors from it. Sandboxes forbid that, and Yama's strictest mode.
-/// By the root.
+/// Whether a process that this one starts may take descriptors from it. Sandboxes forbid that, and Yama's strictest
+/// mode. By the root.
 #[must_use]
 pub fn can_be_taken() -> bool {
     // Fails where there is no Yama.

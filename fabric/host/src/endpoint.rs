@@ -45,8 +45,8 @@ impl Place {
     }
 }
 
-/// An endpoint. Used by one call at a time, on a seat. What comes for the ranks that it serves, and what becomes of their
-/// operations, goes into the delivery of whichever call finds it.
+/// An endpoint. Used by one call at a time, on a seat. What comes for the ranks that it serves, and what becomes of
+/// their operations, goes into the delivery of whichever call finds it.
 pub trait Endpoint: Debug + Send {
     /// Its address, for other nodes.
     fn name(&self) -> &[u8];

@@ -151,8 +151,8 @@ fn service_place(source: &dyn EndpointSource, names: &[Vec<u8>]) -> Option<Servi
     })
 }
 
-/// How many endpoints this node has. Where processes may not take descriptors from each other, each rank has one: it makes
-/// the calls for that with what it has inherited and made.
+/// How many endpoints this node has. Where processes may not take descriptors from each other, each rank has one: it
+/// makes the calls for that with what it has inherited and made.
 fn endpoint_count(source: &dyn EndpointSource, setup: &Setup<'_>) -> usize {
     let ranks = setup.own_ranks.len();
     if ranks > 1 && setup.is_shared && !can_be_taken() {

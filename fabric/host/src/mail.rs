@@ -119,7 +119,6 @@ struct Taker<'a> {
 }
 
 /// Where events go in a call: to the engine, or into ranks' mail.
-
 pub struct Delivery<'a> {
     mail: &'a [Mail],
     /// Who takes events at once.

@@ -1,8 +1,9 @@
 //! The transport of a node whose ranks share endpoints: takes a seat and the lock of the endpoint that serves the rank,
 //! then calls the endpoint.
 //!
-//! Whoever has an endpoint's lock takes what has come for all ranks that it serves: what is for the rank of the call goes to
-//! the engine, the rest into mail ([`crate::mail`]). So a rank that finds the lock taken when it looks has nothing to do.
+//! Whoever has an endpoint's lock takes what has come for all ranks that it serves: what is for the rank of the call
+//! goes to the engine, the rest into mail ([`crate::mail`]). So a rank that finds the lock taken when it looks has
+//! nothing to do.
 
 use crate::descriptors::Descriptors;
 use crate::descriptors::hooks::run_call;
@@ -120,8 +121,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network of endpoints that are open, for these ranks of the node; with its limits, whether registrations call the
-    /// driver.
+    /// A network of endpoints that are open, for these ranks of the node; with its limits, whether registrations call
+    /// the driver.
     #[must_use]
     pub fn new(
         (job, own_ranks): (Arc<Job>, Arc<[WorldRank]>),
@@ -227,8 +228,8 @@ impl Network {
         self.endpoints.len() == self.own_ranks.len()
     }
 
-    /// Calls the endpoint that serves a rank from a seat, when its lock is free, or returns `denied` if the caller has not
-    /// all of its descriptors.
+    /// Calls the endpoint that serves a rank from a seat, when its lock is free, or returns `denied` if the caller
+    /// has not all of its descriptors.
     fn enter<R>(
         &self,
         rank: LocalRank,

@@ -1,9 +1,9 @@
 //! The endpoints of the job, and which of them serves which rank.
 //!
 //! Each node decides for itself how many endpoints it has, at most one for each rank. Its ranks share them: of `n`
-//! endpoints number `r % n` serves local rank `r`. All that goes between two ranks goes between the endpoints that serve
-//! them, so it stays in order, and a region of a rank is one of its endpoint. The endpoints of the job are numbered node by
-//! node; such a number is a *peer*.
+//! endpoints number `r % n` serves local rank `r`. All that goes between two ranks goes between the endpoints that
+//! serve them, so it stays in order, and a region of a rank is one of its endpoint. The endpoints of the job are
+//! numbered node by node; such a number is a *peer*.
 
 use cohort_base::boot::RankLocation;
 use std::ops::Range;

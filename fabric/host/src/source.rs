@@ -61,8 +61,8 @@ pub enum AddressCount {
 pub struct ServicePlace {
     /// An address of this host.
     pub ip: IpAddr,
-    /// Whether messages take the same way. Where they do not, nobody knows whether this way leads to the other nodes: so
-    /// silence means something only of those that have answered.
+    /// Whether messages take the same way. Where they do not, nobody knows whether this way leads to the other nodes:
+    /// so silence means something only of those that have answered.
     pub is_way_of_messages: bool,
 }
 

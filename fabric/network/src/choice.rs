@@ -50,8 +50,8 @@ fn encrypting<D: Source + 'static>(
     }
 }
 
-/// An address at which nodes ask each other whether they live, where messages take another way: of the interface that was
-/// asked for, if it has one.
+/// An address at which nodes ask each other whether they live, where messages take another way: of the interface that
+/// was asked for, if it has one.
 fn service_address(wanted: &Wanted) -> Option<IpAddr> {
     let any = Wanted {
         interface: None,

@@ -261,8 +261,8 @@ impl OfiEndpoint {
         }
     }
 
-    /// Notes that an endpoint cannot be reached any more from this one: the ranks that it serves are lost for those that
-    /// this one serves. Other endpoints of both nodes find out for themselves, behind what has come there.
+    /// Notes that an endpoint cannot be reached any more from this one: the ranks that it serves are lost for those
+    /// that this one serves. Other endpoints of both nodes find out for themselves, behind what has come there.
     #[cold]
     fn lose(&mut self, peer: u32, code: i32, delivery: &mut Delivery<'_>) -> Refused {
         let known = &mut self.peers[peer as usize];

@@ -165,7 +165,8 @@ impl Regions {
         Ok(region)
     }
 
-    /// A key that nobody can guess, as far as the provider's keys are long enough. Reads and writes carry no other proof.
+    /// A key that nobody can guess, as far as the provider's keys are long enough. Reads and writes carry no other
+    /// proof.
     fn fresh_key(&self) -> Result<u64, i32> {
         let mask = u64::MAX >> (64 - 8 * self.registrar.key_size as u32);
         loop {

@@ -20,36 +20,44 @@ struct Crowd {
     sockets: u32,
 }
 
+const DIRECT: Crowd = Crowd {
+    nodes: 2,
+    ranks: 56,
+    files: 256,
+    variable: ("COHORT_NET_RAILS", "1"),
+    network: Network::Default,
+    sockets: 4,
+};
+
+const LIBFABRIC: Crowd = Crowd {
+    variable: ("COHORT_NET_ENDPOINTS", "auto"),
+    network: Network::Libfabric,
+    // A mailbox, listeners, and for each other node some that belong to a connection.
+    sockets: 14,
+    ..DIRECT
+};
+
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
-    let default = Crowd {
-        nodes: 2,
-        ranks: 56,
-        files: 256,
-        variable: ("COHORT_NET_RAILS", "1"),
-        network: Network::Default,
-        sockets: 4,
-    };
-    let libfabric = Crowd {
-        variable: ("COHORT_NET_ENDPOINTS", "auto"),
-        network: Network::Libfabric,
-        // A mailbox, listeners, and for each other node some that belong to a connection.
-        sockets: 14,
-        ..default
-    };
-    let crowds = [
+    let run = |(name, crowd): (&str, Crowd)| trial(format!("nodes/{name}"), move || crowd.run());
+    let crowds = over_sockets().into_iter().chain(over_libfabric());
+    crowds.map(run).collect()
+}
+
+fn over_sockets() -> [(&'static str, Crowd); 4] {
+    [
         (
             "56 ranks on each of two nodes",
             Crowd {
                 files: 1024,
-                ..default
+                ..DIRECT
             },
         ),
         (
             "128 ranks on each of two nodes, 256 files",
             Crowd {
                 ranks: 128,
-                ..default
+                ..DIRECT
             },
         ),
         (
@@ -58,7 +66,7 @@ pub fn trials() -> Vec<Trial> {
                 nodes: 8,
                 ranks: 32,
                 sockets: 10,
-                ..default
+                ..DIRECT
             },
         ),
         (
@@ -68,9 +76,14 @@ pub fn trials() -> Vec<Trial> {
                 ranks: 4,
                 variable: ("COHORT_NET_RAILS", "3"),
                 sockets: 8,
-                ..default
+                ..DIRECT
             },
         ),
+    ]
+}
+
+fn over_libfabric() -> [(&'static str, Crowd); 4] {
+    [
         (
             "32 ranks on each of two nodes, encrypted",
             Crowd {
@@ -82,7 +95,7 @@ pub fn trials() -> Vec<Trial> {
         ),
         (
             "56 ranks on each of two nodes, 256 files (libfabric)",
-            libfabric,
+            LIBFABRIC,
         ),
         (
             "16 ranks on each of four nodes, 256 files (libfabric)",
@@ -90,7 +103,7 @@ pub fn trials() -> Vec<Trial> {
                 nodes: 4,
                 ranks: 16,
                 sockets: 20,
-                ..libfabric
+                ..LIBFABRIC
             },
         ),
         (
@@ -99,7 +112,7 @@ pub fn trials() -> Vec<Trial> {
                 ranks: 8,
                 variable: ("COHORT_NET_ENDPOINTS", "3"),
                 sockets: 40,
-                ..libfabric
+                ..LIBFABRIC
             },
         ),
         (
@@ -109,12 +122,10 @@ pub fn trials() -> Vec<Trial> {
                 files: 1024,
                 variable: ("COHORT_NET_ENDPOINTS", "2"),
                 network: Network::Psm2,
-                ..libfabric
+                ..LIBFABRIC
             },
         ),
-    ];
-    let run = |(name, crowd): (&str, Crowd)| trial(format!("nodes/{name}"), move || crowd.run());
-    crowds.into_iter().map(run).collect()
+    ]
 }
 
 impl Crowd {

@@ -1,10 +1,10 @@
 //! Connects an endpoint with all of its peers before the ranks start, where a provider cannot do it later.
 //!
-//! PSM2 makes a connection within the first send, and waits there until the peer has polled. A peer that
-//! computes, or has left, would hold up the sender for that long, and its seat. So while no rank runs yet,
-//! every endpoint sends each one of other nodes a packet of a prefix alone, and polls until it has one of
-//! each of them. It says that it is from and to the first ranks that the two serve. Then all connections are there, both ways, and nobody waits for its polls any more.
-//! Packets of ranks that run already go into mail.
+//! PSM2 makes a connection within the first send, and waits there until the peer has polled. A peer that computes, or
+//! has left, would hold up the sender for that long, and its seat. So while no rank runs yet, every endpoint sends
+//! each one of other nodes a packet of a prefix alone, and polls until it has one of each of them. It says that it is
+//! from and to the first ranks that the two serve. Then all connections are there, both ways, and nobody waits for
+//! its polls any more. Packets of ranks that run already go into mail.
 //!
 //! At the end, endpoints that have exchanged packets take leave of each other by the same empty packets, which are the
 //! last of each. An end that closed earlier would lose what the other has not read: the provider that finds a
