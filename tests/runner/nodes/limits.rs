@@ -16,7 +16,7 @@ struct Crowd {
     /// A setting.
     variable: (&'static str, &'static str),
     network: Network,
-    /// Sockets that a rank may have in the end, besides those that it had before.
+    /// Sockets that a rank may have in the end.
     sockets: u32,
 }
 
@@ -26,7 +26,8 @@ const DIRECT: Crowd = Crowd {
     files: 256,
     variable: ("COHORT_NET_RAILS", "1"),
     network: Network::Default,
-    sockets: 4,
+    // Connections, those of the service and of the connector, and what the manager gives.
+    sockets: 8,
 };
 
 const LIBFABRIC: Crowd = Crowd {
@@ -65,7 +66,7 @@ fn over_sockets() -> [(&'static str, Crowd); 4] {
             Crowd {
                 nodes: 8,
                 ranks: 32,
-                sockets: 10,
+                sockets: 16,
                 ..DIRECT
             },
         ),
@@ -75,7 +76,7 @@ fn over_sockets() -> [(&'static str, Crowd); 4] {
                 nodes: 3,
                 ranks: 4,
                 variable: ("COHORT_NET_RAILS", "3"),
-                sockets: 8,
+                sockets: 14,
                 ..DIRECT
             },
         ),
