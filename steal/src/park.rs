@@ -92,7 +92,7 @@ impl ParkSlot {
     }
 
     /// A slot that was woken `epoch` times.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     fn woken_before(epoch: u32) -> Self {
         Self(CacheLine(AtomicU64::new(empty(epoch))))
     }

@@ -23,7 +23,7 @@ use core::ffi::{c_char, c_void};
 pub const MAGIC: u64 = 0x3151_4552_4843_4f43;
 
 /// Raised whenever the layout of the records changes.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// File name of the network library (crate `cohort-network`), which lies beside the node image.
 pub const LIBRARY: &str = "libcohort_network.so";

@@ -339,7 +339,7 @@ mod tests {
             &encrypting.bytes(3),
             "encrypted connections, and this node makes plain ones",
         );
-        assert!(encrypting.read(&encrypting.bytes(3), 3, 1).is_ok());
+        assert!(encrypting.read(&encrypting.bytes(3), 3, UpTo(1)).is_ok());
         refusal(
             &node(vec![address(0, [127, 0, 0, 1])]).bytes(3),
             "without port",

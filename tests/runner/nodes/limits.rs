@@ -45,7 +45,7 @@ pub fn trials() -> Vec<Trial> {
     crowds.map(run).collect()
 }
 
-fn over_sockets() -> [(&'static str, Crowd); 4] {
+fn over_sockets() -> [(&'static str, Crowd); 5] {
     [
         (
             "56 ranks on each of two nodes",
@@ -80,20 +80,20 @@ fn over_sockets() -> [(&'static str, Crowd); 4] {
                 ..DIRECT
             },
         ),
-    ]
-}
-
-fn over_libfabric() -> [(&'static str, Crowd); 4] {
-    [
         (
             "32 ranks on each of two nodes, encrypted",
             Crowd {
                 ranks: 32,
                 files: 1024,
                 variable: ("COHORT_NET_ENCRYPT", "1"),
-                ..default
+                ..DIRECT
             },
         ),
+    ]
+}
+
+fn over_libfabric() -> [(&'static str, Crowd); 4] {
+    [
         (
             "56 ranks on each of two nodes, 256 files (libfabric)",
             LIBFABRIC,

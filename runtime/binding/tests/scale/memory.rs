@@ -9,6 +9,7 @@ use cohort_engine::rma::{Part as PartOfWindow, Plan, Reorder, Window};
 use cohort_engine::{Node, Rank};
 use cohort_fabric_host::address::{self, FORMAT_SOCKADDR_IN, NodeAddresses, Reachable};
 use cohort_fabric_host::job::Job;
+use cohort_fabric_host::source::AddressCount;
 use cohort_net as net;
 use cohort_object::errhandler::Errhandler;
 use cohort_object::{Comm, Objects};
@@ -122,11 +123,12 @@ fn network(nodes: usize) -> (Job, Vec<Reachable>) {
         interface: "eth0".into(),
         host: 1,
         fell_back: false,
+        encrypts: false,
         service: Some(listens),
         each: vec![address::bytes(listens)],
     };
     let read = |node: u32| {
-        let read = addresses.read(&addresses.bytes(node), node, 1);
+        let read = addresses.read(&addresses.bytes(node), node, AddressCount::UpTo(1));
         read.expect("addresses of this kind")
     };
     let all = (0..nodes as u32).map(read).collect();

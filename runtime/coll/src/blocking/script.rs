@@ -56,7 +56,10 @@ pub(crate) unsafe fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<
                     .and_then(|()| {
                         together(&mut rank.enter(), |claim| {
                             let mut begun = steps.iter().map(|step| script.begin(claim, step));
-                            begun.try_for_each(|message| Ok(messages.push(message?)))
+                            begun.try_for_each(|message| {
+                                messages.push(message?);
+                                Ok(())
+                            })
                         })
                     }),
                 Step::Wait => wait_for(owner, messages.drain(..)),
