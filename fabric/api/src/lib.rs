@@ -220,8 +220,8 @@ pub unsafe trait Transport: Sync {
         token: Token,
     ) -> Result<Sent, Refused>;
 
-    /// As [`Transport::send`], for at most [`TOGETHER_MAX`] packets whose memory is not kept: what cannot be sent now is
-    /// copied. False if the transport would rather have the memory, or cannot take all of them now; nothing was sent
+    /// As [`Transport::send`], for at most [`TOGETHER_MAX`] packets whose memory is not kept: what cannot be sent now
+    /// is copied. False if the transport would rather have the memory, or cannot take all of them now; nothing was sent
     /// then.
     fn send_now(
         &self,

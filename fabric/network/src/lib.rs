@@ -10,8 +10,8 @@ use cohort_fabric::boot::{Api, Problem, Request};
 use cohort_fabric_host::boot;
 use libc::c_void;
 
-/// Ranks' tasks call the network over TCP as they are, with thread-local data of another C library than this one's. This
-/// heap uses none, unlike the C library's.
+/// Ranks' tasks call the network over TCP as they are, with thread-local data of another C library than this one's.
+/// This heap uses none, unlike the C library's.
 #[global_allocator]
 // SAFETY: a static is neither moved nor dropped.
 static HEAP: SharedHeap = unsafe { SharedHeap::new() };
