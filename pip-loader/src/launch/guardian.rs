@@ -106,6 +106,8 @@ unsafe fn part(job: &str) -> io::Result<UnixStream> {
 /// The guardian's life.
 fn guard(mut connection: UnixStream, job: &str) {
     let _ = setsid();
+    // Who looks for launchers, by name or to signal them, does not mean this one.
+    let _ = nix::sys::prctl::set_name(c"cohort-guardian");
     let _ = std::env::set_current_dir("/");
     keep_only(&connection);
     let mut word = [0];
