@@ -35,7 +35,9 @@ use core::ffi::c_int;
 fn failed<A: Abi>(call: &Call<'_, A>, error: RmaError) -> Error {
     let class = match error {
         RmaError::OutOfMemory => neutral::ERR_NO_MEM,
-        RmaError::OutOfRange { .. } | RmaError::NotAttached { .. } => neutral::ERR_RMA_RANGE,
+        RmaError::OutOfRange { .. } | RmaError::NotAttached { .. } | RmaError::LostTarget => {
+            neutral::ERR_RMA_RANGE
+        }
         RmaError::Overlaps { .. } => neutral::ERR_RMA_ATTACH,
         RmaError::Truncated { .. } => neutral::ERR_TRUNCATE,
         RmaError::BadType => neutral::ERR_TYPE,

@@ -42,6 +42,8 @@ pub enum RmaError {
         /// Address behind the last one.
         to: u64,
     },
+    /// The same, found out when the target's epoch had begun: an operation of an epoch that ends.
+    LostTarget,
     /// Memory that is attached overlaps some that is.
     Overlaps {
         /// Where it begins.
@@ -84,6 +86,9 @@ impl fmt::Display for RmaError {
             Self::NotAttached { target, from, to } => write!(
                 f,
                 "addresses {from:#x} to {to:#x} are not attached at rank {target}"
+            ),
+            Self::LostTarget => f.write_str(
+                "an operation of the epoch lies outside of what the target has attached",
             ),
             Self::Overlaps { from } => {
                 write!(f, "memory at {from:#x} overlaps memory that is attached")

@@ -265,9 +265,7 @@ impl Window {
         request.release(&mut self.rank().enter());
         match error {
             Status::SUCCESS => Ok(()),
-            _ => Err(RmaError::Misplaced(
-                "an operation of the epoch lies outside of what the target has attached",
-            )),
+            _ => Err(RmaError::LostTarget),
         }
     }
 
