@@ -207,32 +207,40 @@ static int close_waits(int first, int in, int out) {
 static const struct {
     const char *name;
     int (*check)(int first, int in, int out);
+    /* A race shows only sometimes: it is there if it shows in one of so many runs. */
+    int tries;
 } limits[] = {
-    {"connect waits", connect_waits},       {"sleeps for ever", sleeps_forever},
-    {"named by process", named_by_process}, {"close waits", close_waits},
-    {"pieces overtaken", pieces_overtaken}, {"long overtaken", long_overtaken},
-    {"short overtaken", short_overtaken},
+    {"connect waits", connect_waits, 1},        {"sleeps for ever", sleeps_forever, 1},
+    {"named by process", named_by_process, 1},  {"close waits", close_waits, 1},
+    {"pieces overtaken", pieces_overtaken, 12}, {"long overtaken", long_overtaken, 12},
+    {"short overtaken", short_overtaken, 4},
 };
+
+/* Whether the limit shows in a run of two processes. */
+static int shows(size_t limit) {
+    int one[2], other[2], status[2];
+    must(!pipe(one) && !pipe(other), "pipe");
+    pid_t pids[2];
+    for (int side = 0; side < 2; side++) {
+        if ((pids[side] = fork())) continue;
+        alarm(30);
+        int in = side ? one[0] : other[0], out = side ? other[1] : one[1];
+        _exit(limits[limit].check(side == 0, in, out));
+    }
+    for (int side = 0; side < 2; side++) waitpid(pids[side], &status[side], 0);
+    for (int side = 0; side < 2; side++) close(one[side]), close(other[side]);
+    if (WIFSIGNALED(status[0]) || WEXITSTATUS(status[0]) == 1) return 1;
+    must(WEXITSTATUS(status[0]) == 0, limits[limit].name);
+    return 0;
+}
 
 int main(int argc, char **argv) {
     setenv("FI_PSM2_CONN_TIMEOUT", "30", 0);
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        int one[2], other[2], status[2];
         if (argc > 1 && strcmp(argv[1], limits[i].name)) continue;
-        must(!pipe(one) && !pipe(other), "pipe");
-        pid_t pids[2];
-        for (int side = 0; side < 2; side++) {
-            if ((pids[side] = fork())) continue;
-            alarm(30);
-            int in = side ? one[0] : other[0], out = side ? other[1] : one[1];
-            _exit(limits[i].check(side == 0, in, out));
-        }
-        for (int side = 0; side < 2; side++) waitpid(pids[side], &status[side], 0);
-        if (WIFSIGNALED(status[0]) || WEXITSTATUS(status[0]) == 1)
-            printf("%s\n", limits[i].name);
-        else
-            must(WEXITSTATUS(status[0]) == 0, limits[i].name);
-        for (int side = 0; side < 2; side++) close(one[side]), close(other[side]);
+        int shown = 0;
+        for (int run = 0; run < limits[i].tries && !shown; run++) shown = shows(i);
+        if (shown) printf("%s\n", limits[i].name), fflush(stdout);
     }
     return 0;
 }

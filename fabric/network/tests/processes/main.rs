@@ -177,9 +177,12 @@ fn a_receiver_that_does_not_poll_makes_its_sender_wait() {
 #[test]
 fn who_sleeps_does_not_leave_a_long_read_half_answered() {
     let direct = [("TEST_PROVIDER", "direct")];
-    finish_all(start_with(&direct, "lazy", 2, 1));
     let encrypted = [("TEST_PROVIDER", "direct"), ("TEST_ENCRYPT", "1")];
-    finish_all(start_with(&encrypted, "lazy", 2, 1));
+    // With two connections each is looked at, with more those that have something to read.
+    for nodes in [2, 4] {
+        finish_all(start_with(&direct, "lazy", nodes, 1));
+        finish_all(start_with(&encrypted, "lazy", nodes, 1));
+    }
 }
 
 #[test]

@@ -196,13 +196,21 @@ fn regions() {
     node.close();
 }
 
-/// Both ends look once and sleep until something wakes them, while one reads the other's memory.
+/// Both ends look once and sleep until something wakes them, while one reads the other's memory. Further nodes have
+/// connections with that one, over which nothing goes meanwhile.
 fn lazy() {
     const LENGTH: usize = 8 << 20;
     const PIECE: usize = 1 << 20;
     let node = Node::join(Settings::default());
     let mut seen = Vec::new();
-    if node.number == 1 {
+    let others: Vec<u32> = (2..node.nodes).collect();
+    if node.number >= 2 {
+        node.send(0, 1, b"here", &[], PACKET, &mut seen);
+        node.until(0, &mut seen, |seen| packets(seen).count() == 1);
+        node.farewell(node.number, &[1], &mut seen);
+    } else if node.number == 1 {
+        node.until(0, &mut seen, |seen| packets(seen).count() == others.len());
+        seen.clear();
         let mut memory = pattern(3, LENGTH);
         // SAFETY: the memory lives until the region is withdrawn.
         let region = unsafe { node.network.expose(0, 0, memory.as_mut_ptr(), LENGTH) }.unwrap();
@@ -210,7 +218,11 @@ fn lazy() {
         node.send(0, 0, &header, &[], PACKET, &mut seen);
         sleep_until(&node, &mut seen, |seen| packets(seen).count() == 1);
         node.network.withdraw(0, 0, region);
-        node.farewell(1, &[0], &mut seen);
+        for &other in &others {
+            node.send(0, other, b"go", &[], PACKET, &mut seen);
+        }
+        let all: Vec<u32> = std::iter::once(0).chain(others).collect();
+        node.farewell(1, &all, &mut seen);
     } else {
         sleep_until(&node, &mut seen, |seen| packets(seen).count() == 1);
         let (_, header) = packets(&seen).next().unwrap();

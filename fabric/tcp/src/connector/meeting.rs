@@ -305,7 +305,11 @@ impl Meetings {
         let shared = Arc::clone(&self.shared);
         for (rail, one) in shared.rails.iter().enumerate() {
             let caller = shared.root();
-            let wanted = one.hold(&shared.node, &caller).take_wanted();
+            let mut held = one.hold(&shared.node, &caller);
+            let mut wanted = held.take_wanted();
+            // The other may have connected since.
+            wanted.retain(|&node| !held.is_connected(node));
+            drop(held);
             for node in wanted {
                 let now = Instant::now();
                 let attempt = || Attempt {

@@ -106,8 +106,13 @@ impl Held<'_> {
             }
         }
         let (mut may_wait, mut is_unfinished) = (false, false);
-        for &node in &self.state.open {
-            if let Some(stream) = self.state.streams[node as usize].as_deref() {
+        let Connections { open, streams, .. } = &mut *self.state;
+        for &node in &*open {
+            if let Some(stream) = streams[node as usize].as_deref_mut() {
+                // No set tells of these: each look goes on with them.
+                if stream.is_unfinished() {
+                    stream.flush(self.caller, delivery);
+                }
                 may_wait |= stream.waits();
                 is_unfinished |= stream.is_unfinished();
             }
@@ -199,11 +204,15 @@ impl Held<'_> {
 
     #[cold]
     fn report_forged(&self, node: u32) {
-        eprintln!(
+        let text = format!(
             "cohort: node {}: what came from node {node} is not what it wrote: somebody changes packets on the way, or \
-             adds to them (COHORT_NET_ENCRYPT=1). The connection ends",
+             adds to them (COHORT_NET_ENCRYPT=1). The connection ends\n",
             self.node.job.node
         );
+        // Not `eprintln!`, which uses thread-local data: the caller may have no seat.
+        // SAFETY: standard error, by its number; if it is closed the system says so.
+        let errors = unsafe { rustix::fd::BorrowedFd::borrow_raw(libc::STDERR_FILENO) };
+        let _ = rustix::io::write(errors, text.as_bytes());
     }
 
     fn end_operations(&mut self, node: u32, code: i32, delivery: &mut Delivery<'_>) {
