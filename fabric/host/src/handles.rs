@@ -306,12 +306,16 @@ impl Processes {
         Some(number)
     }
 
-    /// Wakes the root's thread, by a process that may have no other descriptor.
-    pub fn knock(&self) {
-        if let Some(door) = &self.door {
-            // If it is full the thread is about to wake.
-            let _ = say(door.ranks.as_fd(), &0_u64.to_le_bytes(), None);
-        }
+    /// Wakes the root's thread, by a process that may have no other descriptor. False if it has no door either: the
+    /// program has closed it.
+    #[must_use]
+    pub fn knock(&self) -> bool {
+        let said = |door: &Door| say(door.ranks.as_fd(), &0_u64.to_le_bytes(), None);
+        // If it is full the thread is about to wake.
+        matches!(
+            self.door.as_ref().map(said),
+            Some(Ok(()) | Err(Errno::AGAIN))
+        )
     }
 
     /// A process that had no room for a copy, once.

@@ -579,7 +579,8 @@ unsafe impl Transport for Network {
             holds => holds == HOLDS,
         };
         if holds {
-            Watch::wake(self.watch.descriptor());
+            // A program that closes it is not helped here: the sleeper looks again by itself.
+            let _ = Watch::wake(self.watch.descriptor());
         }
     }
 }

@@ -50,17 +50,19 @@ impl Waker {
     /// Ends the sleep, or the next one, from a thread of the process that opened the waker.
     pub fn interrupt(&self) {
         if self.notify() {
-            wake(self.descriptor);
+            // This process's own number.
+            let _ = wake(self.descriptor);
         }
     }
 }
 
-/// Ends the sleep of who polls an event counter, by the number that it has in the calling process.
-fn wake(counter: i32) {
+/// Ends the sleep of who polls an event counter, by the number that it has in the calling process. False if the number
+/// is not that of an event counter (any more).
+fn wake(counter: i32) -> bool {
     // SAFETY: the number is used for this call; if it is not open, the system says so.
     let counter = unsafe { BorrowedFd::borrow_raw(counter) };
     // An event descriptor takes eight bytes. It cannot be full.
-    let _ = rustix::io::write(counter, &1_u64.to_ne_bytes());
+    rustix::io::write(counter, &1_u64.to_ne_bytes()).is_ok()
 }
 
 /// Takes what was written to an event counter.
@@ -210,9 +212,11 @@ impl Watch {
         self.waker.word.fetch_or(0, Ordering::AcqRel) == ASLEEP && self.notify()
     }
 
-    /// Ends the sleep, by the number that the waker's descriptor has in the calling process.
-    pub fn wake(number: i32) {
-        wake(number);
+    /// Ends the sleep, by the number that the waker's descriptor has in the calling process. False if it has not: the
+    /// program has closed what was not its own.
+    #[must_use]
+    pub fn wake(number: i32) -> bool {
+        wake(number)
     }
 
     /// Sleeps until there may be completions, the waker ends it or `limit` is over. `prepare` says
@@ -306,6 +310,18 @@ impl Drop for Watch {
 mod tests {
     use super::*;
     use std::time::Instant;
+
+    #[test]
+    fn who_rings_hears_that_the_number_is_no_counters() {
+        let watch = Watch::open(0).unwrap();
+        let copy = watch.try_clone().unwrap();
+        let number = rustix::fd::AsRawFd::as_raw_fd(&copy);
+        assert!(Watch::wake(number));
+        drop(copy);
+        assert!(!Watch::wake(number), "closed, and nobody is told");
+        let program = std::fs::File::open("/proc/self/exe").unwrap();
+        assert!(!Watch::wake(std::os::fd::AsRawFd::as_raw_fd(&program)));
+    }
 
     #[test]
     fn a_ring_ends_the_sleep_or_the_next_one() {

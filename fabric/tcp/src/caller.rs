@@ -10,6 +10,8 @@ pub struct Requests {
     pub once: AtomicBool,
     /// A process cannot use the sockets: it shall move them for a while.
     pub starved: AtomicBool,
+    /// A process could not end the watch: it shall.
+    pub unwoken: AtomicBool,
 }
 
 /// The task that makes a call.

@@ -18,6 +18,7 @@ use crate::shared::Shared;
 use cohort_fabric_host::handles;
 use cohort_fabric_host::mail::Delivery;
 use cohort_fabric_host::seat::{block_signals, restore_signals};
+use cohort_fabric_host::watch::Watch;
 use libc::c_int;
 use meeting::{Listener, Meetings};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -180,14 +181,16 @@ fn run(shared: &Shared, mut meetings: Meetings, stop: &AtomicBool) {
             while let Ok(desk) = shared.processes.next_desk() {
                 desks.extend(desk.filter(|desk| shared.serve_desk(desk.as_fd())));
             }
-            // A process that cannot end the watch may have knocked.
-            shared.interrupt(shared.processes.root());
+            shared.wake_for_others();
         }
         meetings.serve(&ready.meetings);
         let now = Instant::now();
         let is_asked = shared.requests.once.swap(false, Ordering::AcqRel);
         if is_asked {
             meetings.connect_wanted();
+        }
+        if shared.requests.unwoken.swap(false, Ordering::Relaxed) {
+            shared.wake_for_others();
         }
         if shared.requests.starved.swap(false, Ordering::Relaxed) {
             moves_until = Some(now + MOVE_TIME);
@@ -307,7 +310,13 @@ fn set_up(socket: BorrowedFd<'_>, timeout: Duration) {
 impl Shared {
     /// Wakes the connector, by the root.
     fn ring(&self) {
-        cohort_fabric_host::watch::Watch::wake(self.bell.number_of_root());
+        // The root's own number.
+        let _ = Watch::wake(self.bell.number_of_root());
+    }
+
+    /// Ends the watch for a process that cannot. It has told the watcher's word already, so this asks for nothing.
+    fn wake_for_others(&self) {
+        let _ = Watch::wake(self.waker.number_of_root());
     }
 
     fn reset_bell(&self) {

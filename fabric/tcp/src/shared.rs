@@ -56,12 +56,28 @@ impl Shared {
         }
     }
 
+    /// Ends the sleep of a watcher who was notified.
     pub fn wake(&self, process: usize) {
-        match self.processes.number(&self.waker, process) {
-            Some(number) => Watch::wake(number),
-            // The connector does it.
-            None => self.processes.knock(),
+        if !self.count(&self.waker, process) && !self.processes.knock() {
+            // Who is next to look asks again.
+            self.requests.unwoken.store(true, Ordering::Relaxed);
+            self.requests.once.store(true, Ordering::Release);
         }
+    }
+
+    /// Adds to an event counter. False if the process has no number for it and gets none.
+    fn count(&self, counter: &Handle, process: usize) -> bool {
+        for _ in 0..2 {
+            match self.processes.number(counter, process) {
+                Some(number) if Watch::wake(number) => return true,
+                // The program has closed what was not its own.
+                Some(_) if process != self.processes.root() => {
+                    self.processes.forget(counter, process);
+                }
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// After a call: tells the connector if there is something for it, and the watcher if there is mail.
@@ -84,9 +100,9 @@ impl Shared {
 
     #[cold]
     fn call_connector(&self, caller: &Caller<'_>) {
-        match self.processes.number(&self.bell, caller.process) {
-            Some(number) => Watch::wake(number),
-            None => self.processes.knock(),
+        if !self.count(&self.bell, caller.process) {
+            // If that fails too, the next call tries again.
+            let _ = self.processes.knock();
         }
     }
 
