@@ -511,7 +511,7 @@ mod tests {
         let handle = processes.share(reader).unwrap();
         processes.desks[0].is_refused.store(true, Ordering::Relaxed);
         assert_eq!(processes.number(&handle, 0), None);
-        processes.knock();
+        assert!(processes.knock());
         let desk = processes.next_desk().unwrap().unwrap();
         assert!(processes.next_desk().unwrap().is_none(), "a mere knock");
         assert!(processes.next_desk().is_err());
