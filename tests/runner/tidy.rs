@@ -8,6 +8,7 @@ mod layers;
 mod modules;
 mod node;
 mod pages;
+mod seatless;
 mod text;
 
 use crate::{Outcome, trial};
@@ -17,12 +18,20 @@ use libtest_mimic::Trial;
 type Check = (&'static str, fn() -> Outcome);
 
 /// All checks.
-const CHECKS: [Check; 23] = [
+const CHECKS: [Check; 25] = [
     (
         "node image has no thread-local storage",
         image::no_thread_local,
     ),
     ("node image asks libc for mem* only", image::few_undefined),
+    (
+        "calls of the TCP network use no thread-local data",
+        seatless::no_thread_data,
+    ),
+    (
+        "thread-local data of a sample is seen",
+        seatless::uses_are_seen,
+    ),
     ("node image links as promised", node::links_as_promised),
     (
         "node image opens its own records only",

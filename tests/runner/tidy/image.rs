@@ -16,7 +16,11 @@ const START_FILES: [&str; 4] = [
     "_ITM_registerTMCloneTable",
 ];
 
-fn with_elf<T>(name: &str, look: impl FnOnce(&Elf<'_>) -> Result<T, String>) -> Result<T, String> {
+/// Looks at a built library.
+pub fn with_elf<T>(
+    name: &str,
+    look: impl FnOnce(&Elf<'_>) -> Result<T, String>,
+) -> Result<T, String> {
     let path = place::built_file(name)?;
     let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let elf = Elf::parse(&bytes).map_err(|error| format!("{}: {error}", path.display()))?;
