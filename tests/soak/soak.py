@@ -148,6 +148,10 @@ def main():
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     options = parser.parse_args()
     options.built = options.built.resolve()
+    missing = [name for name in ("pip-exec", "mpicc") if not (options.built / name).is_file()]
+    if missing:
+        parser.error(f"{options.built} has no {' and no '.join(missing)}: --built is the folder with what "
+                     "`make build` makes, target/release")
     options.policies = policies(options.built)
     until = time.monotonic() + 60 * options.minutes
     messages, volume, failures, number = 0, 0, 0, options.first
