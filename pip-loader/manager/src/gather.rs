@@ -253,6 +253,10 @@ mod tests {
             value.ok_or_else(|| damaged(from, "nothing"))
         }
 
+        fn line(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+            None
+        }
+
         fn aborter(&self) -> Option<crate::watch::Aborter> {
             None
         }

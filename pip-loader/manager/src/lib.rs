@@ -36,7 +36,7 @@ pub use node_info::{affinity, random};
 
 use cohort_base::boot::DESCENDANT;
 use std::net::TcpStream;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 /// A client's place among the clients of its job: for `pip-exec` the node, for a program
@@ -56,6 +56,41 @@ pub struct Limits {
     pub key: usize,
     /// Of a value.
     pub value: usize,
+}
+
+/// A manager's texts for the end of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parting {
+    /// [`Manager::finalize`], whose answer nobody awaits.
+    pub finalize: Vec<u8>,
+    /// [`Manager::abort`] with the status 0 in three digits.
+    abort: Vec<u8>,
+    /// Where they are.
+    digits: usize,
+}
+
+impl Parting {
+    /// Texts of a protocol; `abort` holds `000` where the status belongs.
+    fn new(finalize: String, abort: String) -> Option<Self> {
+        let digits = abort.find("=000")? + 1;
+        let [finalize, abort] = [finalize, abort].map(String::into_bytes);
+        Some(Self {
+            finalize,
+            abort,
+            digits,
+        })
+    }
+
+    /// [`Manager::abort`] with a status, in `buffer`, as far as there is room. Takes nothing from the heap.
+    pub fn abort<'a>(&self, code: u8, buffer: &'a mut [u8]) -> &'a [u8] {
+        let length = self.abort.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&self.abort[..length]);
+        let digits = [code / 100, code / 10 % 10, code % 10];
+        for (place, digit) in buffer[..length].iter_mut().skip(self.digits).zip(digits) {
+            *place = b'0' + digit;
+        }
+        &buffer[..length]
+    }
 }
 
 /// A connection with a process manager. Keys and values hold letters, digits, dashes and underscores, values dots too.
@@ -97,6 +132,15 @@ pub trait Manager {
     /// # Errors
     /// As [`Manager::put`]; there is no such value.
     fn get(&mut self, from: u32, key: &str) -> Result<String, Failure>;
+
+    /// A descriptor that hangs up (`POLLRDHUP`, `POLLHUP`) when the manager is gone. Nobody but this client reads from
+    /// it. `None` if the manager's end shows nowhere.
+    fn line(&self) -> Option<BorrowedFd<'_>>;
+
+    /// What another process may write to a copy of [`Manager::line`] behind this one's end, where the protocol lets it.
+    fn parting(&self) -> Option<Parting> {
+        None
+    }
 
     /// Asks what [`Manager::abort`] asks, for any thread; `None` if it has no descriptor left.
     fn aborter(&self) -> Option<watch::Aborter>;

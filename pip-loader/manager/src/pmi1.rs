@@ -5,10 +5,10 @@
 
 use crate::watch::Aborter;
 use crate::wire::{Message, read_line, send};
-use crate::{Failure, Limits, Manager, Place};
+use crate::{Failure, Limits, Manager, Parting, Place};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// A connected client.
 #[derive(Debug)]
@@ -121,6 +121,15 @@ impl<S: Read + Write + AsFd> Manager for Client<S> {
             Some(value) => Ok(value.to_owned()),
             None => Err(answer.unexpected("value=TEXT")),
         }
+    }
+
+    fn line(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.stream.as_fd())
+    }
+
+    fn parting(&self) -> Option<Parting> {
+        let abort = "cmd=abort exitcode=000\n";
+        Parting::new("cmd=finalize\n".to_owned(), abort.to_owned())
     }
 
     fn aborter(&self) -> Option<Aborter> {

@@ -5,10 +5,10 @@
 
 use crate::watch::Aborter;
 use crate::wire::{Message, read_counted, read_line, send};
-use crate::{Failure, Limits, Manager, Place};
+use crate::{Failure, Limits, Manager, Parting, Place};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// The limits that the protocol fixes, less what an end of text may take.
 const LIMITS: Limits = Limits {
@@ -110,6 +110,15 @@ impl<S: Read + Write + AsFd> Manager for Client<S> {
             }),
             (_, _, Some(value)) => Ok(value.to_owned()),
         }
+    }
+
+    fn line(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.stream.as_fd())
+    }
+
+    fn parting(&self) -> Option<Parting> {
+        let abort = "cmd=abort;isworld=TRUE;exitcode=000;msg=a rank has ended;";
+        Parting::new(counted("cmd=finalize;"), counted(abort))
     }
 
     fn aborter(&self) -> Option<Aborter> {

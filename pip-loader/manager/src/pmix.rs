@@ -7,6 +7,9 @@
 use crate::watch::Aborter;
 use crate::{Failure, Limits, Manager, Place};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::io::{PipeReader, PipeWriter};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
 
 /// File names, most specific first.
 const LIBRARIES: [&CStr; 2] = [c"libpmix.so.2", c"libpmix.so"];
@@ -23,6 +26,11 @@ const GLOBAL: u8 = 3;
 const TYPE_BOOL: u16 = 1;
 const TYPE_STRING: u16 = 3;
 const TYPE_UINT32: u16 = 14;
+
+/// `PMIX_ERR_LOST_CONNECTION` and, of libraries before version 4, `PMIX_ERR_LOST_CONNECTION_TO_SERVER`.
+const LOST: [c_int; 2] = [-61, -101];
+/// `PMIX_EVENT_ACTION_COMPLETE`.
+const ACTION_COMPLETE: c_int = -334;
 
 /// `pmix_proc_t`.
 #[repr(C)]
@@ -61,6 +69,36 @@ type Get = unsafe extern "C" fn(
     usize,
     *mut *mut Value,
 ) -> c_int;
+/// `pmix_event_notification_cbfunc_fn_t`: goes on with the next handler of an event.
+type Proceed = unsafe extern "C" fn(
+    c_int,
+    *mut Info,
+    usize,
+    Option<unsafe extern "C" fn()>,
+    *mut c_void,
+    *mut c_void,
+);
+/// `pmix_notification_fn_t`: a handler of events.
+type Handler = unsafe extern "C" fn(
+    usize,
+    c_int,
+    *const Process,
+    *mut Info,
+    usize,
+    *mut Info,
+    usize,
+    Option<Proceed>,
+    *mut c_void,
+);
+type RegisterEventHandler = unsafe extern "C" fn(
+    *const c_int,
+    usize,
+    *const Info,
+    usize,
+    Handler,
+    Option<unsafe extern "C" fn(c_int, usize, *mut c_void)>,
+    *mut c_void,
+) -> c_int;
 
 /// The functions that are used.
 struct Library {
@@ -70,13 +108,19 @@ struct Library {
     commit: Commit,
     fence: Fence,
     get: Get,
+    register: RegisterEventHandler,
 }
+
+/// What [`on_lost`] closes; of the one client of this process.
+static HELD: Mutex<Option<PipeWriter>> = Mutex::new(None);
 
 /// A connected client. There is one per process, as in the library.
 pub struct Client {
     library: Library,
     process: Process,
     place: Place,
+    /// Hangs up when the connection with the server is lost.
+    line: Option<PipeReader>,
 }
 
 impl Client {
@@ -97,6 +141,7 @@ impl Client {
                 commit: symbol(handle, c"PMIx_Commit")?,
                 fence: symbol(handle, c"PMIx_Fence")?,
                 get: symbol(handle, c"PMIx_Get")?,
+                register: symbol(handle, c"PMIx_Register_event_handler")?,
             }
         };
         let mut process = Process {
@@ -110,10 +155,12 @@ impl Client {
             index: process.rank,
             count: 0,
         };
+        let line = listen(&library);
         let mut this = Self {
             library,
             process,
             place,
+            line,
         };
         let size = this.value(EVERY_RANK, "pmix.job.size")?;
         this.place.count = match size.kind {
@@ -221,6 +268,10 @@ impl Manager for Client {
         }
     }
 
+    fn line(&self) -> Option<BorrowedFd<'_>> {
+        self.line.as_ref().map(AsFd::as_fd)
+    }
+
     fn aborter(&self) -> Option<Aborter> {
         let (abort, mut everyone) = (self.library.abort, self.every_rank());
         Some(Box::new(move |code, reason| {
@@ -236,6 +287,38 @@ impl Manager for Client {
         let status = unsafe { (self.library.finalize)(std::ptr::null(), 0) };
         check("PMIx_Finalize", status)
     }
+}
+
+/// A pipe that hangs up when the connection with the server is lost. The connection itself is the library's own.
+fn listen(library: &Library) -> Option<PipeReader> {
+    let (line, held) = std::io::pipe().ok()?;
+    *HELD.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+    let (codes, none) = (LOST.as_ptr(), std::ptr::null_mut::<c_void>());
+    // SAFETY: codes that are valid during the call, no information, and a handler of the wanted type; without a
+    // function to call back, the library returns when it has taken the handler.
+    let status =
+        unsafe { (library.register)(codes, LOST.len(), none.cast(), 0, on_lost, None, none) };
+    // The number of the handler, or an error.
+    (status >= 0).then_some(line)
+}
+
+/// The connection with the server is lost; a thread of the library says so.
+unsafe extern "C" fn on_lost(
+    _handler: usize,
+    _status: c_int,
+    _source: *const Process,
+    _information: *mut Info,
+    _length: usize,
+    _results: *mut Info,
+    _results_length: usize,
+    proceed: Option<Proceed>,
+    data: *mut c_void,
+) {
+    drop(HELD.lock().unwrap_or_else(PoisonError::into_inner).take());
+    let Some(proceed) = proceed else { return };
+    let none = std::ptr::null_mut::<c_void>();
+    // SAFETY: the library's own function, with its own data and no results.
+    unsafe { proceed(ACTION_COMPLETE, none.cast(), 0, None, none, data) };
 }
 
 fn load() -> Result<*mut c_void, Failure> {

@@ -216,6 +216,10 @@ mod tests {
             Ok(values.get(key).expect("published").clone())
         }
 
+        fn line(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+            None
+        }
+
         fn aborter(&self) -> Option<crate::watch::Aborter> {
             None
         }

@@ -177,6 +177,7 @@ impl<'a> Job<'a> {
             if let Some(status) = self.membership.remote_failure() {
                 self.begin_shutdown(status);
             }
+            self.look_for_manager();
             self.serve();
             self.reap();
             self.look_for_lost();
@@ -213,8 +214,16 @@ impl<'a> Job<'a> {
             }
             self.sleep();
             self.take_signals();
+            self.look_for_manager();
             self.reap();
             self.check_time();
+        }
+    }
+
+    /// Ends the job when its process manager is gone.
+    fn look_for_manager(&mut self) {
+        if self.shutdown.is_none() && self.membership.lost_manager() {
+            self.begin_shutdown(1);
         }
     }
 
@@ -254,6 +263,9 @@ impl<'a> Job<'a> {
         }
         sources.extend(self.membership.monitor().descriptors().map(input));
         sources.extend(self.membership.alarm().map(input));
+        // A connection that has hung up is always ready; then the job is ended already.
+        let line = self.membership.line();
+        sources.extend(line.filter(|_| self.shutdown.is_none()));
         // An interrupted wait is followed by another round of looking.
         let _ = poll(&mut sources, limit);
     }

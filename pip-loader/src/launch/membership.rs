@@ -9,6 +9,7 @@ use cohort_manager::server::Server;
 use cohort_manager::watch::{Limit, Watch};
 use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange};
 use cohort_manager::{Failure, Manager, Place};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -190,6 +191,39 @@ impl Membership {
         self.network.as_ref()?.alarm()
     }
 
+    /// What to poll for the end of the process manager's connection.
+    pub fn line(&self) -> Option<PollFd<'_>> {
+        let line = self.manager.as_ref()?.line()?;
+        // Of a connection over TCP, the end of the other side's half.
+        let ends = PollFlags::from_bits_retain(libc::POLLRDHUP);
+        Some(PollFd::new(line, ends))
+    }
+
+    /// Says that the process manager is gone, if it is. While ranks run it never leaves first: this node says goodbye
+    /// after their end. Nobody else would end them.
+    pub fn lost_manager(&self) -> bool {
+        let gone = self.line_is_down();
+        if gone && let Some(manager) = &self.manager {
+            let Place { index, count } = self.world.place;
+            let host = self.world.host(index);
+            say(format_args!(
+                "the process manager of node {index} of {count} ({host}) is gone ({}); the job ends",
+                manager.name()
+            ));
+        }
+        gone
+    }
+
+    fn line_is_down(&self) -> bool {
+        let Some(line) = self.line() else {
+            return false;
+        };
+        let mut lines = [line];
+        let _ = poll(&mut lines, PollTimeout::ZERO);
+        // `None` are bits that have no name there.
+        lines[0].revents() != Some(PollFlags::empty())
+    }
+
     /// Says which node the network has found dead, if it has found one.
     fn report_dead(&self) -> bool {
         let Some(dead) = self.network.as_ref().and_then(Network::next_dead) else {
@@ -244,6 +278,9 @@ impl Membership {
             unsafe { network.close() };
         }
         self.monitor.send_status(status);
+        if status != 0 && self.line_is_down() {
+            return;
+        }
         let Some(mut manager) = self.manager.take() else {
             return;
         };

@@ -61,6 +61,10 @@ impl Manager for Table {
         Ok(values.get(key).expect("published").clone())
     }
 
+    fn line(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+
     fn aborter(&self) -> Option<cohort_manager::watch::Aborter> {
         None
     }
