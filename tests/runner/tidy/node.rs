@@ -118,6 +118,7 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         abort: AtomicU64::new(0),
         pid: AtomicI32::new(0),
         reserved: 0,
+        witness: std::ptr::null(),
         api: null(),
         node: null_mut(),
     }));

@@ -29,6 +29,7 @@ static RANK: Once<RankBoot> = Once(UnsafeCell::new(RankBoot {
     abort: AtomicU64::new(0),
     pid: AtomicI32::new(0),
     reserved: 0,
+    witness: core::ptr::null(),
     api: core::ptr::null(),
     node: null_mut(),
 }));

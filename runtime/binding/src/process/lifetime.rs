@@ -55,12 +55,7 @@ impl Lifetime {
         *uses += 1;
         if *uses == 1 {
             lifecycle::begin(owner);
-            let stage = Lifecycle::Initialized as u32;
-            owner
-                .rank()
-                .boot()
-                .lifecycle
-                .store(stage, Ordering::Release);
+            owner.rank().boot().reach(Lifecycle::Initialized);
         }
     }
 
@@ -70,12 +65,7 @@ impl Lifetime {
         *uses -= 1;
         if *uses == 0 {
             lifecycle::end(owner);
-            let stage = Lifecycle::Finalized as u32;
-            owner
-                .rank()
-                .boot()
-                .lifecycle
-                .store(stage, Ordering::Release);
+            owner.rank().boot().reach(Lifecycle::Finalized);
         }
     }
 }

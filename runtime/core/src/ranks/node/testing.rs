@@ -95,6 +95,7 @@ fn rank_boot(rank: u32, world_rank: u32) -> RankBoot {
         abort: AtomicU64::new(0),
         pid: AtomicI32::new(0),
         reserved: 0,
+        witness: core::ptr::null(),
         api: null(),
         node: null_mut(),
     }
