@@ -86,11 +86,16 @@ impl Listener {
         }
     }
 
-    /// Whom `MPI_ERRORS_ABORT` ends (MPI-4.1, 9.3): the groups of a communicator, or the caller alone.
+    /// Whom `MPI_ERRORS_ABORT` ends (MPI-4.1, 9.3): the groups of a communicator, a window's, or the caller alone.
     fn members(self, process: &Process) -> Vec<Peer> {
         let own = || alloc::vec![process.objects.rank().peer()];
-        let Self::Comm(handle) = self else {
-            return own();
+        let handle = match self {
+            Self::Comm(handle) => handle,
+            Self::Win(handle) => {
+                let win = process.objects.win(handle);
+                return win.map_or_else(|_| own(), |win| win.group().members().to_vec());
+            }
+            _ => return own(),
         };
         process.objects.comm(handle).map_or_else(
             |_| own(),
