@@ -2,6 +2,8 @@
 //!
 //! [`crate::command::Program`] itself checks that no task of the job lives on.
 
+mod places;
+
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::{Outcome, place, programs, trial};
@@ -17,7 +19,7 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
-    vec![
+    let mut trials = vec![
         trial(
             "faults/kill -9 of one rank ends the job".into(),
             killed_rank,
@@ -35,7 +37,9 @@ pub fn trials() -> Vec<Trial> {
             "faults/a forked child that exits leaves its parent in the job".into(),
             forked_child,
         ),
-    ]
+    ];
+    trials.extend(places::trials());
+    trials
 }
 
 /// Rank processes of the job that pip-exec (process `root`) started.

@@ -142,7 +142,8 @@ fn keep_only(connection: &UnixStream) {
     }
 }
 
-/// Maps a file in memory with the job's name, for as long as the process lives.
+/// Maps a file in memory with the job's name, for as long as the process lives. The file is empty, because a limit of
+/// the size of files (`ulimit -f`) is for it too, and kills whoever exceeds it.
 fn put_mark(job: &str) -> io::Result<()> {
     let name = CString::new(map_name(job))?;
     // SAFETY: a string; the result is checked.
@@ -151,9 +152,7 @@ fn put_mark(job: &str) -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: opened just now.
-    let file =
-        std::fs::File::from(unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(number) });
-    file.set_len(1)?;
+    let _file = unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(number) };
     // SAFETY: a new mapping at a place of the kernel's choice, which nobody looks into.
     let start = unsafe {
         let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
