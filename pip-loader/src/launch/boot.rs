@@ -80,7 +80,7 @@ impl Node {
             lifecycle: AtomicU32::new(0),
             abort: AtomicU64::new(0),
             pid: AtomicI32::new(0),
-            reserved: 0,
+            touched: AtomicU32::new(0),
             witness: std::ptr::null(),
             api: ptr::null(),
             node: ptr::null_mut(),

@@ -8,7 +8,7 @@ use super::prepare::{Prepared, PreparedProgram};
 use super::spawn::{Spawner, StartedRank};
 use super::{Refusal, TIMED_OUT, say};
 use crate::task::start::SETUP_FAILED;
-use cohort_base::boot::{Lifecycle, RankBoot};
+use cohort_base::boot::{Lifecycle, RankBoot, Touched};
 use cohort_manager::server::Stage;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -438,7 +438,14 @@ impl<'a> Job<'a> {
             stacks: &self.spawner.stacks,
         };
         let place = map.describe(crash.address as usize);
+        let touched = self.spawner.node.ranks[rank].touched.load(Ordering::Acquire);
         let by = match map.is_runtime(crash.instruction as usize) {
+            true if touched == Touched::Send as u32 => {
+                "; MPI accessed it: it is in the buffer of a send of this rank"
+            }
+            true if touched == Touched::Receive as u32 => {
+                "; MPI accessed it: it is in the buffer of a receive of this rank"
+            }
             true => "; MPI accessed it, for a message of this rank or of one that it helped",
             false => "",
         };

@@ -141,8 +141,9 @@ pub struct RankBoot {
     pub abort: AtomicU64,
     /// Process id of the rank's task, written by the loader; 0 before it runs.
     pub pid: AtomicI32,
-    /// Reserved, zero.
-    pub reserved: u32,
+    /// A [`Touched`] value while the rank's own task accesses memory that its program has protected, for a message; 0
+    /// otherwise. Written by the node image, read by the loader when that has killed the rank.
+    pub touched: AtomicU32,
     /// The node image's functions; written by the loader before the rank starts. NULL when the
     /// job was started without a node image (`--no-mpi`).
     pub api: *const NodeApi,
@@ -209,6 +210,16 @@ pub enum Lifecycle {
     Initialized = 1,
     /// After `MPI_Finalize`.
     Finalized = 2,
+}
+
+/// The buffer that a rank's own task accesses: see [`RankBoot::touched`].
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touched {
+    /// Of a send.
+    Send = 1,
+    /// Of a receive.
+    Receive = 2,
 }
 
 /// Which facade attaches.

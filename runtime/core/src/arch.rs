@@ -44,6 +44,16 @@ const THREAD_FLAGS: u64 = (linux::CLONE_VM
     | linux::CLONE_SYSVSEM
     | linux::CLONE_CHILD_CLEARTID) as u64;
 
+/// Writes to a byte of memory without changing it, whoever else writes there. (A compiler takes an atomic operation
+/// that changes nothing for a read.)
+///
+/// # Safety
+/// The byte may be written, or its rank's program has to do with the fault.
+pub unsafe fn write_nothing(byte: *mut u8) {
+    // SAFETY: the caller's promise; the value stays.
+    unsafe { asm!("lock or byte ptr [{byte}], 0", byte = in(reg) byte, options(nostack)) };
+}
+
 /// Ends the calling process.
 pub fn exit_group(code: i32) -> ! {
     // SAFETY: the call does not return.
@@ -105,9 +115,12 @@ pub unsafe fn start_thread(
 /// A set of blocked signals.
 pub struct Signals(u64);
 
-/// Blocks all signals of the calling thread and returns what was blocked before.
+/// All signals but that of a fault, which a [guard](crate::guard) waits for. Where it is blocked, the kernel kills.
+const ALL_BUT_FAULTS: u64 = !(1 << (linux::SIGSEGV - 1));
+
+/// Blocks all signals of the calling thread but that of a fault and returns what was blocked before.
 pub fn block_signals() -> Signals {
-    Signals(change_signals(!0))
+    Signals(change_signals(ALL_BUT_FAULTS))
 }
 
 /// Undoes [`block_signals`].
@@ -172,15 +185,49 @@ const _: () = {
 };
 
 impl SignalAction {
-    /// A handler with three arguments, on the stack of the interrupted thread, that blocks all signals and
-    /// restarts system calls.
+    /// The default action.
+    pub(crate) const DEFAULT: Self = Self {
+        handler: null(),
+        flags: 0,
+        restorer: null(),
+        blocked: 0,
+    };
+
+    /// A handler with three arguments, on the stack of the interrupted thread, that blocks all signals but
+    /// [faults](crate::guard) and restarts system calls.
     pub fn new(handler: *const c_void) -> Self {
         Self {
             handler,
             flags: ACTION_FLAGS,
             restorer: return_from_signal as *const c_void,
-            blocked: !0,
+            blocked: ALL_BUT_FAULTS,
         }
+    }
+
+    /// The same on the same stack, with the same signals blocked, but by another handler, of three arguments.
+    pub(crate) fn replaced_by(&self, handler: usize) -> Self {
+        const KEPT: u64 = (linux::SA_ONSTACK | linux::SA_NODEFER | linux::SA_RESTART) as u64;
+        Self {
+            handler: core::ptr::with_exposed_provenance(handler),
+            flags: self.flags & KEPT | (linux::SA_SIGINFO | linux::SA_RESTORER) as u64,
+            restorer: return_from_signal as *const c_void,
+            blocked: self.blocked,
+        }
+    }
+
+    /// The handler's address.
+    pub(crate) fn handler_address(&self) -> usize {
+        self.handler.addr()
+    }
+
+    /// The kernel's flags.
+    pub(crate) fn flags(&self) -> u64 {
+        self.flags
+    }
+
+    /// The signals that are blocked in the handler.
+    pub(crate) fn blocked(&self) -> u64 {
+        self.blocked
     }
 
     /// Whether the signal is handled by this function.

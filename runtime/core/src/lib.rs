@@ -14,6 +14,7 @@
 //! | [`message`], [`error`] | what calls take and give |
 //! | [`lifecycle`] | aborts and ends |
 //! | [`policies`] | which policies a rank has, and what they need together |
+//! | [`guard`] | copies that end, and do not kill, where memory is protected |
 //! | [`list`], [`rank_box`], [`shares`] | what subsystems build with |
 //!
 //! Under `--cfg loom` only the lock-free parts exist, for their models.
@@ -36,6 +37,8 @@ mod engine;
 #[cfg(not(loom))]
 pub mod error;
 pub mod event_count;
+#[cfg(not(loom))]
+pub mod guard;
 #[cfg(not(loom))]
 pub mod lifecycle;
 #[cfg(not(loom))]

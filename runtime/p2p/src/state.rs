@@ -2,7 +2,7 @@
 
 use crate::inbox::{Inbox, Outbox};
 use crate::matching::{Posted, Unexpected};
-use crate::operation::{IN_JOBS, IN_OFFERS, Job, Operation};
+use crate::operation::{IN_JOBS, IN_OFFERS, Job, Mends, Operation};
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_core::claim::Claim;
@@ -50,6 +50,8 @@ impl State {
 #[derive(Debug)]
 pub struct Shared {
     pub(crate) inbox: Inbox,
+    /// Messages whose copy needs the rank's own task.
+    pub(crate) mends: Mends,
     /// Offers taken out of the rings, by sender; `node.size()` entries, written under the claim.
     accepted: *const AtomicU32,
     size: u32,
@@ -66,6 +68,7 @@ impl Shared {
     pub(crate) unsafe fn new(inbox: Inbox, accepted: *const AtomicU32, size: u32) -> Self {
         Self {
             inbox,
+            mends: Mends::new(),
             accepted,
             size,
         }

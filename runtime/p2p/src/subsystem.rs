@@ -4,7 +4,7 @@ use crate::inbox::{Inbox, Outbox};
 use crate::operation::SLOT;
 use crate::outbox;
 use crate::poll;
-use crate::protocol::jobs;
+use crate::protocol::{handover, jobs};
 use crate::ring::Ring;
 use crate::state::{P2p, Shared, State};
 use cohort_base::LocalRank;
@@ -60,7 +60,12 @@ unsafe impl Subsystem for P2p {
     }
 
     #[inline]
-    fn own_work(claim: &mut Claim<'_>, _owner: Option<Owner<'_>>) -> Option<Work> {
+    fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work> {
+        if let Some(owner) = owner
+            && let Some(mend) = handover::take(owner)
+        {
+            return Some(Work::new(mend));
+        }
         poll::job_of_own_send(claim).map(Work::new)
     }
 }

@@ -1,11 +1,14 @@
-// A program protects the buffer of a receive that is under way. Whoever copies the message dies of that, which may be
-// the sender, or a rank that helps; what is said does not blame memory of another rank, but names the protection.
+// A program protects a buffer of a message that is under way, for good. The rank whose buffer it is dies, whoever would
+// have copied, and what is said names it and the call that gave the buffer.
 //# ranks: 2 3
+//# progress: none steal
 //# nodes: no
 // Between nodes the kernel or the receiver's transport writes.
 //# exit: 139
+//# stderr: rank 1 (pid
 //# stderr: signal 11 (SIGSEGV)
-//# stderr: in memory of: nobody: it is protected (PROT_NONE); MPI accessed it
+//# stderr: in memory of: nobody: it is protected (PROT_NONE)
+//# stderr: MPI accessed it: it is in the buffer of a receive of this rank
 #include "check.h"
 #include <sys/mman.h>
 enum { LENGTH = 1 << 22 };

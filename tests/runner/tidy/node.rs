@@ -117,7 +117,7 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         lifecycle: AtomicU32::new(Lifecycle::Fresh as u32),
         abort: AtomicU64::new(0),
         pid: AtomicI32::new(0),
-        reserved: 0,
+        touched: AtomicU32::new(0),
         witness: std::ptr::null(),
         api: null(),
         node: null_mut(),

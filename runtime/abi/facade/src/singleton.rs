@@ -28,7 +28,7 @@ static RANK: Once<RankBoot> = Once(UnsafeCell::new(RankBoot {
     lifecycle: AtomicU32::new(Lifecycle::Fresh as u32),
     abort: AtomicU64::new(0),
     pid: AtomicI32::new(0),
-    reserved: 0,
+    touched: AtomicU32::new(0),
     witness: core::ptr::null(),
     api: core::ptr::null(),
     node: null_mut(),

@@ -10,19 +10,31 @@
 //! finished, and by the one that finishes the last chunk. It completes both requests, and
 //! touches neither afterwards.
 //!
+//! When memory of one side is protected, its chunk is not copied, nor those that are taken later. Whoever finishes the
+//! last one then hands the whole message over to that side's rank (`mend.rs`).
+//!
+//! # Handing over
+//! Each rank has a stack of such jobs ([`Mends`]). A job that is handed over has one holder: first whoever found the
+//! memory protected when nobody else copied any more, then the stack with a reference, then who takes it from there.
+//! Any task pushes; a task of the rank takes all at once, keeps one and pushes the others again, so nobody pops a
+//! single one, and there is no ABA problem. The push is Release, the taking Acquire. After the push the rank is woken,
+//! which passes the barrier that a waiting rank passes before its last look.
+//!
 //! The list lets go of a job when somebody with the claim finds it exhausted; the sender's
 //! reference goes with its request.
 
-use super::{Offer, Operation, copy_range};
+use super::side::Side;
+use super::{Offer, Operation, copy_guarded};
 use cohort_alloc::Heap;
-use cohort_base::sync::atomic::Ordering;
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use cohort_core::Piece;
 use cohort_core::claim::Claim;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
 use cohort_core::shares::Shares;
-use core::ptr::NonNull;
+use core::mem::ManuallyDrop;
+use core::ptr::{NonNull, null_mut};
 
 /// Bytes of the smallest and largest chunk.
 const CHUNK_MIN: u64 = 32 << 10;
@@ -41,10 +53,17 @@ pub(crate) const IN_JOBS: u8 = 0;
 #[derive(Debug)]
 pub(crate) struct Job {
     shares: Shares,
-    offer: Offer,
+    /// An eager message's has no request, and its data is in a block that goes with the job.
+    pub(super) offer: Offer,
     sender: &'static Rank,
-    receive: *mut Operation,
-    status: Status,
+    /// Where the job goes when a side's memory is protected.
+    mends: MendsOf,
+    pub(super) receive: *mut Operation,
+    pub(super) status: Status,
+    /// Sides whose memory was found protected, as [`Side`]'s bits. Relaxed: the shares, or who hands over, order it.
+    pub(super) protected: AtomicU32,
+    /// The next job that was handed over to the same rank.
+    pub(super) next: AtomicPtr<Self>,
     links: Links<Self>,
 }
 
@@ -55,21 +74,72 @@ impl Linked<IN_JOBS> for Job {
     }
 }
 
+/// The stacks of the two ranks of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MendsOf {
+    pub(crate) sender: &'static Mends,
+    pub(crate) receiver: &'static Mends,
+}
+
+/// Jobs that were handed over to a rank.
+#[derive(Debug)]
+pub(crate) struct Mends(AtomicPtr<Job>);
+
+impl Mends {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicPtr::new(null_mut()))
+    }
+
+    fn push(&self, job: JobRef) {
+        let job = job.into_raw();
+        let mut first = self.0.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: the reference that the stack gets.
+            unsafe { (*job).next.store(first, Ordering::Relaxed) };
+            match self
+                .0
+                .compare_exchange_weak(first, job, Ordering::Release, Ordering::Relaxed)
+            {
+                Ok(_) => return,
+                Err(now) => first = now,
+            }
+        }
+    }
+
+    /// One of them, by a task of the rank.
+    pub(crate) fn take(&self) -> Option<JobRef> {
+        if self.0.load(Ordering::Relaxed).is_null() {
+            return None;
+        }
+        let first = NonNull::new(self.0.swap(null_mut(), Ordering::Acquire))?;
+        // SAFETY: the stack had a reference to each.
+        unsafe {
+            let mut rest = first.as_ref().next.load(Ordering::Relaxed);
+            while let Some(job) = NonNull::new(rest) {
+                rest = job.as_ref().next.load(Ordering::Relaxed);
+                self.push(JobRef::from_raw(job));
+            }
+            Some(JobRef::from_raw(first))
+        }
+    }
+}
+
 /// A reference to a job.
 #[derive(Debug)]
 pub(crate) struct JobRef(NonNull<Job>);
 
 impl Job {
-    /// Makes a job that the caller puts into the rank's list, and then shows to the sender
-    /// ([`Job::publish`]); `None` when memory is short.
+    /// Makes a job with so many references; `None` when memory is short.
     ///
     /// # Safety
-    /// `offer` was taken for `receive`, a pending receive of the claimed rank in no queue.
+    /// `offer` was taken for `receive`, a pending receive of the claimed rank in no queue; or it has no request.
     pub(crate) unsafe fn make(
         claim: &mut Claim<'_>,
         offer: Offer,
         receive: *mut Operation,
         status: Status,
+        mends: MendsOf,
+        references: u32,
     ) -> Option<NonNull<Self>> {
         let job = claim.alloc_aligned(size_of::<Self>(), 64)?.cast::<Self>();
         let bytes = status.bytes as u64;
@@ -79,13 +149,19 @@ impl Job {
         // SAFETY: the block is fresh; the offer's request is pending, so that it and its
         // owner are valid, until the job's last chunk is finished.
         unsafe {
-            let sender = (*offer.request).request.owner();
+            let sender = match offer.request.is_null() {
+                true => (*receive).request.owner(),
+                false => (*offer.request).request.owner(),
+            };
             job.write(Self {
-                shares: Shares::new(bytes, chunk, 2),
+                shares: Shares::new(bytes, chunk, references),
                 offer,
                 sender,
+                mends,
                 receive,
                 status,
+                protected: AtomicU32::new(0),
+                next: AtomicPtr::new(null_mut()),
                 links: Links::NONE,
             });
         }
@@ -106,6 +182,62 @@ impl Job {
                 claim.rank().counters().count_wake();
             }
         }
+    }
+
+    /// Memory of a side is protected.
+    pub(crate) fn found_protected(&self, side: Side) {
+        self.protected.fetch_or(side as u32, Ordering::Relaxed);
+    }
+
+    /// Completes the message.
+    ///
+    /// # Safety
+    /// It is copied, and nobody else completes it.
+    pub(super) unsafe fn complete(&self) {
+        // SAFETY: the caller's promise; a job without a sender's request has a block of its own.
+        unsafe {
+            let offer = self.offer;
+            Operation::complete(self.receive, self.status);
+            match NonNull::new(offer.request) {
+                Some(request) => Operation::complete(request.as_ptr(), Status::EMPTY),
+                None => Heap::free(NonNull::new_unchecked(offer.data.cast_mut())),
+            }
+        }
+    }
+
+    /// The rank of a side.
+    ///
+    /// # Safety
+    /// The message is not complete.
+    pub(super) unsafe fn rank_of(&self, side: Side) -> &'static Rank {
+        match side {
+            Side::Sender => self.sender,
+            // SAFETY: the caller's promise.
+            Side::Receiver => unsafe { (*self.receive).request.owner() },
+        }
+    }
+
+    /// Hands the message to the rank of a side whose memory is protected.
+    ///
+    /// # Safety
+    /// Nobody else copies it, or hands it over; the caller has a reference.
+    #[cold]
+    pub(crate) unsafe fn hand_over(&self) {
+        let side = Side::first_of(self.protected.load(Ordering::Relaxed));
+        let mends = match side {
+            Side::Sender => self.mends.sender,
+            Side::Receiver => self.mends.receiver,
+        };
+        // SAFETY: the caller's promise. Once it is pushed the message may be completed, but ranks are never unmade.
+        let rank = unsafe { self.rank_of(side) };
+        mends.push(self.retain());
+        rank.wake();
+    }
+
+    /// One reference more, by the holder of one.
+    fn retain(&self) -> JobRef {
+        self.shares.retain();
+        JobRef(NonNull::from_ref(self))
     }
 
     /// Gives back one reference.
@@ -152,6 +284,25 @@ impl Job {
     }
 }
 
+impl JobRef {
+    /// The job, with this reference.
+    fn into_raw(self) -> *mut Job {
+        ManuallyDrop::new(self).0.as_ptr()
+    }
+
+    /// # Safety
+    /// The reference is the caller's to give: that of a job that was just made, or of [`JobRef::into_raw`].
+    pub(crate) unsafe fn from_raw(job: NonNull<Job>) -> Self {
+        Self(job)
+    }
+
+    /// The job.
+    pub(crate) fn job(&self) -> &Job {
+        // SAFETY: we have a reference.
+        unsafe { self.0.as_ref() }
+    }
+}
+
 impl Piece for JobRef {
     fn is_of_a_waiting_sender(&self) -> bool {
         // SAFETY: we have a reference.
@@ -173,14 +324,22 @@ impl Piece for JobRef {
                 break;
             };
             let length = chunk.end - chunk.start;
-            // SAFETY: we took a chunk, so both requests and their buffers are valid.
-            unsafe { copy_range(&job.offer, job.receive, chunk.start, chunk.end) };
+            if job.protected.load(Ordering::Relaxed) == 0 {
+                // SAFETY: we took a chunk, so both requests and their buffers are valid.
+                let copied =
+                    unsafe { copy_guarded(&job.offer, job.receive, chunk.start, chunk.end) };
+                if let Err(side) = copied {
+                    job.found_protected(side);
+                }
+            }
             bytes += length;
             if job.shares.finish(length) {
-                // SAFETY: all chunks are finished, and only we know it.
+                // SAFETY: all chunks are finished, and only we know it; we have a reference.
                 unsafe {
-                    Operation::complete(job.receive, job.status);
-                    Operation::complete(job.offer.request, Status::EMPTY);
+                    match job.protected.load(Ordering::Relaxed) {
+                        0 => job.complete(),
+                        _ => job.hand_over(),
+                    }
                 }
             }
         }

@@ -1,13 +1,18 @@
 //! Sends and receives that are under way: requests of this subsystem.
 
 mod job;
+mod mend;
+mod side;
 
-pub(crate) use job::{IN_JOBS, Job, JobRef};
+pub(crate) use job::{IN_JOBS, Job, JobRef, Mends, MendsOf};
+pub(crate) use mend::Mend;
+pub(crate) use side::Side;
 
 use crate::want::Want;
 use cohort_alloc::Heap;
 use cohort_base::sync::atomic::AtomicPtr;
 use cohort_core::claim::Claim;
+use cohort_core::guard::guarded;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
@@ -195,4 +200,20 @@ pub(crate) unsafe fn copy_range(offer: &Offer, receive: *mut Operation, from: u6
             cohort_datatype::copy(destination, (*offer.request).buffer(), from, to);
         }
     }
+}
+
+/// [`copy_range`], unless memory of one of the two may not be accessed by everybody: the `Err` says whose.
+///
+/// # Safety
+/// As there.
+pub(crate) unsafe fn copy_guarded(
+    offer: &Offer,
+    receive: *mut Operation,
+    from: u64,
+    to: u64,
+) -> Result<(), Side> {
+    // SAFETY: the caller's promise; the function only copies.
+    let copied = unsafe { guarded(|| copy_range(offer, receive, from, to)) };
+    // SAFETY: the caller's promise.
+    copied.map_err(|fault| Side::of(fault, unsafe { (*receive).buffer().base }))
 }

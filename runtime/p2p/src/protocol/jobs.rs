@@ -1,11 +1,15 @@
 //! The list of long messages that are being copied for a rank.
 
+use super::handover::mends_of;
 use crate::P2p;
 use crate::operation::{Job, JobRef, Offer, Operation};
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_steal::TaskKind;
 use core::ptr::NonNull;
+
+/// References of a job that is in its receiver's list and known to its sender's request.
+const LIST_AND_REQUEST: u32 = 2;
 
 /// Makes a job of a long message and tells the sender; `false` when memory is short.
 ///
@@ -19,7 +23,8 @@ pub(crate) unsafe fn start(
 ) -> bool {
     // SAFETY: the caller's promise; the job is fresh, and in no list.
     unsafe {
-        let Some(job) = Job::make(claim, offer, receive, status) else {
+        let mends = mends_of(claim, &offer);
+        let Some(job) = Job::make(claim, offer, receive, status, mends, LIST_AND_REQUEST) else {
             return false;
         };
         claim.of::<P2p>().jobs.push(job.as_ptr());

@@ -8,6 +8,7 @@
 //! | job | offers of more than [`rendezvous::AT_ONCE_MAX`] bytes | the same one, by several ranks | `operation/job.rs` |
 
 pub mod eager;
+pub(crate) mod handover;
 pub(crate) mod jobs;
 pub mod rendezvous;
 
@@ -117,6 +118,9 @@ pub(crate) unsafe fn deliver(
             PayloadKind::Arrival => {
                 return remote::deliver(claim, payload.value(), envelope, request);
             }
+        }
+        if !claim.is_by_owner() {
+            return handover::deliver_for_owner(claim, payload, request);
         }
         let status = eager::receive(payload, (*request).buffer());
         Operation::complete(request, status);

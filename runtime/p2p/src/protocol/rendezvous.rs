@@ -5,8 +5,9 @@
 //! withdrawn), copies from user buffer to user buffer, and completes both requests.
 
 use crate::matching::Want;
-use crate::operation::{Kind, Offer, Operation, copy_range};
+use crate::operation::{Kind, Offer, Operation, copy_guarded, copy_range};
 use crate::outbox;
+use crate::protocol::handover::leave_to_owner;
 use crate::protocol::jobs;
 use crate::ring::{Header, PayloadKind};
 use crate::state::{join_offers, leave_offers};
@@ -94,7 +95,12 @@ pub(crate) unsafe fn receive(
         if bytes > AT_ONCE_MAX && jobs::start(claim, offer, receive, status) {
             return 0;
         }
-        copy_range(&offer, receive, 0, bytes);
+        if let Err(side) = copy_guarded(&offer, receive, 0, bytes) {
+            if leave_to_owner(claim, offer, receive, status, side) {
+                return 0;
+            }
+            copy_range(&offer, receive, 0, bytes);
+        }
         Operation::complete(offer.request, Status::EMPTY);
         Operation::complete(receive, status);
         bytes

@@ -94,7 +94,7 @@ fn rank_boot(rank: u32, world_rank: u32) -> RankBoot {
         lifecycle: AtomicU32::new(0),
         abort: AtomicU64::new(0),
         pid: AtomicI32::new(0),
-        reserved: 0,
+        touched: AtomicU32::new(0),
         witness: core::ptr::null(),
         api: null(),
         node: null_mut(),

@@ -1,0 +1,425 @@
+//! Copies that end, and do not kill, where memory is protected.
+//!
+//! Ranks share an address space, so a task copies into, and out of, memory of other ranks. Their programs may protect
+//! it (`mprotect`: dirty tracking, write barriers), and open it in a handler of SIGSEGV that only their own task runs.
+//! So a copy on behalf of another rank runs in [`guarded`], which returns where it met such a page; the caller then
+//! leaves the copy to the rank whose memory that is.
+//!
+//! # Protocol
+//! ```text
+//! task                                        handler, in the same thread
+//! G1 makes sure that the handler of SIGSEGV   H1 the instruction is of this image, or of its
+//!    is ours: a stub in front of what was        mem functions; a slot holds a stack pointer
+//!    there                                       just above the interrupted one
+//! G2 takes a slot, and writes its stack       H2 else: goes on to what was there before
+//!    pointer there, behind saved registers    H3 has the thread go on at `leave` with that
+//! G3 copies                                      stack pointer, and the kind of access
+//! G4 forgets the stack pointer, frees the
+//!    slot (also when it comes from H3)
+//! ```
+//!
+//! # Why it holds
+//! *The slot is the thread's own.* Stacks of two tasks do not overlap, and the nearest frame above the interrupted one,
+//! within [`REACH`], is a caller's. *No other code is left by H3.* A handler of the program that interrupts a copy
+//! runs code of the program's, not of this image: its faults are H2. What the copy calls has nothing to drop.
+//! *The program's handler.* It may be set at any time, over ours. G1 finds that and puts a stub in front, which calls
+//! it for all other faults with the same flags. The program may install what it found there before: that is a stub too,
+//! with what was behind it. A look costs a system call, so a thread takes its last one for granted for [`TRUST_US`].
+//! *Signals.* No thread that copies blocks SIGSEGV ([`arch::block_signals`], [`arch::SignalAction`]).
+
+use crate::arch::{self, SignalAction};
+use cohort_base::clock::{ticks, ticks_of_us};
+use cohort_base::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::arch::naked_asm;
+use core::ffi::c_void;
+use core::mem::{MaybeUninit, offset_of};
+use linux_raw_sys::general as linux;
+use rustix::process::{Pid, getpid};
+use rustix::thread::gettid;
+
+/// Threads that are in a guarded copy at the same time; further ones copy without a guard.
+const SLOTS: usize = 256;
+
+/// Slots that a thread tries.
+const PROBES: usize = 8;
+
+/// Bytes of stack below a guard's frame that a copy takes at most.
+const REACH: u64 = 16 << 10;
+
+/// Bits of an address within what [`Slot::place`] names.
+const PLACE_BITS: u32 = 14;
+
+/// How long the handler of a thread's last look is taken for granted.
+const TRUST_US: u64 = 100;
+
+/// Handlers of programs that are called behind ours, all ranks' together.
+const STUBS: usize = 256;
+const STUB_BYTES: usize = 8;
+
+/// Bytes behind the beginning of a mem function that are taken for its code.
+const MEM_BYTES: usize = 8 << 10;
+
+/// The kernel's number for a page fault, and the bit of its code that says "write".
+const PAGE_FAULT: u64 = 14;
+const WRITE_BIT: u64 = 2;
+
+/// What stands for a handler where there is none, and the flag of one that is called once.
+const HANDLER_DEFAULT: usize = 0;
+const HANDLER_IGNORE: usize = 1;
+const RESET: u64 = linux::SA_RESETHAND as u64;
+
+/// The processor's flag that has strings run backwards.
+const DIRECTION_FLAG: u64 = 1 << 10;
+
+/// What a guarded copy could not do.
+#[repr(u64)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Read.
+    Read = 1,
+    /// Write.
+    Write = 2,
+    /// One of both, at an address that no pointer can have.
+    Unknown = 3,
+}
+
+/// A thread in a guarded copy.
+#[repr(align(64))]
+struct Slot {
+    taken: AtomicU32,
+    /// The stack pointer of G2; 0 without one.
+    stack: AtomicU64,
+    /// The part of the address space where the stack of the last holder is, and when it looked at the handler.
+    place: AtomicU64,
+    looked: AtomicU64,
+}
+
+/// What was there before a stub was put in front.
+struct Link {
+    /// 0: free; 1: being written; 2: complete.
+    state: AtomicU32,
+    handler: AtomicUsize,
+    flags: AtomicU64,
+    blocked: AtomicU64,
+}
+
+const FREE: u32 = 0;
+const WRITING: u32 = 1;
+const COMPLETE: u32 = 2;
+
+static TAKEN: [Slot; SLOTS] = [const {
+    Slot {
+        taken: AtomicU32::new(0),
+        stack: AtomicU64::new(0),
+        place: AtomicU64::new(0),
+        looked: AtomicU64::new(0),
+    }
+}; SLOTS];
+
+static LINKS: [Link; STUBS] = [const {
+    Link {
+        state: AtomicU32::new(FREE),
+        handler: AtomicUsize::new(0),
+        flags: AtomicU64::new(0),
+        blocked: AtomicU64::new(0),
+    }
+}; STUBS];
+
+/// The kernel's record of what a signal interrupted, up to the fault's kind (`ucontext`, `sigcontext_64`).
+#[repr(C)]
+struct Interrupted {
+    head: [u64; 5],
+    general: [u64; 13],
+    rax: u64,
+    rcx: u64,
+    rsp: u64,
+    rip: u64,
+    flags: u64,
+    segments: u64,
+    error: u64,
+    trap: u64,
+}
+
+const _: () = assert!(offset_of!(Interrupted, rip) == 40 + 16 * 8);
+
+/// Runs `copy`. `Err`: it met memory that may not be accessed so, and ended there.
+///
+/// # Safety
+/// `copy` accesses memory, and calls the mem functions, and does nothing else that must not end in the middle.
+pub unsafe fn guarded<R, F: FnOnce() -> R + Copy>(copy: F) -> Result<R, Fault> {
+    let Some(slot) = Slot::take() else {
+        return Ok(copy());
+    };
+    let mut call = Call {
+        copy,
+        result: MaybeUninit::uninit(),
+    };
+    // SAFETY: the function takes this argument; the caller's promise for what it runs.
+    let kind = unsafe {
+        enter(
+            run::<R, F>,
+            (&raw mut call).cast(),
+            &raw const slot.stack as *mut u64,
+        )
+    };
+    slot.taken.store(0, Ordering::Release);
+    match kind {
+        // SAFETY: the copy has returned.
+        0 => Ok(unsafe { call.result.assume_init() }),
+        kind if kind == Fault::Read as u64 => Err(Fault::Read),
+        kind if kind == Fault::Write as u64 => Err(Fault::Write),
+        _ => Err(Fault::Unknown),
+    }
+}
+
+struct Call<R, F> {
+    copy: F,
+    result: MaybeUninit<R>,
+}
+
+unsafe extern "C" fn run<R, F: FnOnce() -> R + Copy>(call: *mut c_void) {
+    let call = call.cast::<Call<R, F>>();
+    // SAFETY: `guarded` passes its own record.
+    unsafe { (*call).result.write(((*call).copy)()) };
+}
+
+impl Slot {
+    /// A slot for the calling thread, whose handler is ours; `None` if there is none or it cannot be.
+    fn take() -> Option<&'static Self> {
+        let here = 0_u8;
+        let place = ((&raw const here).addr() >> PLACE_BITS) as u64;
+        let home = place as usize;
+        let slots = (home..home + PROBES).map(|index| &TAKEN[index % SLOTS]);
+        let slot = slots.into_iter().find(|slot| {
+            // Acquire pairs with the Release of the holder before.
+            let taken = slot
+                .taken
+                .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+            taken.is_ok()
+        })?;
+        let now = ticks();
+        // Relaxed, both: the slot is ours, and its holders come after each other.
+        let age = now.wrapping_sub(slot.looked.load(Ordering::Relaxed));
+        if slot.place.load(Ordering::Relaxed) != place || age > ticks_of_us(TRUST_US) {
+            if !come_first() {
+                slot.taken.store(0, Ordering::Release);
+                return None;
+            }
+            slot.place.store(place, Ordering::Relaxed);
+            slot.looked.store(now, Ordering::Relaxed);
+        }
+        Some(slot)
+    }
+}
+
+/// G2 to G4: calls `run(argument)` with the stack pointer in `*stack`. Returns 0, or what [`on_fault`] says.
+#[unsafe(naked)]
+unsafe extern "C" fn enter(
+    run: unsafe extern "C" fn(*mut c_void),
+    argument: *mut c_void,
+    stack: *mut u64,
+) -> u64 {
+    naked_asm!(
+        "push rbp",
+        "push rbx",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "push rdx",
+        "mov [rdx], rsp",
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "call rax",
+        "xor eax, eax",
+        "jmp {leave}",
+        leave = sym leave,
+    )
+}
+
+/// The end of [`enter`], with its stack pointer and its result.
+#[unsafe(naked)]
+unsafe extern "C" fn leave() {
+    naked_asm!(
+        "pop rdx",
+        "mov qword ptr [rdx], 0",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbx",
+        "pop rbp",
+        "ret",
+    )
+}
+
+/// The handlers that the kernel calls, [`STUB_BYTES`] each from the first multiple of that on. The address that each
+/// one's call leaves tells which it was.
+#[unsafe(naked)]
+unsafe extern "C" fn stubs() {
+    naked_asm!(
+        ".balign {bytes}, 0x90",
+        ".rept {count}",
+        "call 2f",
+        ".balign {bytes}, 0xcc",
+        ".endr",
+        "2:",
+        "pop rcx",
+        "jmp {on_fault}",
+        bytes = const STUB_BYTES,
+        count = const STUBS,
+        on_fault = sym on_fault,
+    )
+}
+
+fn stub(index: usize) -> usize {
+    (stubs as *const ()).addr().next_multiple_of(STUB_BYTES) + index * STUB_BYTES
+}
+
+fn is_stub(handler: usize) -> bool {
+    (stub(0)..stub(STUBS)).contains(&handler)
+}
+
+/// G1: `false` if there is no stub left, or another thread is about the same.
+fn come_first() -> bool {
+    let Some(found) = arch::signal_action(linux::SIGSEGV, None) else {
+        return false;
+    };
+    if is_stub(found.handler_address()) {
+        return true;
+    }
+    let Some(index) = link_to(&found) else {
+        return false;
+    };
+    let ours = found.replaced_by(stub(index));
+    let Some(before) = arch::signal_action(linux::SIGSEGV, Some(&ours)) else {
+        return false;
+    };
+    if before.handler_address() == found.handler_address() || is_stub(before.handler_address()) {
+        return true;
+    }
+    arch::signal_action(linux::SIGSEGV, Some(&before));
+    false
+}
+
+/// The number of the stub in front of this action.
+fn link_to(action: &SignalAction) -> Option<usize> {
+    let wanted = (action.handler_address(), action.flags(), action.blocked());
+    LINKS.iter().position(|link| {
+        // Acquire pairs with the Release below.
+        match link.state.load(Ordering::Acquire) {
+            COMPLETE => {}
+            FREE => {
+                let begun = link.state.compare_exchange(
+                    FREE,
+                    WRITING,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                );
+                if begun.is_err() {
+                    return false;
+                }
+                link.handler.store(wanted.0, Ordering::Relaxed);
+                link.flags.store(wanted.1, Ordering::Relaxed);
+                link.blocked.store(wanted.2, Ordering::Relaxed);
+                link.state.store(COMPLETE, Ordering::Release);
+            }
+            _ => return false,
+        }
+        let there = (
+            link.handler.load(Ordering::Relaxed),
+            link.flags.load(Ordering::Relaxed),
+            link.blocked.load(Ordering::Relaxed),
+        );
+        there == wanted
+    })
+}
+
+/// What the kernel calls, through a stub; `link` is the address behind its call.
+unsafe extern "C" fn on_fault(
+    signal: u32,
+    information: *const i32,
+    interrupted: *mut Interrupted,
+    link: usize,
+) {
+    // SAFETY: the kernel's records; the third word of the first one is `si_code`.
+    let (code, state) = unsafe { (*information.add(2), &mut *interrupted) };
+    if code > 0
+        && is_runtime(state.rip as usize)
+        && let Some(stack) = frame_above(state.rsp)
+    {
+        state.rax = match state.trap {
+            PAGE_FAULT if state.error & WRITE_BIT != 0 => Fault::Write,
+            PAGE_FAULT => Fault::Read,
+            _ => Fault::Unknown,
+        } as u64;
+        state.rsp = stack;
+        state.rip = (leave as *const ()).addr() as u64;
+        state.flags &= !DIRECTION_FLAG;
+        return;
+    }
+    // SAFETY: the kernel's records, and a stub's address.
+    unsafe { go_on(signal, code, information, interrupted, link) };
+}
+
+/// H2: what would have happened without us.
+///
+/// # Safety
+/// The arguments are those of [`on_fault`].
+unsafe fn go_on(
+    signal: u32,
+    code: i32,
+    information: *const i32,
+    interrupted: *mut Interrupted,
+    link: usize,
+) {
+    let link = &LINKS[(link - stub(0)) / STUB_BYTES];
+    let handler = link.handler.load(Ordering::Relaxed);
+    let is_function = handler > HANDLER_IGNORE;
+    if !is_function || link.flags.load(Ordering::Relaxed) & RESET != 0 {
+        arch::signal_action(signal, Some(&SignalAction::DEFAULT));
+    }
+    if is_function {
+        // SAFETY: the kernel would have called this function with these arguments.
+        unsafe {
+            let handler: unsafe extern "C" fn(u32, *const i32, *mut Interrupted) =
+                core::mem::transmute(handler);
+            handler(signal, information, interrupted);
+        }
+    } else if code <= 0 && handler == HANDLER_DEFAULT {
+        // Nothing faults again, so the default action needs the signal once more.
+        let (process, thread) = (getpid(), gettid());
+        let number = |pid: Pid| pid.as_raw_nonzero().get() as u32;
+        arch::signal_thread(number(process), number(thread), signal, information.cast());
+    }
+}
+
+/// The nearest frame of a guard above a stack pointer, within [`REACH`].
+fn frame_above(stack: u64) -> Option<u64> {
+    // Relaxed: a thread's own frame is its own write.
+    let frames = TAKEN.iter().map(|slot| slot.stack.load(Ordering::Relaxed));
+    frames
+        .filter(|&frame| frame > stack && frame - stack < REACH)
+        .min()
+}
+
+/// Whether an instruction is of this image, or of the mem functions that it calls.
+fn is_runtime(instruction: usize) -> bool {
+    let image = (&raw const __ehdr_start).addr()..(&raw const etext).addr();
+    let functions = [(memcpy as *const ()).addr(), (memmove as *const ()).addr()];
+    image.contains(&instruction)
+        || functions
+            .iter()
+            .any(|&function| (function..function + MEM_BYTES).contains(&instruction))
+}
+
+unsafe extern "C" {
+    /// Where the linker says that this image, and its code's end, are.
+    static __ehdr_start: u8;
+    static etext: u8;
+    fn memcpy(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void;
+    fn memmove(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void;
+}
+
+#[cfg(test)]
+mod tests;

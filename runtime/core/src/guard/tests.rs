@@ -1,0 +1,96 @@
+use super::*;
+use core::ptr::null_mut;
+use core::sync::atomic::AtomicPtr;
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::vec;
+
+const PAGE: usize = 4096;
+const PAGES: usize = 4;
+
+/// What a signal does is the whole process's.
+static SIGNAL: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    SIGNAL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn pages() -> *mut u8 {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let pages = unsafe {
+        mmap_anonymous(null_mut(), PAGES * PAGE, protection, MapFlags::PRIVATE).expect("memory")
+    };
+    pages.cast()
+}
+
+fn protect(pages: *mut u8, flags: MprotectFlags) {
+    // SAFETY: the pages are the test's own.
+    unsafe { mprotect(pages.cast(), PAGES * PAGE, flags).expect("protection") };
+}
+
+fn copy(from: *const u8, to: *mut u8, bytes: usize) -> Result<(), Fault> {
+    // SAFETY: both have so many bytes, and the closure only copies.
+    unsafe { guarded(move || from.copy_to_nonoverlapping(to, bytes)) }
+}
+
+#[test]
+fn a_copy_ends_at_protected_memory_and_says_how_it_met_it() {
+    let _alone = alone();
+    for bytes in [1, 8, 60, 100, 1000, PAGES * PAGE] {
+        let (pages, mut other) = (pages(), vec![7_u8; PAGES * PAGE]);
+        assert_eq!(copy(other.as_ptr(), pages, bytes), Ok(()));
+        protect(pages, MprotectFlags::READ);
+        assert_eq!(copy(pages, other.as_mut_ptr(), bytes), Ok(()));
+        assert_eq!(copy(other.as_ptr(), pages, bytes), Err(Fault::Write));
+        protect(pages, MprotectFlags::empty());
+        assert_eq!(copy(pages, other.as_mut_ptr(), bytes), Err(Fault::Read));
+        protect(pages, MprotectFlags::READ | MprotectFlags::WRITE);
+        assert_eq!(copy(other.as_ptr(), pages, bytes), Ok(()));
+        assert!(other.iter().all(|&byte| byte == 7));
+    }
+}
+
+#[test]
+fn an_address_that_no_pointer_can_have_ends_a_copy() {
+    let _alone = alone();
+    let mut byte = [0_u8; 64];
+    let nowhere = core::ptr::with_exposed_provenance(1 << 63);
+    assert_eq!(copy(nowhere, byte.as_mut_ptr(), 64), Err(Fault::Unknown));
+}
+
+static OPENED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+
+/// A program's handler, as programs have it: it opens what is its own.
+unsafe extern "C" fn open(_signal: u32, information: *const u64, _context: *mut c_void) {
+    let opened = OPENED.load(Ordering::Relaxed);
+    // SAFETY: `si_addr` is the third of the record's words.
+    let address = unsafe { *information.add(2) } as usize;
+    assert!((opened.addr()..opened.addr() + PAGES * PAGE).contains(&address));
+    protect(opened, MprotectFlags::READ | MprotectFlags::WRITE);
+}
+
+#[test]
+fn a_handler_of_the_program_gets_what_no_guard_waits_for() {
+    let _alone = alone();
+    let (own, foreign) = (pages(), pages());
+    OPENED.store(own, Ordering::Relaxed);
+    let action = SignalAction::new(open as *const c_void);
+    let before = arch::signal_action(linux::SIGSEGV, Some(&action)).expect("set");
+    // The handler was set behind the last look of a thread whose stack was here.
+    TAKEN
+        .iter()
+        .for_each(|slot| slot.place.store(0, Ordering::Relaxed));
+    protect(foreign, MprotectFlags::empty());
+    protect(own, MprotectFlags::empty());
+    let mut to = [0_u8; PAGE];
+    assert_eq!(copy(foreign, to.as_mut_ptr(), PAGE), Err(Fault::Read));
+    // SAFETY: the handler makes it accessible.
+    assert_eq!(unsafe { own.read_volatile() }, 0);
+    assert_eq!(copy(own, to.as_mut_ptr(), PAGE), Ok(()));
+    protect(own, MprotectFlags::READ);
+    // SAFETY: the handler makes it writable.
+    unsafe { arch::write_nothing(own) };
+    assert_eq!(copy(to.as_ptr(), own, PAGE), Ok(()));
+    arch::signal_action(linux::SIGSEGV, Some(&before));
+}

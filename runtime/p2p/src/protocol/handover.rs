@@ -1,0 +1,118 @@
+//! What a message needs whose copy met protected memory, or may: the ranks' stacks, and a job.
+
+use super::{Block, Payload, eager};
+use crate::P2p;
+use crate::operation::{Job, JobRef, Mend, MendsOf, Offer, Operation, Side, copy_range};
+use crate::ring::PayloadKind;
+use cohort_alloc::Heap;
+use cohort_core::Owner;
+use cohort_core::claim::Claim;
+use cohort_core::guard::guarded;
+use cohort_core::message::Status;
+use core::ptr::{NonNull, null_mut};
+
+/// The next message that the owner's own task is to copy.
+pub(crate) fn take(owner: Owner<'_>) -> Option<Mend> {
+    owner.rank().shared::<P2p>().mends.take().map(Mend::of)
+}
+
+/// The stacks of a message to the claimed rank.
+///
+/// # Safety
+/// The offer's request, if it has one, is valid.
+pub(super) unsafe fn mends_of(claim: &Claim<'_>, offer: &Offer) -> MendsOf {
+    let node = claim.rank().node();
+    let receiver = &node.rank(claim.rank().id()).shared::<P2p>().mends;
+    let sender = match NonNull::new(offer.request) {
+        // SAFETY: the caller's promise.
+        Some(request) => unsafe { &request.as_ref().request.owner().shared::<P2p>().mends },
+        None => receiver,
+    };
+    MendsOf { sender, receiver }
+}
+
+/// Leaves a taken offer to the rank of a side; `false` when memory is short.
+///
+/// # Safety
+/// `offer` was taken for `receive`, a pending receive of the claimed rank in no queue.
+#[cold]
+pub(crate) unsafe fn leave_to_owner(
+    claim: &mut Claim<'_>,
+    offer: Offer,
+    receive: *mut Operation,
+    status: Status,
+    side: Side,
+) -> bool {
+    // SAFETY: the caller's promise; the job is fresh.
+    unsafe {
+        let mends = mends_of(claim, &offer);
+        let Some(job) = Job::make(claim, offer, receive, status, mends, 1) else {
+            return false;
+        };
+        let job = JobRef::from_raw(job);
+        job.job().found_protected(side);
+        job.job().hand_over();
+    }
+    true
+}
+
+/// Delivers an eager message to a rank in the name of which somebody else acts. Returns the bytes copied.
+///
+/// # Safety
+/// As [`super::deliver`], for messages that are eager.
+#[cold]
+pub(crate) unsafe fn deliver_for_owner(
+    claim: &mut Claim<'_>,
+    payload: &Payload<'_>,
+    receive: *mut Operation,
+) -> u64 {
+    // SAFETY: the caller's promise; a message whose copy ended has not been freed.
+    unsafe {
+        let copied = guarded(|| eager::receive(payload, (*receive).buffer()));
+        let status = match copied {
+            Ok(status) => status,
+            Err(_) => match keep(claim, payload) {
+                Some(offer) => {
+                    let capacity = (*receive).buffer().bytes();
+                    let envelope = payload.header().envelope();
+                    let status = Status::delivered(envelope, offer.bytes, capacity);
+                    if leave_to_owner(claim, offer, receive, status, Side::Receiver) {
+                        return 0;
+                    }
+                    copy_range(&offer, receive, 0, status.bytes as u64);
+                    Heap::free(NonNull::new_unchecked(offer.data.cast_mut()));
+                    status
+                }
+                None => eager::receive(payload, (*receive).buffer()),
+            },
+        };
+        Operation::complete(receive, status);
+        status.bytes as u64
+    }
+}
+
+/// The data of an eager message in a block; `None` when memory is short.
+///
+/// # Safety
+/// The message is eager, and is not received.
+unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Offer> {
+    let header = payload.header();
+    let block = match header.kind {
+        // SAFETY: the kind names the payload's type.
+        PayloadKind::Block => unsafe { payload.value::<Block>() },
+        _ => {
+            let block = claim.alloc(usize::from(header.payload))?;
+            // SAFETY: the block has room for the payload.
+            unsafe { payload.read(block.as_ptr()) };
+            Block {
+                data: block.as_ptr(),
+                bytes: u64::from(header.payload),
+            }
+        }
+    };
+    Some(Offer {
+        request: null_mut(),
+        bytes: block.bytes,
+        data: block.data,
+    })
+}
