@@ -89,6 +89,8 @@ pub struct Job<'a> {
     ranks: Vec<StartedRank>,
     /// Rank of each task that has not ended.
     alive: HashMap<i32, usize>,
+    /// The task that a fault is ending. It is not killed: its core dump may take long.
+    dying: Option<i32>,
     signals: Signals,
     deadline: Option<Instant>,
     timeout: Option<Duration>,
@@ -129,6 +131,7 @@ impl<'a> Job<'a> {
             programs: job.programs,
             ranks: Vec::new(),
             alive: HashMap::new(),
+            dying: None,
             signals,
             deadline: timeout.map(|limit| Instant::now() + limit),
             timeout,
@@ -180,6 +183,7 @@ impl<'a> Job<'a> {
             self.look_for_manager();
             self.serve();
             self.reap();
+            self.look_for_dying();
             self.look_for_lost();
             self.check_time();
         }
@@ -313,6 +317,29 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Ends the job when a fault is about to end a rank, and does not wait for the core dump.
+    fn look_for_dying(&mut self) {
+        if self.shutdown.is_some() || self.abort_code().is_some() {
+            return;
+        }
+        let crash = |&rank: &usize| self.ranks[rank].crash.crash();
+        let mut dying = self
+            .alive
+            .iter()
+            .filter_map(|(&pid, rank)| Some((pid, *rank, crash(rank)?.signal)));
+        if let Some((pid, rank, signal)) = dying.next() {
+            drop(dying);
+            self.say_killed(pid, rank, signal);
+            self.dying = Some(pid);
+            self.begin_shutdown(128 + signal);
+        }
+    }
+
+    fn say_killed(&self, pid: i32, rank: usize, signal: i32) {
+        let (who, by) = (self.name_of(rank), self.describe(rank, signal));
+        say(format_args!("{who} (pid {pid}) killed by {by}"));
+    }
+
     fn take_signals(&mut self) {
         while let Ok(Some(info)) = self.signals.descriptor.read_signal() {
             let signal = info.ssi_signo as i32;
@@ -324,6 +351,7 @@ impl<'a> Job<'a> {
                 continue;
             }
             if self.shutdown.is_some() {
+                self.dying = None;
                 self.kill_alive(Signal::SIGKILL);
             }
             self.begin_shutdown(128 + signal);
@@ -381,10 +409,7 @@ impl<'a> Job<'a> {
                 self.begin_shutdown(code);
             }
             End::Killed(signal) => {
-                say(format_args!(
-                    "{who} killed by {}",
-                    self.describe(rank, signal)
-                ));
+                self.say_killed(pid, rank, signal);
                 self.begin_shutdown(128 + signal);
             }
         }
@@ -438,7 +463,9 @@ impl<'a> Job<'a> {
             stacks: &self.spawner.stacks,
         };
         let place = map.describe(crash.address as usize);
-        let touched = self.spawner.node.ranks[rank].touched.load(Ordering::Acquire);
+        let touched = self.spawner.node.ranks[rank]
+            .touched
+            .load(Ordering::Acquire);
         let by = match map.is_runtime(crash.instruction as usize) {
             true if touched == Touched::Send as u32 => {
                 "; MPI accessed it: it is in the buffer of a send of this rank"
@@ -494,7 +521,8 @@ impl<'a> Job<'a> {
     }
 
     fn kill_alive(&self, signal: Signal) {
-        for &pid in self.alive.keys() {
+        let pids = self.alive.keys();
+        for &pid in pids.filter(|&&pid| self.dying != Some(pid)) {
             // The pid is still this rank's, since nobody else reaps it.
             let _ = kill(Pid::from_raw(pid), signal);
         }

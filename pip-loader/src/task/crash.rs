@@ -1,7 +1,7 @@
 //! What a rank was doing when a fault killed it.
 //!
 //! Each rank starts with a handler of ours for the four fault signals, on a stack of
-//! its own. It notes the signal in the rank's [`CrashRecord`] and lets the default
+//! its own. It notes the signal in the rank's [`CrashRecord`], tells the root, and lets the default
 //! action take its course, so the rank dies as it would have died. A program that
 //! installs its own handler replaces ours and nothing is lost but the address.
 //! The handler runs with whatever thread pointer the rank has: it makes raw system calls
@@ -68,12 +68,16 @@ impl CrashRecord {
 static RECORDS: AtomicPtr<CrashRecord> = AtomicPtr::new(ptr::null_mut());
 static RECORDS_LEN: AtomicUsize = AtomicUsize::new(0);
 
+/// Who is told of a fault before its core dump begins.
+static ROOT: AtomicI32 = AtomicI32::new(0);
+
 /// Makes the records of so many ranks and tells the handler where they are. Call once, before the
 /// first rank starts.
 pub fn make_records(count: usize) -> &'static [CrashRecord] {
     let records: &'static [CrashRecord] =
         Vec::leak((0..count).map(|_| CrashRecord::default()).collect());
     RECORDS_LEN.store(records.len(), Ordering::Relaxed);
+    ROOT.store(std::process::id() as i32, Ordering::Relaxed);
     // Release pairs with the handler's Acquire of the pointer.
     RECORDS.store(records.as_ptr().cast_mut(), Ordering::Release);
     records
@@ -159,6 +163,7 @@ unsafe extern "C" fn on_fault(
                 Ordering::Relaxed,
             );
             record.signal.store(signal, Ordering::Release);
+            tell_root();
         }
     }
     KernelAction::DEFAULT.install(signal);
@@ -173,4 +178,11 @@ unsafe extern "C" fn on_fault(
             );
         }
     }
+}
+
+/// Has the root look at the records now: it hears of the end of a task after its core dump only.
+fn tell_root() {
+    let (root, child) = (ROOT.load(Ordering::Relaxed), libc::SIGCHLD);
+    // SAFETY: the root handles this signal, of which there may be any number.
+    unsafe { arch::syscall(libc::SYS_kill, [root as usize, child as usize, 0, 0, 0]) };
 }
