@@ -162,6 +162,31 @@ fn more_ranks_than_the_system_allows() {
 }
 
 #[test]
+fn a_limit_of_one_process_that_all_ranks_share_is_named() {
+    let folder = Folder::new("shared-limit");
+    let program = folder.compile("identity.c", "identity", &[]);
+    let run_with = |ranks: &str, isolate: &[&str]| {
+        let mut command = std::process::Command::new("sh");
+        command
+            .args(["-c", "ulimit -v 3000000; exec \"$@\"", "sh"])
+            .arg(env!("CARGO_BIN_EXE_pip-exec"))
+            .args(["--no-mpi", "-n", ranks])
+            .args(isolate)
+            .arg(&program);
+        run_command(&mut command, b"")
+    };
+    let all = run_with("4", &[]);
+    assert_eq!(all.status, 0, "{all:?}");
+    let warning = "ulimit -v (RLIMIT_AS) is 2929 MiB for all 4 ranks of this node together";
+    assert!(all.error.contains(warning), "{all:?}");
+    assert!(all.error.contains(": 732 MiB for each"), "{all:?}");
+    for (ranks, isolate) in [("2", &[][..]), ("4", &["--isolate"][..])] {
+        let outcome = run_with(ranks, isolate);
+        assert!(!outcome.error.contains("RLIMIT_AS"), "{outcome:?}");
+    }
+}
+
+#[test]
 fn help_and_version() {
     let outcome = run("--help");
     assert!(

@@ -38,6 +38,57 @@ pub fn check_map_count(ranks: usize, needed: usize) -> Result<(), Refusal> {
     )))
 }
 
+/// A limit of one process, which here is one of all ranks of the node together.
+struct Shared {
+    resource: Resource,
+    name: &'static str,
+    option: &'static str,
+    /// Bytes for each rank below which it is worth a word.
+    scarce: u64,
+}
+
+const SHARED: [Shared; 2] = [
+    Shared {
+        resource: Resource::RLIMIT_AS,
+        name: "RLIMIT_AS",
+        option: "ulimit -v",
+        scarce: 1 << 30,
+    },
+    Shared {
+        resource: Resource::RLIMIT_DATA,
+        name: "RLIMIT_DATA",
+        option: "ulimit -d",
+        scarce: 256 << 20,
+    },
+];
+
+/// Says which limits leave little memory to each of so many ranks in one address space.
+pub fn warn_of_shared_limits(ranks: usize) {
+    for shared in SHARED {
+        if let Ok((soft, _)) = getrlimit(shared.resource)
+            && let Some(warning) = shared.warning(soft, ranks as u64)
+        {
+            say(format_args!("{warning}"));
+        }
+    }
+}
+
+impl Shared {
+    fn warning(&self, limit: u64, ranks: u64) -> Option<String> {
+        if ranks < 2 || limit == RLIM_INFINITY || limit / ranks >= self.scarce {
+            return None;
+        }
+        let mib = |bytes: u64| bytes >> 20;
+        let Self { name, option, .. } = self;
+        Some(format!(
+            "{option} ({name}) is {} MiB for all {ranks} ranks of this node together, which share an address space: \
+             {} MiB for each; if it was meant for one rank, raise it {ranks} times, or run with --isolate",
+            mib(limit),
+            mib(limit / ranks),
+        ))
+    }
+}
+
 /// Refuses a job with more ranks than the user may have tasks.
 ///
 /// # Errors
@@ -149,6 +200,18 @@ mod tests {
         check_map_count(4, 4 * map_entries(10)).expect("few");
         let message = check_map_count(1 << 20, 1 << 30).unwrap_err().to_string();
         assert!(message.contains("sysctl vm.max_map_count="), "{message}");
+    }
+
+    #[test]
+    fn limits_that_ranks_share_are_named_with_each_ones_part() {
+        let [space, data] = SHARED;
+        let warning = space.warning(4 << 30, 16).expect("little");
+        assert!(warning.starts_with("ulimit -v (RLIMIT_AS) is 4096 MiB for all 16 ranks"));
+        assert!(warning.contains(": 256 MiB for each; if it was meant for one rank, raise it 16"));
+        assert_eq!(space.warning(16 << 30, 16), None);
+        assert_eq!(space.warning(RLIM_INFINITY, 16), None);
+        assert_eq!(data.warning(1, 1), None);
+        assert!(data.warning((512 << 20) - 1, 2).is_some());
     }
 
     #[test]

@@ -121,6 +121,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     let isolated = options.isolate || fixed.is_some() || wrapper.is_some();
     if !isolated {
         limits::check_map_count(ranks, map_entries)?;
+        limits::warn_of_shared_limits(ranks);
     } else if let (Some(file), Place { index: 0, .. }) = (fixed, place) {
         advise(file);
     }

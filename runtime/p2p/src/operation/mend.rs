@@ -1,9 +1,10 @@
 //! Messages whose copy met memory that a program has protected.
 //!
 //! Whoever copies is often not the task whose handler of SIGSEGV would open the memory. So it stops
-//! (`core/src/guard.rs`), and the message goes to the rank of that side. That rank's own task, in a call of its program,
-//! touches its part of the message, as it would copy it in an MPI whose ranks are processes: its program's handler runs,
-//! or it dies in its own name. Then it copies the message, or hands it on when the other side is protected too.
+//! (`core/src/guard.rs`), and the message goes to the rank of that side. That rank's own task, in a call of its
+//! program, touches its part of the message, as it would copy it in an MPI whose ranks are processes: its program's
+//! handler runs, or it dies in its own name. Then it copies the message, or hands it on when the other side is
+//! protected too.
 
 use super::job::JobRef;
 use super::side::Side;
