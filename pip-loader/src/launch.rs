@@ -14,6 +14,7 @@ mod job;
 mod libraries;
 mod limits;
 mod membership;
+mod memory;
 mod monitor;
 mod options;
 mod output;

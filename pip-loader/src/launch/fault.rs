@@ -37,6 +37,15 @@ pub struct MemoryMap<'a> {
     pub stacks: &'a StackArea,
 }
 
+/// Whose a mapping is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The stack of this rank of the node.
+    Stack(usize),
+    /// The program of this rank, or a library of it.
+    Image(usize),
+}
+
 /// Most program headers of one object that are read, should it be damaged.
 const HEADERS_MAX: u16 = 64;
 
@@ -78,6 +87,19 @@ impl MemoryMap<'_> {
         let mapping = mapping_of(instruction);
         mapping.is_some_and(|mapping| mapping.name.starts_with('/'))
             && self.object(instruction).is_none()
+    }
+
+    /// The memory of which it is known which rank's it is.
+    #[must_use]
+    pub fn parts(&self) -> Vec<(Range<usize>, Part)> {
+        let mut parts = Vec::new();
+        for (rank, memory) in self.ranks.iter().enumerate() {
+            parts.push((self.stacks.range(rank), Part::Stack(rank)));
+            parts.push((memory.linker.start..memory.linker.end, Part::Image(rank)));
+            let images = objects(memory).into_iter();
+            parts.extend(images.map(|object| (object.range, Part::Image(rank))));
+        }
+        parts
     }
 
     fn stack(&self, address: usize) -> Option<String> {

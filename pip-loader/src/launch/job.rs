@@ -3,6 +3,7 @@
 use super::fault::MemoryMap;
 use super::guests::Guests;
 use super::membership::Membership;
+use super::memory;
 use super::output::Forwarder;
 use super::prepare::{Prepared, PreparedProgram};
 use super::spawn::{Spawner, StartedRank};
@@ -100,6 +101,8 @@ pub struct Job<'a> {
     lost: Option<(Instant, String)>,
     /// Exit status of the first rank that ended with its communicator while others went on, or 0.
     departed: i32,
+    /// Whether to say what the memory of ranks takes.
+    stats: bool,
 }
 
 /// The job is being ended before its time.
@@ -139,6 +142,7 @@ impl<'a> Job<'a> {
             guests: Guests::new(job.wrapper),
             lost: None,
             departed: 0,
+            stats: job.stats && !job.isolated,
         };
         this.membership.ranks_start();
         let started = this.start_all();
@@ -192,6 +196,9 @@ impl<'a> Job<'a> {
             kill_orphans();
         }
         self.spawner.node.report();
+        if self.stats && !self.ranks.is_empty() {
+            memory::report(&self.memory_map());
+        }
         self.shutdown
             .map_or(self.departed, |shutdown| shutdown.status)
     }
@@ -457,11 +464,7 @@ impl<'a> Job<'a> {
         if crash.code == libc::SI_KERNEL {
             return format!("{name}, at an address that no pointer can have");
         }
-        let map = MemoryMap {
-            ranks: &self.spawner.memory,
-            numbers: &self.spawner.numbers,
-            stacks: &self.spawner.stacks,
-        };
+        let map = self.memory_map();
         let place = map.describe(crash.address as usize);
         let touched = self.spawner.node.ranks[rank]
             .touched
@@ -480,6 +483,14 @@ impl<'a> Job<'a> {
             "{name}, address {:#x}, in memory of: {place}{by}",
             crash.address
         )
+    }
+
+    fn memory_map(&self) -> MemoryMap<'_> {
+        MemoryMap {
+            ranks: &self.spawner.memory,
+            numbers: &self.spawner.numbers,
+            stacks: &self.spawner.stacks,
+        }
     }
 
     fn check_time(&mut self) {

@@ -48,6 +48,8 @@ pub struct Prepared {
     pub network: NetworkSettings,
     /// `--label`.
     pub label: bool,
+    /// `COHORT_STATS`
+    pub stats: bool,
     /// `--timeout`.
     pub timeout: Option<Duration>,
 }
@@ -85,7 +87,8 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
     let own = own.parent().unwrap_or(Path::new("/")).to_owned();
     let common = common_environment(options, job);
-    let mut stack_size = settings(&common)?.stack_size;
+    let shared = settings(&common)?;
+    let mut stack_size = shared.stack_size;
     let libraries = match options.no_mpi {
         true => None,
         false => Some(boot::library_folder(&own)?),
@@ -144,6 +147,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
             value.to_str().map(str::to_owned)
         }),
         label: options.label,
+        stats: shared.stats,
         timeout: options.timeout,
     })
 }

@@ -11,8 +11,7 @@ use rustix::fd::BorrowedFd;
 const VICTIMS_SHOWN: usize = 6;
 
 impl Node {
-    /// Writes every rank's counters to the report descriptor. Nothing is written for ranks that
-    /// have never tried, slept or woken anybody.
+    /// Writes every rank's counters to the report descriptor, those that have counted, and the memory of its heap.
     pub fn report(&self) {
         let fd = self.boot().report_fd();
         let waits = match self.is_crowded() {
@@ -40,6 +39,7 @@ impl Node {
         );
         for id in 0..self.size() {
             report_rank(self.rank(id), fd);
+            report_memory(self.rank(id), fd);
         }
     }
 }
@@ -89,6 +89,22 @@ fn report_rank(rank: &Rank, fd: BorrowedFd<'_>) {
     }
     if counts.shm.attempts + counts.parks + counts.wakes > 0 {
         report_kind(rank, fd, "shm", &counts.shm, counts.parks, counts.wakes);
+    }
+}
+
+/// What the rank's heap of MPI has: its ends of rings, messages, requests.
+fn report_memory(rank: &Rank, fd: BorrowedFd<'_>) {
+    let memory = rank.heap().stats();
+    if memory.mapped_bytes > 0 {
+        say(
+            fd,
+            format_args!(
+                "{:>5}  memory of MPI: {} KiB in use, {} KiB mapped\n",
+                rank.id(),
+                memory.live_bytes >> 10,
+                memory.mapped_bytes >> 10,
+            ),
+        );
     }
 }
 
