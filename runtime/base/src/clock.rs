@@ -6,8 +6,10 @@
 //! wrong, so it is measured once, against the system's clock. A node does so when it is made
 //! ([`measure`]), so that no thief and no signal handler spends the time.
 
+pub mod system;
+
 use core::sync::atomic::{AtomicU64, Ordering};
-use rustix::time::{ClockId, clock_gettime};
+use system::ClockId;
 
 /// How long the measurement takes. What it errs by is the time that it takes to read both clocks
 /// once, less than a percent of it.
@@ -107,7 +109,7 @@ fn reading() -> Reading {
 
 /// The system's clock that nobody sets.
 fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::MonotonicRaw);
+    let now = system::read(ClockId::MonotonicRaw);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 

@@ -5,9 +5,9 @@
 
 use super::Time;
 use crate::timer::Context;
+use cohort_base::clock::system::{ClockId, read};
 use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use linux_raw_sys::general as linux;
-use rustix::time::{ClockId, clock_gettime};
 
 const CLOCK_REALTIME: u64 = linux::CLOCK_REALTIME as u64;
 const TIMER_ABSTIME: u64 = linux::TIMER_ABSTIME as u64;
@@ -178,7 +178,7 @@ impl Interrupted {
             cohort_core::arch::CLOCK_MONOTONIC => ClockId::Monotonic,
             _ => return None,
         };
-        let now = clock_gettime(clock);
+        let now = read(clock);
         let now = Time {
             seconds: now.tv_sec,
             nanoseconds: now.tv_nsec,
