@@ -54,6 +54,7 @@ judges() {
     # What people put before a program; the others are in coreutils and util-linux.
     command -v strace >/dev/null || missing+=(strace)
     command -v numactl >/dev/null || missing+=(numactl)
+    command -v valgrind >/dev/null || missing+=(valgrind)
     # What tools/with-psm2.sh runs.
     ldconfig -p | grep -q 'libpsm2\.so\.2' || missing+=(libpsm2-2)
     command -v unshare >/dev/null || missing+=(util-linux)

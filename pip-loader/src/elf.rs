@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod fuzz;
+mod sanitizer;
 #[cfg(test)]
 mod tests;
 
@@ -70,6 +71,8 @@ pub struct LoadPlan {
     pub rpath: Option<String>,
     /// `DT_RUNPATH`, which is searched after it.
     pub runpath: Option<String>,
+    /// The compiler's checker that sees all of its memory, if it has one.
+    pub sanitizer: Option<&'static str>,
     /// Asks for an executable stack.
     pub executable_stack: bool,
     /// `ET_EXEC`: linked to fixed addresses, of which an address space has only one set.
@@ -370,6 +373,7 @@ fn read_dynamic(file: &[u8], header: &ProgramHeader, plan: &mut LoadPlan) -> Res
             "the dynamic string table is not mapped",
         ))?;
     let strings = in_file(file, offset, len)?;
+    plan.sanitizer = sanitizer::named_in(strings);
     let string = |at: u64| {
         let rest = usize::try_from(at).ok().and_then(|at| strings.get(at..));
         let text = rest.and_then(|rest| rest.split(|&byte| byte == 0).next());

@@ -5,6 +5,7 @@
 
 mod binding;
 mod boot;
+mod environment;
 mod fault;
 mod guardian;
 mod guests;
@@ -22,6 +23,7 @@ mod picture;
 mod prepare;
 mod program;
 mod python;
+mod sanitizer;
 mod spawn;
 mod text;
 mod topology;

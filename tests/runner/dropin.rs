@@ -1,6 +1,8 @@
 //! Commands that people type for other MPIs, and environments with other MPIs in them: the ranks are one world, or a
 //! message says why not.
 
+mod checkers;
+
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::{Outcome, place, programs, trial};
@@ -77,6 +79,7 @@ pub fn trials() -> Vec<Trial> {
     ];
     let named = named.map(|(name, body)| trial(format!("dropin/{name}"), body));
     trials.extend(named);
+    trials.extend(checkers::trials());
     trials
 }
 

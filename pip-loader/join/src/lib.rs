@@ -6,6 +6,7 @@
 
 mod guardian;
 
+use cohort_alloc::SharedHeap;
 use cohort_base::boot::{DESCENDANT, Lifecycle, NodeBoot, RankBoot};
 use cohort_manager::network::{Network, NetworkSettings};
 use cohort_manager::watch::{Limit, START_TIMEOUT, Watch};
@@ -18,6 +19,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+
+/// Not the program's own allocator: tools that look for leaks would find what lives as long as the program.
+#[global_allocator]
+// SAFETY: a static is neither moved nor dropped.
+static HEAP: SharedHeap = unsafe { SharedHeap::new() };
 
 /// Exit status of a program that cannot join.
 const REFUSED: c_int = 2;

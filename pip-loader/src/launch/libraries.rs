@@ -25,6 +25,8 @@ pub struct Dependencies {
     /// An object that needs it has a `DT_RPATH`, which is searched before
     /// `--library-path`.
     pub rpath_first: bool,
+    /// The compiler's checker that one of them has.
+    pub sanitizer: Option<&'static str>,
     /// A library of an MPI that we do not provide, and whose it is, if one of them needs one.
     pub other_mpi: Option<(String, Option<&'static str>)>,
 }
@@ -37,6 +39,7 @@ pub fn follow(file: &Path, plan: &LoadPlan, first: &Path, library_path: &OsStr) 
     let mut queue = vec![(file.to_owned(), plan.clone())];
     let system = system_folders(plan);
     while let Some((object, plan)) = queue.pop() {
+        found.sanitizer = found.sanitizer.or(plan.sanitizer);
         let origin = object.parent().unwrap_or(Path::new("/"));
         let rpath = expand(plan.rpath.as_deref().unwrap_or_default(), origin);
         let runpath = expand(plan.runpath.as_deref().unwrap_or_default(), origin);

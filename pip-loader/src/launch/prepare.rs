@@ -1,18 +1,19 @@
 //! Everything that can be found wrong before the first rank starts.
 
 use super::binding::{self, Binding};
+use super::environment::{self, Environment, entries};
 use super::libraries::Dependencies;
 use super::options::{Options, Section};
 use super::program::{self, Program, Search};
 use super::topology::Topology;
-use super::{Refusal, boot, guardian, libraries, limits, python, say};
+use super::{Refusal, boot, libraries, limits, python, sanitizer, say};
 use crate::image::{OpenError, Template};
 use cohort_base::boot::AUDIT_LIBRARY;
 use cohort_base::settings::Settings;
+use cohort_manager::Place;
 use cohort_manager::network::NetworkSettings;
 use cohort_manager::wireup::Numbering;
-use cohort_manager::{Place, is_managers};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -61,12 +62,16 @@ pub struct PreparedProgram {
     pub ranks: usize,
     /// What its initial stacks hold.
     pub strings: Strings,
+    /// What the kernel executes for a rank with an address space of its own; `None` if that is its dynamic linker.
+    pub executed: Option<Strings>,
     /// Its dynamic linker, which each rank enters or executes; `None` if the kernel executes the program itself.
     pub linker: Option<Rc<Template>>,
     /// Offset of `_r_debug`, where glibc lists loaded objects, from the linker's base.
     pub debug: Option<u64>,
     /// It is linked to fixed addresses.
     pub fixed_address: bool,
+    /// The compiler's checker that watches it.
+    pub sanitizer: Option<&'static str>,
     /// Its working directory, if it is not the root's.
     pub directory: Option<File>,
     /// Its name for the system's task list.
@@ -76,17 +81,16 @@ pub struct PreparedProgram {
 /// What the dynamic linkers hold that can be audited at no cost: the symbol version of glibc 2.35.
 const AUDIT_LINKER: &[u8] = b"GLIBC_2.35";
 
-type Environment = BTreeMap<OsString, OsString>;
-
 /// Checks what this node, at `place` in the job, has to run and reads all that it needs.
 ///
 /// # Errors
 /// The message for the user.
 pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, Refusal> {
+    check_valgrind()?;
     let own = std::env::current_exe()
         .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
     let own = own.parent().unwrap_or(Path::new("/")).to_owned();
-    let common = common_environment(options, job);
+    let common = environment::of_ranks(options, job);
     let shared = settings(&common)?;
     let mut stack_size = shared.stack_size;
     let libraries = match options.no_mpi {
@@ -99,7 +103,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     };
     let mut linkers = HashMap::new();
     let (mut programs, mut map_entries) = (Vec::new(), 0);
-    let (mut fixed, mut wrapper) = (None, None);
+    let mut reasons = Reasons::default();
     for section in &options.sections {
         let ranks = section.ranks_on(place)?;
         let mut environment = common.clone();
@@ -108,12 +112,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         let (mut program, entries) = context.program(section, &environment, &mut linkers)?;
         program.ranks = ranks;
         map_entries += entries * ranks;
-        if program.fixed_address {
-            fixed = fixed.or(Some(Path::new(&section.program)));
-        }
-        if program.linker.is_none() {
-            wrapper = wrapper.or(Some(program.name.clone()));
-        }
+        reasons.add(&section.program, &program);
         programs.push(program);
     }
     let ranks = programs.iter().map(|program| program.ranks).sum();
@@ -121,12 +120,12 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         let node = place.index;
         return Err(Refusal::new(format!("node {node} of the job has no rank")));
     }
-    let isolated = options.isolate || fixed.is_some() || wrapper.is_some();
+    let isolated = options.isolate || !reasons.is_none();
     if !isolated {
         limits::check_map_count(ranks, map_entries)?;
         limits::warn_of_shared_limits(ranks);
-    } else if let (Some(file), Place { index: 0, .. }) = (fixed, place) {
-        advise(file);
+    } else if place.index == 0 {
+        reasons.advise(options.isolate);
     }
     limits::check_task_count(ranks)?;
     let topology = Topology::read();
@@ -140,7 +139,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         topology,
         stack_size: (stack_size > 0).then_some(stack_size),
         isolated,
-        wrapper: wrapper.filter(|_| !options.isolate && fixed.is_none()),
+        wrapper: reasons.only_wrapper().filter(|_| !options.isolate),
         numbering: options.numbering,
         network: NetworkSettings::read(|name| {
             let value = common.get(OsStr::new(name))?;
@@ -152,18 +151,63 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     })
 }
 
-/// What every rank finds in its environment.
-fn common_environment(options: &Options, job: &str) -> Environment {
-    let inherited = std::env::vars_os();
-    let mut common: Environment = match options.keep_manager {
-        true => inherited.collect(),
-        false => inherited
-            .filter(|(name, _)| !is_managers(&name.to_string_lossy()))
-            .collect(),
-    };
-    common.extend(options.environment.iter().cloned());
-    common.extend([(guardian::VARIABLE.into(), job.into())]);
-    common
+/// # Errors
+/// Valgrind, which has its clients load a library of its own, runs this process.
+fn check_valgrind() -> Result<(), Refusal> {
+    let list = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    if !list.to_string_lossy().contains("/vgpreload_") {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        "Valgrind cannot run pip-exec, which makes processes that it does not know; put it before the program: \
+         pip-exec -n 2 valgrind ./program",
+    ))
+}
+
+/// Why ranks do not share an address space although the user has not asked for that.
+#[derive(Default)]
+struct Reasons<'a> {
+    /// A program that is linked to fixed addresses.
+    fixed: Option<&'a Path>,
+    /// A program with a checker, and the checker.
+    watched: Option<(&'a Path, &'static str)>,
+    /// What is no MPI program, so that ranks are what it starts.
+    wrapper: Option<OsString>,
+}
+
+impl<'a> Reasons<'a> {
+    /// Adds those of one more program; the first of each kind counts.
+    fn add(&mut self, name: &'a OsStr, program: &PreparedProgram) {
+        let name = Path::new(name);
+        if program.fixed_address {
+            self.fixed = self.fixed.or(Some(name));
+        }
+        self.watched = self
+            .watched
+            .or(program.sanitizer.map(|checker| (name, checker)));
+        if program.linker.is_none() && self.wrapper.is_none() {
+            self.wrapper = Some(program.name.clone());
+        }
+    }
+
+    fn is_none(&self) -> bool {
+        self.fixed.is_none() && self.watched.is_none() && self.wrapper.is_none()
+    }
+
+    /// Says at once what will be so whatever ranks do.
+    fn advise(&self, is_asked_for: bool) {
+        match (self.fixed, self.watched) {
+            (Some(file), _) => advise(file),
+            (None, Some((file, checker))) if !is_asked_for => sanitizer::advise(file, checker),
+            _ => {}
+        }
+    }
+
+    /// The wrapper, if it is the only reason.
+    fn only_wrapper(self) -> Option<OsString> {
+        let others = self.fixed.is_some() || self.watched.is_some();
+        self.wrapper.filter(|_| !others)
+    }
 }
 
 /// Says why ranks do not share an address space, and what would let them.
@@ -177,15 +221,6 @@ fn advise(file: &Path) {
          joins them; to let ranks share memory: {remedy}",
         file.display()
     ));
-}
-
-fn entries(environment: &Environment) -> impl Iterator<Item = OsString> + '_ {
-    environment.iter().map(|(name, value)| {
-        let mut entry = name.clone();
-        entry.push("=");
-        entry.push(value);
-        entry
-    })
 }
 
 fn settings(environment: &Environment) -> Result<Settings, Refusal> {
@@ -220,6 +255,7 @@ impl Context<'_> {
         let mut program = program::resolve(&section.program, search)?;
         let first = self.libraries.unwrap_or(Path::new("/nonexistent"));
         let dependencies = libraries::follow(&program.file, &program.plan, first, library_path);
+        let is_stub = !program.preload.is_empty();
         program
             .preload
             .extend(self.preload(&program, &dependencies)?);
@@ -228,18 +264,21 @@ impl Context<'_> {
             .file_name()
             .unwrap_or_default()
             .to_owned();
-        let audit = self.audit(&program, &dependencies, &linker)?;
+        self.check_mpi(&program, &dependencies)?;
         let uses_mpi = dependencies.mpi_library.is_some();
+        let audit = self.audit(&linker, uses_mpi)?;
+        let is_auditable = audit.is_some() || self.libraries.is_none();
         // What a program starts that names no MPI library is led to ours too.
-        let environment = match uses_mpi || self.libraries.is_none() {
-            true => environment.clone(),
-            false => self.starter_environment(environment, audit, library_path),
-        };
+        let starters = environment::of_starters(environment, audit, self.libraries);
+        let watched = dependencies.sanitizer;
+        let sanitizer = watched.or_else(|| sanitizer::preloaded(environment));
         if self.libraries.is_some() && !uses_mpi && !program.may_open_mpi() {
             let prepared = PreparedProgram {
                 ranks: 0,
                 fixed_address: false,
-                strings: wrapper_strings(&program, section, &environment)?,
+                sanitizer: None,
+                strings: wrapper_strings(&program, section, &starters)?,
+                executed: None,
                 linker: None,
                 debug: None,
                 directory,
@@ -251,51 +290,22 @@ impl Context<'_> {
         let objects = dependencies.objects + program.preload.len();
         let entries = limits::map_entries(objects + 3);
         let arguments = self.arguments(&program, section, &linker, library_path);
-        let environment: Vec<OsString> = self::entries(&environment).collect();
-        let strings = Strings::new(
-            arguments.iter().map(OsString::as_os_str),
-            environment.iter().map(OsString::as_os_str),
-            linker.path().as_os_str(),
-        )
-        .map_err(|_| holds_nul())?;
+        let mapped = if uses_mpi { environment } else { &starters };
+        let direct = is_auditable && !is_stub;
         let prepared = PreparedProgram {
             ranks: 0,
             fixed_address: program.plan.fixed_address,
-            strings,
+            sanitizer,
+            strings: strings(&arguments, mapped, linker.path())?,
+            executed: direct
+                .then(|| executed_strings(&program, section, starters, sanitizer))
+                .transpose()?,
             debug: linker.exported_symbol("_r_debug"),
             linker: Some(linker),
             directory,
             name,
         };
         Ok((prepared, entries))
-    }
-
-    /// The environment of a program that may start others, by which these get our MPI, and it too.
-    fn starter_environment(
-        &self,
-        environment: &Environment,
-        audit: Option<PathBuf>,
-        library_path: &OsStr,
-    ) -> Environment {
-        let mut environment = environment.clone();
-        let audited = environment
-            .get(OsStr::new("LD_AUDIT"))
-            .cloned()
-            .unwrap_or_default();
-        let mut put_first = |name: &str, first: &Path, rest: &OsStr| {
-            let mut list = first.as_os_str().to_owned();
-            if !rest.is_empty() {
-                list.push(":");
-                list.push(rest);
-            }
-            environment.insert(name.into(), list);
-        };
-        match (audit, self.libraries) {
-            (Some(audit), _) => put_first("LD_AUDIT", &audit, &audited),
-            (None, Some(folder)) => put_first("LD_LIBRARY_PATH", folder, library_path),
-            (None, None) => {}
-        }
-        environment
     }
 
     /// Our MPI library, if the linker would look for the one that the program needs elsewhere first.
@@ -320,35 +330,35 @@ impl Context<'_> {
         }
     }
 
-    /// The library by which a program that may open an MPI library by a path of its own gets ours. A program that
-    /// names ours needs none: the linker finds it in our folder.
+    /// # Errors
+    /// The program needs an MPI that we do not provide.
+    fn check_mpi(&self, program: &Program, dependencies: &Dependencies) -> Result<(), Refusal> {
+        let (Some(_), Some((library, vendor)), None) = (
+            self.libraries,
+            &dependencies.other_mpi,
+            dependencies.mpi_library,
+        ) else {
+            return Ok(());
+        };
+        let vendor = vendor.map_or(String::new(), |vendor| format!(" of {vendor}"));
+        Err(Refusal::to_run(
+            &program.file,
+            &format!(
+                "it needs {library}{vendor}, which knows nothing of this job, so that every rank would be alone in a \
+                 world of its own; build it with pip-exec's mpicc or MPICH's, or use that MPI's own launcher"
+            ),
+        ))
+    }
+
+    /// The library by which what opens an MPI library by a path of its own gets ours. A program that names ours can
+    /// do without: `pip-exec` has the linker look into our folder.
     ///
     /// # Errors
-    /// The program needs an MPI that we do not provide, or the library is missing.
-    fn audit(
-        &self,
-        program: &Program,
-        dependencies: &Dependencies,
-        linker: &Template,
-    ) -> Result<Option<PathBuf>, Refusal> {
+    /// The library is missing, and the program needs it.
+    fn audit(&self, linker: &Template, names_ours: bool) -> Result<Option<PathBuf>, Refusal> {
         let Some(folder) = self.libraries else {
             return Ok(None);
         };
-        match (&dependencies.other_mpi, dependencies.mpi_library) {
-            (Some((library, vendor)), None) => {
-                let vendor = vendor.map_or(String::new(), |vendor| format!(" of {vendor}"));
-                return Err(Refusal::to_run(
-                    &program.file,
-                    &format!(
-                        "it needs {library}{vendor}, which knows nothing of this job, so that every rank would be \
-                         alone in a world of its own; build it with pip-exec's mpicc or MPICH's, or use that MPI's \
-                         own launcher"
-                    ),
-                ));
-            }
-            (_, Some(_)) => return Ok(None),
-            (None, None) => {}
-        }
         // Older linkers show an auditing library the program's own objects only, and send each call between objects
         // through it.
         if !linker.mentions(AUDIT_LINKER) {
@@ -357,6 +367,7 @@ impl Context<'_> {
         let file = folder.join(AUDIT_LIBRARY);
         match file.is_file() {
             true => Ok(Some(file)),
+            false if names_ours => Ok(None),
             false => Err(Refusal::new(format!(
                 "{} is missing: the installation is incomplete",
                 file.display()
@@ -407,14 +418,34 @@ fn wrapper_strings(
     section: &Section,
     environment: &Environment,
 ) -> Result<Strings, Refusal> {
-    let entries: Vec<OsString> = entries(environment).collect();
     let arguments = [&section.program].into_iter().chain(&section.arguments);
-    Strings::new(
-        arguments.map(OsString::as_os_str),
-        entries.iter().map(OsString::as_os_str),
-        program.found.as_os_str(),
-    )
-    .map_err(|_| holds_nul())
+    strings(arguments, environment, &program.found)
+}
+
+/// What the kernel executes for a rank with an address space of its own, and leads to our MPI.
+fn executed_strings(
+    program: &Program,
+    section: &Section,
+    mut environment: Environment,
+    sanitizer: Option<&str>,
+) -> Result<Strings, Refusal> {
+    if sanitizer.is_some() {
+        sanitizer::inform(&mut environment);
+    }
+    let words = [&program.name].into_iter().chain(&program.leading);
+    let arguments = words.chain(&section.arguments);
+    strings(arguments, &environment, &program.file)
+}
+
+fn strings<'a>(
+    arguments: impl IntoIterator<Item = &'a OsString>,
+    environment: &Environment,
+    file: &Path,
+) -> Result<Strings, Refusal> {
+    let entries: Vec<OsString> = entries(environment).collect();
+    let arguments = arguments.into_iter().map(|text| -> &OsStr { text });
+    let environment = entries.iter().map(|text| -> &OsStr { text });
+    Strings::new(arguments, environment, file.as_os_str()).map_err(|_| holds_nul())
 }
 
 fn holds_nul() -> Refusal {

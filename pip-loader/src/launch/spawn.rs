@@ -258,7 +258,8 @@ impl Spawner {
             variables.extend(entries.flatten());
         }
         variables.extend(self.door_variable(rank));
-        let execution = ExecArguments::new(&program.strings, variables, inherited);
+        let strings = program.executed.as_ref().unwrap_or(&program.strings);
+        let execution = ExecArguments::new(strings, variables, inherited);
         Ok((range.end - 16, Program::Executed(execution), connection))
     }
 }

@@ -1,8 +1,9 @@
 //! The system's clocks.
 //!
-//! They are read in the kernel's vDSO, which rustix finds where the kernel says that it is. Valgrind takes it out of the
-//! address space, so that it sees all that a program asks of the kernel, and the kernel does not know: who reads there
-//! dies. So the first reading asks whether something is mapped there, and if nothing is, all readings are system calls.
+//! They are read in the kernel's vDSO, which rustix finds where the kernel says that it is. Valgrind takes it out of
+//! the address space, so that it sees all that a program asks of the kernel, and the kernel does not know: who reads
+//! there dies. So the first reading asks whether something is mapped there, and if nothing is, all readings are system
+//! calls.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU8, Ordering};

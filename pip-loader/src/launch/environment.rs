@@ -1,0 +1,69 @@
+//! The environment of ranks.
+
+use super::guardian;
+use super::options::Options;
+use cohort_manager::is_managers;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// Variables and their values.
+pub type Environment = BTreeMap<OsString, OsString>;
+
+/// A setting for Valgrind: what it has the C library free at the end comes partly from the linker's own allocator if
+/// the linker is audited, and it would report that.
+const VALGRIND: &str = "--run-libc-freeres=no";
+
+/// What every rank finds in its environment.
+pub fn of_ranks(options: &Options, job: &str) -> Environment {
+    let inherited = std::env::vars_os();
+    let mut common: Environment = match options.keep_manager {
+        true => inherited.collect(),
+        false => inherited
+            .filter(|(name, _)| !is_managers(&name.to_string_lossy()))
+            .collect(),
+    };
+    common.extend(options.environment.iter().cloned());
+    common.extend([(guardian::VARIABLE.into(), job.into())]);
+    common
+}
+
+/// The variables as `NAME=VALUE`.
+pub fn entries(environment: &Environment) -> impl Iterator<Item = OsString> + '_ {
+    environment.iter().map(|(name, value)| {
+        let mut entry = name.clone();
+        entry.push("=");
+        entry.push(value);
+        entry
+    })
+}
+
+/// The environment of a program that may start others, by which these get our MPI, and it too.
+pub fn of_starters(
+    environment: &Environment,
+    audit: Option<PathBuf>,
+    libraries: Option<&Path>,
+) -> Environment {
+    let mut environment = environment.clone();
+    match (audit, libraries) {
+        (Some(audit), _) => {
+            put_first(&mut environment, "LD_AUDIT", audit.as_os_str(), ":");
+            put_first(&mut environment, "VALGRIND_OPTS", OsStr::new(VALGRIND), " ");
+        }
+        (None, Some(folder)) => {
+            put_first(&mut environment, "LD_LIBRARY_PATH", folder.as_os_str(), ":")
+        }
+        (None, None) => {}
+    }
+    environment
+}
+
+/// Puts a word at the beginning of a list, with this between words.
+pub fn put_first(environment: &mut Environment, name: &str, word: &OsStr, between: &str) {
+    let value = environment.entry(name.into()).or_default();
+    let rest = std::mem::replace(value, word.to_owned());
+    if !rest.is_empty() {
+        value.push(between);
+        value.push(rest);
+    }
+}
