@@ -55,6 +55,10 @@ judges() {
     command -v strace >/dev/null || missing+=(strace)
     command -v numactl >/dev/null || missing+=(numactl)
     command -v valgrind >/dev/null || missing+=(valgrind)
+    # What people preload.
+    ldconfig -p | grep -q 'libjemalloc\.so\.2' || missing+=(libjemalloc2)
+    ldconfig -p | grep -q 'libtcmalloc_minimal\.so\.4' || missing+=(libtcmalloc-minimal4)
+    ldconfig -p | grep -q 'libmimalloc\.so\.2' || missing+=(libmimalloc2.0)
     # What tools/with-psm2.sh runs.
     ldconfig -p | grep -q 'libpsm2\.so\.2' || missing+=(libpsm2-2)
     command -v unshare >/dev/null || missing+=(util-linux)

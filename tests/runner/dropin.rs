@@ -2,6 +2,7 @@
 //! message says why not.
 
 mod checkers;
+mod neighbours;
 
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
@@ -80,6 +81,7 @@ pub fn trials() -> Vec<Trial> {
     let named = named.map(|(name, body)| trial(format!("dropin/{name}"), body));
     trials.extend(named);
     trials.extend(checkers::trials());
+    trials.extend(neighbours::trials());
     trials
 }
 

@@ -7,6 +7,10 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+/// Thread-local data that libraries may have which are opened later, as glibc has it, and what a few libraries have
+/// that we did not find.
+const LATER: u64 = 4096;
+
 /// Variables and their values.
 pub type Environment = BTreeMap<OsString, OsString>;
 
@@ -38,16 +42,22 @@ pub fn entries(environment: &Environment) -> impl Iterator<Item = OsString> + '_
     })
 }
 
-/// The environment of a program that may start others, by which these get our MPI, and it too.
+/// The environment of a program that may start others, by which these get our MPI, and it too. Its libraries have so
+/// many bytes of `thread_local` data.
 pub fn of_starters(
     environment: &Environment,
     audit: Option<PathBuf>,
     libraries: Option<&Path>,
+    thread_local: u64,
 ) -> Environment {
     let mut environment = environment.clone();
     match (audit, libraries) {
         (Some(audit), _) => {
             put_first(&mut environment, "LD_AUDIT", audit.as_os_str(), ":");
+            // An audited linker decides how much thread-local data it has room for before it knows what it will load.
+            let room = thread_local.saturating_mul(2).saturating_add(LATER);
+            let room = format!("glibc.rtld.optional_static_tls={room}");
+            put_first(&mut environment, "GLIBC_TUNABLES", OsStr::new(&room), ":");
             put_first(&mut environment, "VALGRIND_OPTS", OsStr::new(VALGRIND), " ");
         }
         (None, Some(folder)) => {

@@ -4,6 +4,7 @@
 //! This follows the dynamic linker's search order closely enough for both purposes; the
 //! linker itself decides what is loaded.
 
+use super::environment::Environment;
 use crate::elf::{self, LoadPlan};
 use crate::image;
 use cohort_base::libraries::OTHERS;
@@ -25,19 +26,33 @@ pub struct Dependencies {
     /// An object that needs it has a `DT_RPATH`, which is searched before
     /// `--library-path`.
     pub rpath_first: bool,
+    /// Bytes of thread-local data of those objects.
+    pub thread_local: u64,
     /// The compiler's checker that one of them has.
     pub sanitizer: Option<&'static str>,
     /// A library of an MPI that we do not provide, and whose it is, if one of them needs one.
     pub other_mpi: Option<(String, Option<&'static str>)>,
 }
 
-/// Follows the dependencies of the program `file`.
+/// Follows the dependencies of the program `file`, and of the libraries that the environment loads before them.
 #[must_use]
-pub fn follow(file: &Path, plan: &LoadPlan, first: &Path, library_path: &OsStr) -> Dependencies {
+pub fn follow(
+    file: &Path,
+    plan: &LoadPlan,
+    first: &Path,
+    environment: &Environment,
+) -> Dependencies {
+    let variable = |name: &str| environment.get(OsStr::new(name)).cloned();
+    let library_path = variable("LD_LIBRARY_PATH").unwrap_or_default();
+    let preloaded = variable("LD_PRELOAD").unwrap_or_default();
+    let mut plan = plan.clone();
+    let preloaded = preloaded.to_string_lossy();
+    let names = preloaded.split([':', ' ']).filter(|name| !name.is_empty());
+    plan.needed.splice(0..0, names.map(str::to_owned));
     let mut found = Dependencies::default();
     let mut seen = HashSet::new();
-    let mut queue = vec![(file.to_owned(), plan.clone())];
-    let system = system_folders(plan);
+    let system = system_folders(&plan);
+    let mut queue = vec![(file.to_owned(), plan)];
     while let Some((object, plan)) = queue.pop() {
         found.sanitizer = found.sanitizer.or(plan.sanitizer);
         let origin = object.parent().unwrap_or(Path::new("/"));
@@ -56,11 +71,14 @@ pub fn follow(file: &Path, plan: &LoadPlan, first: &Path, library_path: &OsStr) 
             let before = rpath.iter().filter(|_| runpath.is_empty()).cloned();
             let folders = before
                 .chain([first.to_owned()])
-                .chain(std::env::split_paths(library_path))
+                .chain(std::env::split_paths(&library_path))
                 .chain(runpath.iter().cloned())
                 .chain(system.iter().cloned());
             let read = |path: PathBuf| Some((path.clone(), read_plan(&path)?));
-            queue.extend(folders.map(|folder| folder.join(&name)).find_map(read));
+            let next = folders.map(|folder| folder.join(&name)).find_map(read);
+            let size = next.as_ref().map_or(0, |(_, plan)| plan.thread_local);
+            found.thread_local = found.thread_local.saturating_add(size);
+            queue.extend(next);
         }
     }
     found
@@ -119,7 +137,7 @@ mod tests {
     fn this_test_needs_libc_and_no_mpi() {
         let exe = std::env::current_exe().expect("has a path");
         let plan = read_plan(&exe).expect("is a PIE");
-        let found = follow(&exe, &plan, Path::new("/nonexistent"), OsStr::new(""));
+        let found = follow(&exe, &plan, Path::new("/nonexistent"), &Environment::new());
         assert!((1..20).contains(&found.objects), "{found:?}");
         assert_eq!(found.mpi_library, None);
     }
@@ -137,7 +155,7 @@ mod tests {
             Path::new("/x/app"),
             &plan,
             Path::new("/nonexistent"),
-            OsStr::new(""),
+            &Environment::new(),
         );
         assert_eq!(found.mpi_library, Some("libmpich.so.12"));
         assert!(found.rpath_first);
@@ -149,12 +167,33 @@ mod tests {
             Path::new("/x/app"),
             &plan,
             Path::new("/nonexistent"),
-            OsStr::new(""),
+            &Environment::new(),
         );
         assert!(
             !found.rpath_first,
             "DT_RUNPATH makes the linker ignore DT_RPATH"
         );
+    }
+
+    #[test]
+    fn what_is_preloaded_counts() {
+        let exe = std::env::current_exe().expect("has a path");
+        let plan = LoadPlan {
+            thread_local: 1 << 20,
+            ..LoadPlan::default()
+        };
+        let own = read_plan(&exe).expect("is a PIE").thread_local;
+        assert!(own > 0, "the test's threads have data of their own");
+        let preload = format!("/nonexistent/libx.so {}", exe.display());
+        let environment = Environment::from([("LD_PRELOAD".into(), preload.into())]);
+        let found = follow(
+            Path::new("/x/app"),
+            &plan,
+            Path::new("/nonexistent"),
+            &environment,
+        );
+        assert!((own..1 << 20).contains(&found.thread_local), "{found:?}");
+        assert!(found.objects > 2, "{found:?}");
     }
 
     #[test]

@@ -254,7 +254,7 @@ impl Context<'_> {
         };
         let mut program = program::resolve(&section.program, search)?;
         let first = self.libraries.unwrap_or(Path::new("/nonexistent"));
-        let dependencies = libraries::follow(&program.file, &program.plan, first, library_path);
+        let dependencies = libraries::follow(&program.file, &program.plan, first, environment);
         let is_stub = !program.preload.is_empty();
         program
             .preload
@@ -269,9 +269,12 @@ impl Context<'_> {
         let audit = self.audit(&linker, uses_mpi)?;
         let is_auditable = audit.is_some() || self.libraries.is_none();
         // What a program starts that names no MPI library is led to ours too.
-        let starters = environment::of_starters(environment, audit, self.libraries);
-        let watched = dependencies.sanitizer;
-        let sanitizer = watched.or_else(|| sanitizer::preloaded(environment));
+        let starters = environment::of_starters(
+            environment,
+            audit,
+            self.libraries,
+            dependencies.thread_local,
+        );
         if self.libraries.is_some() && !uses_mpi && !program.may_open_mpi() {
             let prepared = PreparedProgram {
                 ranks: 0,
@@ -295,10 +298,10 @@ impl Context<'_> {
         let prepared = PreparedProgram {
             ranks: 0,
             fixed_address: program.plan.fixed_address,
-            sanitizer,
+            sanitizer: dependencies.sanitizer,
             strings: strings(&arguments, mapped, linker.path())?,
             executed: direct
-                .then(|| executed_strings(&program, section, starters, sanitizer))
+                .then(|| executed_strings(&program, section, starters, dependencies.sanitizer))
                 .transpose()?,
             debug: linker.exported_symbol("_r_debug"),
             linker: Some(linker),

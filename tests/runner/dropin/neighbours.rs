@@ -1,0 +1,93 @@
+//! What lives in a rank's process beside MPI: allocators that are preloaded, OpenMP, processes of Python's.
+
+use super::{one_world, two};
+use crate::command::Ended;
+use crate::directives::Abi;
+use crate::{Outcome, place, programs, trial};
+use libtest_mimic::Trial;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+/// Allocators that people preload.
+const ALLOCATORS: [&str; 3] = [
+    "libjemalloc.so.2",
+    "libtcmalloc_minimal.so.4",
+    "libmimalloc.so.2",
+];
+
+/// Arguments of `pip-exec` under which a team of OpenMP keeps to its rank's CPUs.
+const TEAMS: [&[&str]; 4] = [
+    &["-genv", "OMP_NUM_THREADS", "3"],
+    &["-genv", "OMP_PROC_BIND", "close"],
+    &["--bind-to", "core", "-genv", "OMP_NUM_THREADS", "2"],
+    &[
+        "--bind-to",
+        "core",
+        "-genv",
+        "OMP_PLACES",
+        "threads",
+        "-genv",
+        "OMP_PROC_BIND",
+        "spread",
+    ],
+];
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for library in ALLOCATORS {
+        let name = format!("dropin/neighbours/{library}");
+        trials.push(trial(name, move || allocator(library)));
+    }
+    for options in TEAMS {
+        let name = format!("dropin/neighbours/OpenMP {}", options.join(" "));
+        trials.push(trial(name, move || team(options)));
+    }
+    trials
+}
+
+/// A program of `tests/programs/tools`; compiled once, since trials run at the same time.
+fn compiled(name: &str, options: &[&str]) -> Result<PathBuf, String> {
+    static MADE: Mutex<Vec<(String, PathBuf)>> = Mutex::new(Vec::new());
+    let mut made = MADE.lock().map_err(|error| error.to_string())?;
+    if let Some((_, path)) = made.iter().find(|(of, _)| of == name) {
+        return Ok(path.clone());
+    }
+    let source = place::root().join(format!("tests/programs/tools/{name}.c"));
+    let options: Vec<String> = options.iter().map(|&option| option.into()).collect();
+    let path = programs::compile_as(name, &source, Abi::Mpich, &options)?;
+    made.push((name.into(), path.clone()));
+    Ok(path)
+}
+
+/// One world, and not a word more.
+fn quiet(ended: Ended) -> Outcome {
+    let ended = one_world(ended)?;
+    match ended.stdout.lines().count() {
+        2 => Ok(()),
+        _ => Err(ended.failure("expected two lines")),
+    }
+}
+
+/// Ranks that share memory and ranks that do not; programs that are linked to MPI, and Pythons that open it.
+fn allocator(library: &str) -> Outcome {
+    let program = compiled("allocating", &[])?;
+    let preload = ["-genv", "LD_PRELOAD", library];
+    for words in [&[][..], &["--isolate"], &["env"]] {
+        quiet(two()?.args(preload).args(words).arg(&program).run()?)?;
+    }
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    quiet(
+        two()?
+            .args(preload)
+            .arg(python)
+            .args(["-c", super::MPI4PY])
+            .run()?,
+    )
+}
+
+fn team(options: &[&str]) -> Outcome {
+    let program = compiled("teams", &["-fopenmp"])?;
+    let apart = options.contains(&"core").then_some("apart");
+    quiet(two()?.args(options).arg(program).args(apart).run()?)
+}
