@@ -14,6 +14,7 @@ use core::sync::atomic::Ordering;
 
 mod fortran;
 mod memory;
+mod spawn;
 mod time;
 mod version;
 
@@ -21,6 +22,7 @@ pub use fortran::{
     abi_get_fortran_booleans, abi_get_fortran_info, abi_set_fortran_booleans, abi_set_fortran_info,
 };
 pub use memory::{alloc_mem, free_mem};
+pub use spawn::comm_spawn;
 pub use time::{wtick, wtime};
 pub use version::{
     abi_get_version, error_class, error_string, get_library_version, get_processor_name,

@@ -117,7 +117,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         Comm_set_info: super::shims::Comm_set_info::<A>,
         Comm_set_name: super::shims::Comm_set_name::<A>,
         Comm_size: super::shims::Comm_size::<A>,
-        Comm_spawn: unsupported::Comm_spawn::<A>,
+        Comm_spawn: crate::environment::comm_spawn::<A>,
         Comm_spawn_multiple: unsupported::Comm_spawn_multiple::<A>,
         Comm_split: super::shims::Comm_split::<A>,
         Comm_split_type: super::shims::Comm_split_type::<A>,
@@ -769,21 +769,6 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Comm_join") }
-    }
-
-    pub unsafe extern "C" fn Comm_spawn<A: Abi>(
-        caller: *const c_void,
-        _command: *const c_char,
-        _argv: *mut *mut c_char,
-        _maxprocs: c_int,
-        _info: <A as Abi>::Info,
-        _root: c_int,
-        _comm: <A as Abi>::Comm,
-        _intercomm: *mut <A as Abi>::Comm,
-        _array_of_errcodes: *mut c_int,
-    ) -> c_int {
-        // SAFETY: `caller` is the calling rank, by the contract of the table.
-        unsafe { crate::unsupported::<A>(caller, "MPI_Comm_spawn") }
     }
 
     pub unsafe extern "C" fn Comm_spawn_multiple<A: Abi>(

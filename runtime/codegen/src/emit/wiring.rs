@@ -20,6 +20,8 @@ pub enum Style {
     Checked,
     /// What C passes: it is an `unsafe extern "C"` function itself.
     Raw,
+    /// The same, and it reports that the procedure is not implemented.
+    Refusal,
 }
 
 impl Wiring {
@@ -35,6 +37,7 @@ impl Wiring {
                 [name, path] => (*name, *path, false, Style::Checked),
                 [name, path, "count"] => (*name, *path, true, Style::Checked),
                 [name, path, "raw"] => (*name, *path, false, Style::Raw),
+                [name, path, "refusal"] => (*name, *path, false, Style::Refusal),
                 _ => return Err(format!("functions.table: {line}")),
             };
             let path = match path.strip_prefix("abi::") {
@@ -66,7 +69,8 @@ impl Wiring {
     /// Whether `name` has an implementation.
     #[must_use]
     pub fn implements(&self, name: &str) -> bool {
-        self.functions.contains_key(name)
+        let style = self.functions.get(name).map(|(_, style)| *style);
+        style.is_some_and(|style| style != Style::Refusal)
     }
 
     /// The Rust function that implements `name`.
@@ -90,7 +94,7 @@ impl Wiring {
         for procedure in &api.procedures {
             let name = &procedure.name;
             let path = match self.functions.get(name) {
-                Some((path, Style::Raw)) => path.clone(),
+                Some((path, Style::Raw | Style::Refusal)) => path.clone(),
                 Some((_, Style::Checked)) => format!("super::shims::{name}::<A>"),
                 None => format!("unsupported::{name}::<A>"),
             };
@@ -99,7 +103,8 @@ impl Wiring {
         out += "}\n}\n\n/// What is not implemented: one function per name, which reads no argument.\n\
              #[allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\nmod unsupported {\n\
              use cohort_abi::{Abi, callback};\nuse core::ffi::{c_char, c_int, c_void};\n";
-        for procedure in api.procedures.iter().filter(|p| !self.implements(&p.name)) {
+        let lacks = |p: &&Procedure| !self.functions.contains_key(&p.name);
+        for procedure in api.procedures.iter().filter(lacks) {
             out += &stub(procedure)?;
         }
         Ok(out + "}\n")
