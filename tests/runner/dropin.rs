@@ -50,7 +50,7 @@ pub fn trials() -> Vec<Trial> {
         trials.push(trial(name, move || wrapped(words, line)));
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 14] = [
+    let named: [(&str, Body); 16] = [
         ("another MPI's RPATH in what is opened", opened_rpath),
         ("another MPI's RPATH in a program", program_rpath),
         (
@@ -74,7 +74,12 @@ pub fn trials() -> Vec<Trial> {
         ),
         ("what an MPI rank starts is a world of its own", rank_starts),
         ("a pip-exec that a script starts has its own job", nested),
-        ("a second program of a rank is refused", second_program),
+        ("programs of a rank one after the other", programs_in_turn),
+        ("a rank that misses a turn", missed_turn),
+        (
+            "a second program of a rank at a time is refused",
+            second_program,
+        ),
         ("a script that starts no MPI is missed", missed_rank),
         ("a script's program that dies ends the job", lost_program),
     ];
@@ -286,8 +291,28 @@ fn nested() -> Outcome {
     }
 }
 
+fn programs_in_turn() -> Outcome {
+    let ended = scripted("\"$0\" && \"$0\" && \"$0\"", world()?)?.expect_code(0)?;
+    match ended.stdout.matches(WORLD).count() {
+        6 => Ok(()),
+        _ => Err(ended.failure("expected three worlds of two")),
+    }
+}
+
+/// A rank whose script starts fewer programs than another's.
+fn missed_turn() -> Outcome {
+    let script = "\"$0\"; case $PIP_EXEC_RANK in */0) exec \"$0\";; esac";
+    let ended = scripted(script, world()?)?.expect_code(1)?;
+    ended
+        .expect_text("rank 1 ended without calling MPI_Init")
+        .map(drop)
+}
+
+/// Two programs of a rank at a time: one waits within MPI, the other, whichever it is, is refused.
 fn second_program() -> Outcome {
-    let ended = scripted("\"$0\" && \"$0\"", world()?)?.expect_code(2)?;
+    let program = programs::compile_as("stuck", &programs::source("stuck.c"), Abi::Mpich, &[])?;
+    let script = "\"$0\" wait & \"$0\" wait & wait -n";
+    let ended = scripted(script, program)?.expect_code(2)?;
     ended.expect_text("has taken").map(drop)
 }
 

@@ -207,7 +207,8 @@ pub fn knock(variable: &str) -> Result<Option<Box<dyn Manager>>, Failure> {
             let pid: i32 = answer.number("pid")?;
             Err(Failure::NoPlace(format!(
                 "{program} descends from rank {index} of a job, whose place process {pid} has taken: it would be \
-                 alone in a world of its own. Start each MPI program with a pip-exec of its own"
+                 alone in a world of its own. Start an MPI program when the one before has ended, or with a pip-exec \
+                 of its own"
             )))
         }
         _ => Err(answer.unexpected("cmd=place")),

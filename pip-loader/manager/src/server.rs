@@ -105,7 +105,8 @@ impl Server {
         ]
     }
 
-    /// Takes the process `pid` for the client of this rank, if no other has spoken as it or come before.
+    /// Takes the process `pid` for the client of this rank, if no other has spoken as it or come before, or the one
+    /// that had come has ended with a goodbye: a script may start one program after the other.
     ///
     /// # Errors
     /// The process that has the rank; 0 if that is the client who was given a connection.
@@ -116,14 +117,16 @@ impl Server {
             .filter(|(own, _)| **own == rank)
             .map(|(_, link)| link)
             .next();
-        match link {
-            Some(link) if link.guest.is_none() && link.stage == Stage::Silent => {
-                link.guest = Some(pid);
-                Ok(Guest { link, world })
-            }
-            Some(link) => Err(link.guest.unwrap_or(0)),
-            None => Err(0),
+        let Some(link) = link else {
+            return Err(0);
+        };
+        if !link.is_free() {
+            return Err(link.guest.unwrap_or(0));
         }
+        link.guest = Some(pid);
+        link.stage = Stage::Silent;
+        link.begun.clear();
+        Ok(Guest { link, world })
     }
 
     /// The rank and process of a guest that ended without a goodbye: others may wait for it, though the task that
@@ -135,10 +138,12 @@ impl Server {
         all.find_map(|(rank, link)| Some((*rank, lost(link)?)))
     }
 
-    /// Whether a client waits for one that has not spoken yet.
+    /// Whether a client waits for one that has not spoken yet, or not again.
     #[must_use]
     pub fn misses(&self, client: usize) -> bool {
-        self.links[client].stage == Stage::Silent && self.links.iter().any(|link| link.waiting)
+        let link = &self.links[client];
+        let is_silent = link.stage == Stage::Silent || link.has_left();
+        is_silent && self.links.iter().any(|link| link.waiting)
     }
 
     /// What to poll for input.
@@ -278,6 +283,21 @@ impl Guest<'_> {
 }
 
 impl Link {
+    /// Whether a process may become this client.
+    fn is_free(&mut self) -> bool {
+        // The end of the one before may not have been noticed.
+        self.receive();
+        match self.guest {
+            None => self.stage == Stage::Silent,
+            Some(_) => self.has_left(),
+        }
+    }
+
+    /// Whether the client has said goodbye and ended.
+    fn has_left(&self) -> bool {
+        self.stage == Stage::Finalized && !self.open
+    }
+
     /// Takes what has come.
     fn receive(&mut self) {
         let mut buffer = [0; LINE_MAX];
@@ -334,6 +354,27 @@ mod tests {
             }
         });
         server
+    }
+
+    #[test]
+    fn a_rank_is_one_program_after_the_other() {
+        let (mut server, _ends) = Server::new(vec![0], vec![0], 1).expect("descriptors");
+        for pid in [100, 200] {
+            let (stream, end) = UnixStream::pair().expect("descriptors");
+            stream.set_nonblocking(true).expect("a socket");
+            let guest = server.admit(0, pid).ok().expect("the place is free");
+            guest.speaks_through(stream);
+            assert_eq!(server.admit(0, pid + 1).err(), Some(pid), "has not spoken");
+            let mut client = &end;
+            let mut say = |text: &str, server: &mut Server| {
+                client.write_all(text.as_bytes()).expect("room");
+                server.serve(None).expect("PMI");
+            };
+            say("cmd=init pmi_version=1 pmi_subversion=1\n", &mut server);
+            assert_eq!(server.admit(0, pid + 1).err(), Some(pid), "is within MPI");
+            say("cmd=finalize\n", &mut server);
+            assert_eq!(server.admit(0, pid + 1).err(), Some(pid), "has not ended");
+        }
     }
 
     #[test]

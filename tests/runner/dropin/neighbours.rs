@@ -43,6 +43,12 @@ pub fn trials() -> Vec<Trial> {
         let name = format!("dropin/neighbours/OpenMP {}", options.join(" "));
         trials.push(trial(name, move || team(options)));
     }
+    for method in ["fork", "spawn", "forkserver"] {
+        let name = format!("dropin/neighbours/multiprocessing with {method}");
+        trials.push(trial(name, move || processes(method)));
+    }
+    let name = "dropin/neighbours/a pool of mpi4py that cannot spawn ends";
+    trials.push(trial(name.into(), pool));
     trials
 }
 
@@ -90,4 +96,37 @@ fn team(options: &[&str]) -> Outcome {
     let program = compiled("teams", &["-fopenmp"])?;
     let apart = options.contains(&"core").then_some("apart");
     quiet(two()?.args(options).arg(program).args(apart).run()?)
+}
+
+/// A script for mpi4py's Python, in a file: its child processes import it.
+fn python(name: &str, text: &str) -> Result<crate::command::Program, String> {
+    let script = place::scratch()?.join(name);
+    std::fs::write(&script, text).map_err(|error| error.to_string())?;
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    Ok(two()?.arg(python).arg(script).seconds(30))
+}
+
+/// Child processes that import mpi4py too are no ranks.
+fn processes(method: &str) -> Outcome {
+    let text = format!(
+        "from mpi4py import MPI\n\
+         import multiprocessing\n\
+         def square(x): return x * x\n\
+         if __name__ == '__main__':\n\
+         \x20   with multiprocessing.get_context('{method}').Pool(2) as pool:\n\
+         \x20       assert pool.map(square, range(4)) == [0, 1, 4, 9]\n\
+         \x20   world = MPI.COMM_WORLD\n\
+         \x20   print(f'size {{world.size}} sum {{world.allreduce(world.rank + 1)}}', flush=True)\n"
+    );
+    quiet(python(&format!("processes-{method}.py"), &text)?.run()?)
+}
+
+/// The manager thread of the pool fails, which nobody else hears of.
+fn pool() -> Outcome {
+    let text = "from mpi4py.futures import MPIPoolExecutor\n\
+        if __name__ == '__main__':\n\
+        \x20   with MPIPoolExecutor(2) as pool:\n\
+        \x20       print(list(pool.map(abs, range(3))))\n";
+    let ended = python("pool.py", text)?.run()?.expect_code(1)?;
+    ended.expect_text("python -m mpi4py.futures").map(drop)
 }
