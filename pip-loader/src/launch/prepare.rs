@@ -260,21 +260,15 @@ impl Context<'_> {
             .preload
             .extend(self.preload(&program, &dependencies)?);
         let linker = open_linker(&program, linkers)?;
-        let name = Path::new(&section.program)
-            .file_name()
-            .unwrap_or_default()
-            .to_owned();
+        let name = Path::new(&section.program).file_name();
+        let name = name.unwrap_or_default().to_owned();
         self.check_mpi(&program, &dependencies)?;
         let uses_mpi = dependencies.mpi_library.is_some();
         let audit = self.audit(&linker, uses_mpi)?;
         let is_auditable = audit.is_some() || self.libraries.is_none();
         // What a program starts that names no MPI library is led to ours too.
-        let starters = environment::of_starters(
-            environment,
-            audit,
-            self.libraries,
-            dependencies.thread_local,
-        );
+        let thread_local = dependencies.thread_local;
+        let starters = environment::of_starters(environment, audit, self.libraries, thread_local);
         if self.libraries.is_some() && !uses_mpi && !program.may_open_mpi() {
             let prepared = PreparedProgram {
                 ranks: 0,

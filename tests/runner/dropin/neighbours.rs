@@ -47,6 +47,8 @@ pub fn trials() -> Vec<Trial> {
         let name = format!("dropin/neighbours/multiprocessing with {method}");
         trials.push(trial(name, move || processes(method)));
     }
+    let name = "dropin/neighbours/an isolated rank is its program to the kernel";
+    trials.push(trial(name.into(), executed));
     let name = "dropin/neighbours/a pool of mpi4py that cannot spawn ends";
     trials.push(trial(name.into(), pool));
     trials
@@ -129,4 +131,13 @@ fn pool() -> Outcome {
         \x20       print(list(pool.map(abs, range(3))))\n";
     let ended = python("pool.py", text)?.run()?.expect_code(1)?;
     ended.expect_text("python -m mpi4py.futures").map(drop)
+}
+
+/// What looks for a program's functions, as gfortran's backtraces do, finds the file so.
+fn executed() -> Outcome {
+    let text = "import os, sys\n\
+        assert os.path.samefile('/proc/self/exe', sys.executable), os.readlink('/proc/self/exe')\n";
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let run = two()?.arg("--isolate").arg(python).args(["-c", text]);
+    run.run()?.expect_code(0).map(drop)
 }
