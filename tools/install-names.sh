@@ -3,7 +3,7 @@
 #
 #   tools/install-names.sh TARGETDIR      for example target/release
 #
-# Makes links to the two MPI libraries, and writes the compiler wrappers.
+# Makes links to the two MPI libraries and to pip-exec, and writes the compiler wrappers.
 set -eu
 
 if [ $# -ne 1 ] || [ ! -d "$1" ]; then
@@ -27,6 +27,10 @@ name libmpi_mpich.so libmpi.so
 name libmpi_mpich.so libmpich.so.12
 name libmpi_mpi5.so libmpi_abi.so.1
 name libmpi_mpi5.so libmpi_abi.so
+
+# What people type.
+name pip-exec mpiexec
+name pip-exec mpirun
 
 rm -rf "$target/include"
 mkdir "$target/include"

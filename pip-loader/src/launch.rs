@@ -11,6 +11,7 @@ mod guardian;
 mod guests;
 mod host_list;
 mod hosts;
+mod input;
 mod job;
 mod libraries;
 mod limits;
@@ -20,11 +21,16 @@ mod monitor;
 mod options;
 mod output;
 mod picture;
+mod places;
+mod prefix;
 mod prepare;
 mod program;
 mod python;
+mod report;
 mod sanitizer;
+mod signals;
 mod spawn;
+mod streams;
 mod text;
 mod topology;
 mod voice;
@@ -84,11 +90,35 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
         Request::Run(options) => options,
         Request::Show(options) => return show(&options),
     };
+    if options.quiet {
+        voice::be_quiet();
+    }
+    tell(&options);
     let status = match &options.hosts {
         Some(hosts) => hosts::run(&options, hosts),
         None => run_node(&options),
     };
     status.unwrap_or_else(|refusal| refuse(&refusal))
+}
+
+/// Says what options do not do, in a line each at most.
+fn tell(options: &Options) {
+    if !options.ignored.is_empty() {
+        let ignored = options.ignored.join(", ");
+        voice::advise(format_args!(
+            "{ignored}: about the inside of another launcher, without effect here"
+        ));
+    }
+    for note in &options.notes {
+        voice::advise(format_args!("{note}"));
+    }
+    if options.report.map && options.hosts.is_none() {
+        match picture::of_this_machine(options) {
+            Ok(picture) => say(format_args!("the ranks' places:\n{}", picture.trim_end())),
+            // The job itself is refused for the same reason.
+            Err(_) => {}
+        }
+    }
 }
 
 /// Prints the machine and where the ranks of a job would run.
@@ -106,7 +136,7 @@ fn show(options: &Options) -> i32 {
 /// Runs this node's part of a job. Signals are blocked before anything else, so that threads
 /// which a manager's or the network's library starts leave them to the root.
 fn run_node(options: &Options) -> Result<i32, Refusal> {
-    let signals = job::Signals::block()?;
+    let signals = signals::Signals::block()?;
     // SAFETY: nothing has started a thread.
     let guardian = unsafe { guardian::Guardian::start() };
     let mut membership = membership::Membership::connect(start_limit(options))?;

@@ -144,7 +144,14 @@ fn signals_to_pip_exec_end_the_job() {
 
 #[test]
 fn user_signals_to_pip_exec_reach_the_ranks() {
-    for (signal, name) in [(libc::SIGUSR1, "USR1"), (libc::SIGUSR2, "USR2")] {
+    let signals = [
+        (libc::SIGUSR1, "USR1"),
+        (libc::SIGUSR2, "USR2"),
+        (libc::SIGTSTP, "TSTP"),
+        (libc::SIGCONT, "CONT"),
+        (libc::SIGWINCH, "WINCH"),
+    ];
+    for (signal, name) in signals {
         let folder = Folder::new(&format!("signal-{name}"));
         let script = format!(
             "trap 'echo saved; exit 0' {name}; >{}/$$; while true; do sleep 0.01; done",
@@ -155,9 +162,27 @@ fn user_signals_to_pip_exec_reach_the_ranks() {
         let ready = || std::fs::read_dir(folder.path()).is_ok_and(|files| files.count() == 3);
         eventually("all ranks have their handlers", ready);
         send(child.id() as i32, signal);
+        // pip-exec itself stops with its ranks; what continues it takes back a stop that it has not read.
+        let ranks = children(child.id());
+        eventually("the ranks end", || !ranks.iter().copied().any(is_running));
+        send(child.id() as i32, libc::SIGCONT);
         let outcome = finish(child, begin);
-        assert_eq!(outcome.lines(), ["saved"; 3]);
+        assert_eq!(outcome.lines(), ["saved"; 3], "{name}");
     }
+}
+
+#[test]
+fn programs_may_save_what_they_have_when_their_time_is_over() {
+    let script = "trap 'sleep 0.6; echo saved; exit 0' TERM; while true; do sleep 0.01; done";
+    let outcome = run_command(
+        &mut pip_exec(["-n", "2", "--timeout", "0.3", "sh", "-c", script]),
+        b"",
+    );
+    assert_eq!(
+        (outcome.status, &*outcome.output),
+        (124, "saved\nsaved\n"),
+        "{outcome:?}"
+    );
 }
 
 #[test]

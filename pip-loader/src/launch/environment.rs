@@ -1,7 +1,7 @@
 //! The environment of ranks.
 
-use super::guardian;
-use super::options::Options;
+use super::options::{Inherit, Options};
+use super::{guardian, places};
 use cohort_manager::is_managers;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -18,15 +18,15 @@ pub type Environment = BTreeMap<OsString, OsString>;
 /// the linker is audited, and it would report that.
 const VALGRIND: &str = "--run-libc-freeres=no";
 
-/// What every rank finds in its environment.
-pub fn of_ranks(options: &Options, job: &str) -> Environment {
-    let inherited = std::env::vars_os();
-    let mut common: Environment = match options.keep_manager {
-        true => inherited.collect(),
-        false => inherited
-            .filter(|(name, _)| !is_managers(&name.to_string_lossy()))
-            .collect(),
+/// What every rank finds in its environment that inherits this of ours.
+pub fn of_ranks(options: &Options, inherit: &Inherit, job: &str) -> Environment {
+    let is_passed_on = |name: &OsString| {
+        let text = name.to_string_lossy();
+        let is_others = is_managers(&text) || places::is_place(&text);
+        inherit.takes(name) && (options.keep_manager || !is_others)
     };
+    let inherited = std::env::vars_os().filter(|(name, _)| is_passed_on(name));
+    let mut common: Environment = inherited.collect();
     common.extend(options.environment.iter().cloned());
     common.extend([(guardian::VARIABLE.into(), job.into())]);
     common

@@ -1,7 +1,7 @@
 //! Programs that ranks start in address spaces of their own: which of them are ranks, and what their end means.
 
-use super::say;
 use super::spawn::Spawner;
+use super::voice;
 use cohort_base::boot::Lifecycle;
 use cohort_manager::door::{Answer, Visitor};
 use cohort_manager::server::Stage;
@@ -64,7 +64,7 @@ impl Guests {
     fn advise(&mut self) {
         if let Some(wrapper) = self.wrapper.take() {
             let wrapper = OsStr::to_string_lossy(&wrapper).into_owned();
-            say(format_args!(
+            voice::advise(format_args!(
                 "{wrapper} is not linked to MPI, so each rank is what {wrapper} starts, a process of its own, and the \
                  network joins them; started without {wrapper}, ranks share memory"
             ));

@@ -1,7 +1,10 @@
 //! What `--hosts` and `--launcher` name.
 
 use super::Refusal;
+use nix::ifaddrs::getifaddrs;
 use std::ffi::OsStr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 
 /// A host of `--hosts`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,43 +26,161 @@ pub enum Launcher {
     Prterun,
 }
 
-/// Reads `a:4,b:4`; a host without a number takes one rank.
+/// A host as it is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its name or address.
+    pub name: String,
+    /// Most ranks that it takes, if that is said.
+    pub slots: Option<usize>,
+}
+
+/// Reads `a:4,b:4`.
 ///
 /// # Errors
 /// The message for the user.
-pub fn parse(list: &OsStr) -> Result<Vec<Host>, Refusal> {
+pub fn parse(list: &OsStr) -> Result<Vec<Named>, Refusal> {
     let refuse = |problem: String| {
         Refusal::new(format!(
             "--hosts {}: {problem}; it takes hosts and the ranks that each may have, as in a:4,b:4",
             list.to_string_lossy()
         ))
     };
-    let text = list.to_str().unwrap_or_default();
-    let mut hosts: Vec<Host> = Vec::new();
-    for part in text.split(',') {
-        // An address of IPv6 stands in brackets, so that its colons are no separators.
-        let (name, slots) = match part.rsplit_once(':') {
-            Some((name, slots)) if !slots.contains(']') => (name, slots),
-            _ => (part, "1"),
-        };
-        let letters = |letter: char| letter.is_ascii_alphanumeric() || ".-_:[]".contains(letter);
-        if name.is_empty() || name.starts_with('-') || !name.chars().all(letters) {
-            return Err(refuse(format!("\"{name}\" is no name of a host")));
-        }
-        let slots: usize = slots
-            .parse()
-            .ok()
-            .filter(|&slots| slots > 0)
-            .ok_or_else(|| refuse(format!("\"{slots}\" is no number of ranks")))?;
-        if hosts.iter().any(|host| host.name == name) {
-            return Err(refuse(format!("{name} is named twice")));
-        }
-        hosts.push(Host {
-            name: name.to_owned(),
-            slots,
-        });
+    let mut hosts = Vec::new();
+    for part in list.to_str().unwrap_or_default().split(',') {
+        let host = host(part).map_err(refuse)?;
+        add(&mut hosts, host).map_err(refuse)?;
     }
     Ok(hosts)
+}
+
+/// Reads a file of hosts: MPICH's (`a:4`), Open MPI's (`a slots=4`), or a batch system's, which names a host once for
+/// each rank that it takes.
+///
+/// # Errors
+/// The message for the user.
+pub fn read(path: &Path) -> Result<Vec<Named>, Refusal> {
+    let refuse = |what: String| Refusal::new(format!("hosts of {}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    let mut hosts = Vec::new();
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words = line.split_whitespace();
+        let Some(first) = words.next() else { continue };
+        let mut named = host(first).map_err(refuse)?;
+        for word in words {
+            // Other words are about what is inside the launcher (binding=..., ifhn=...).
+            if let Some(slots) = word.strip_prefix("slots=") {
+                named.slots = Some(count(slots).map_err(refuse)?);
+            }
+        }
+        add(&mut hosts, named).map_err(refuse)?;
+    }
+    match hosts.is_empty() {
+        true => Err(refuse("it names none".into())),
+        false => Ok(hosts),
+    }
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|&slots| slots > 0);
+    count.ok_or_else(|| format!("\"{text}\" is no number of ranks"))
+}
+
+/// Reads `a:4`, or a name alone.
+fn host(text: &str) -> Result<Named, String> {
+    // An address of IPv6 stands in brackets, so that its colons are no separators.
+    let (name, slots) = match text.rsplit_once(':') {
+        Some((name, slots)) if !slots.contains(']') => (name, Some(slots)),
+        _ => (text, None),
+    };
+    let letters = |letter: char| letter.is_ascii_alphanumeric() || ".-_:[]".contains(letter);
+    if name.is_empty() || name.starts_with('-') || !name.chars().all(letters) {
+        return Err(format!("\"{name}\" is no name of a host"));
+    }
+    Ok(Named {
+        name: name.to_owned(),
+        slots: slots.map(count).transpose()?,
+    })
+}
+
+/// Adds a host; one that is there already, and has no number of its own, takes one rank more.
+fn add(hosts: &mut Vec<Named>, new: Named) -> Result<(), String> {
+    let Some(old) = hosts.iter_mut().find(|host| host.name == new.name) else {
+        hosts.push(new);
+        return Ok(());
+    };
+    if new.slots.is_some() {
+        return Err(format!("{} is named twice", new.name));
+    }
+    old.slots = Some(old.slots.unwrap_or(1) + 1);
+    Ok(())
+}
+
+/// How many ranks each host takes: its number, or that of `-ppn`. Where neither says anything, the ranks that are
+/// wanted are spread evenly.
+#[must_use]
+pub fn settle(
+    named: &[Named],
+    per_host: Option<usize>,
+    wanted: Option<usize>,
+    oversubscribe: bool,
+) -> Vec<Host> {
+    let nothing_said = named.iter().all(|host| host.slots.is_none());
+    let even = wanted
+        .filter(|_| nothing_said)
+        .map(|wanted| wanted.div_ceil(named.len()).max(1));
+    let usual = per_host.or(even).unwrap_or(1);
+    let slots = |host: &Named| host.slots.unwrap_or(usual);
+    let room: usize = named.iter().map(slots).sum();
+    let missing = wanted.unwrap_or(0).saturating_sub(room);
+    let more = match oversubscribe || nothing_said {
+        true => missing.div_ceil(named.len()),
+        false => 0,
+    };
+    let host = |host: &Named| Host {
+        name: host.name.clone(),
+        slots: slots(host) + more,
+    };
+    named.iter().map(host).collect()
+}
+
+/// For ranks that do not fit.
+pub fn too_few(total: usize, hosts: &[Host]) -> Refusal {
+    let room: usize = hosts.iter().map(|host| host.slots).sum();
+    Refusal::new(format!(
+        "{total} ranks do not fit on hosts that take {room}; say how many each takes, as in --hosts {}:{}, or let them \
+         take more with --oversubscribe",
+        hosts[0].name,
+        hosts[0].slots + total - room
+    ))
+}
+
+/// Whether this machine has that name or address.
+#[must_use]
+pub fn is_here(name: &str) -> bool {
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        let own = getifaddrs().into_iter().flatten();
+        let own = own.filter_map(|interface| interface.address);
+        let own = own.filter_map(|address| {
+            let v4 = address.as_sockaddr_in().map(|a| IpAddr::from(a.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|a| IpAddr::from(a.ip())))
+        });
+        let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        // Other addresses of the loopback interface stand for other hosts, in tests.
+        let is_own = |own: IpAddr| own == address && !own.is_loopback();
+        return loopback.contains(&address) || own.into_iter().any(is_own);
+    }
+    if ["localhost", "localhost.localdomain", "ip6-localhost"].contains(&name) {
+        return true;
+    }
+    let own = nix::sys::utsname::uname();
+    let own = own.map(|own| own.nodename().to_string_lossy().into_owned());
+    let first = |name: &str| name.split('.').next().map(str::to_owned);
+    own.is_ok_and(|own| {
+        own == name || first(&own).as_deref() == Some(name) || first(name) == Some(own)
+    })
 }
 
 #[cfg(test)]
@@ -73,15 +194,62 @@ mod tests {
         assert_eq!(
             read,
             [
-                ("a", 4),
-                ("node-2.example", 1),
-                ("[fe80::1]", 2),
-                ("[::1]", 1)
+                ("a", Some(4)),
+                ("node-2.example", None),
+                ("[fe80::1]", Some(2)),
+                ("[::1]", None)
             ]
         );
         for wrong in ["", "a,,b", "a:0", "a:x", "a,a:2", "-x", "a;b", "a b"] {
             let message = parse(OsStr::new(wrong)).unwrap_err().to_string();
             assert!(message.contains("a:4,b:4"), "{wrong}: {message}");
         }
+    }
+
+    #[test]
+    fn files_of_several_launchers_name_hosts() {
+        let path = std::env::temp_dir().join(format!("hosts-{}", std::process::id()));
+        std::fs::write(
+            &path,
+            "# all\na:2 binding=x\nb slots=3 max_slots=9\n\nc\nc\nc # pbs\n",
+        )
+        .expect("room");
+        let hosts = read(&path).expect("valid");
+        let found: Vec<_> = hosts.iter().map(|host| (&*host.name, host.slots)).collect();
+        assert_eq!(found, [("a", Some(2)), ("b", Some(3)), ("c", Some(3))]);
+        std::fs::write(&path, "# none\n").expect("room");
+        assert!(read(&path).unwrap_err().to_string().contains("names none"));
+        std::fs::remove_file(&path).expect("there");
+        assert!(
+            read(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("No such file")
+        );
+    }
+
+    #[test]
+    fn hosts_without_numbers_share_the_ranks() {
+        let slots = |list: &str, per, wanted, over| {
+            let named = parse(OsStr::new(list)).expect("valid");
+            let hosts = settle(&named, per, wanted, over);
+            hosts.iter().map(|host| host.slots).collect::<Vec<_>>()
+        };
+        assert_eq!(slots("a,b", None, Some(5), false), [3, 3]);
+        assert_eq!(slots("a,b", Some(2), Some(3), false), [2, 2]);
+        assert_eq!(slots("a,b", Some(1), Some(6), false), [3, 3]);
+        assert_eq!(slots("a:1,b", None, Some(6), false), [1, 1]);
+        assert_eq!(slots("a:1,b", None, Some(6), true), [3, 3]);
+        assert_eq!(slots("a,b", None, None, false), [1, 1]);
+    }
+
+    #[test]
+    fn this_machine_has_names() {
+        for name in ["localhost", "127.0.0.1", "[::1]"] {
+            assert!(is_here(name), "{name}");
+        }
+        let own = nix::sys::utsname::uname().expect("known");
+        assert!(is_here(&own.nodename().to_string_lossy()));
+        assert!(!is_here("other.example") && !is_here("192.0.2.1") && !is_here("127.0.0.2"));
     }
 }

@@ -1,9 +1,9 @@
 //! `--hosts`: one `pip-exec` on each of several hosts, by the process manager that is installed.
 //! This module only makes its command line; the manager does the rest.
 
-use super::host_list::{Host, Launcher};
-use super::options::{Bind, Options};
-use super::{Refusal, say};
+use super::Refusal;
+use super::host_list::{Host, Launcher, too_few};
+use super::options::Options;
 use cohort_manager::wireup::Numbering;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -80,7 +80,7 @@ pub fn run(options: &Options, hosts: &[Host]) -> Result<i32, Refusal> {
         println!("{} {}", quoted(path.as_os_str()), line.join(" "));
         return Ok(0);
     }
-    say(format_args!("starting the job with {}", path.display()));
+    super::voice::advise(format_args!("starting the job with {}", path.display()));
     let error = Command::new(&path).args(words).exec();
     Err(Refusal::new(format!("{}: {error}", path.display())))
 }
@@ -136,16 +136,14 @@ fn command_line(
     let chosen: Vec<&Host> = used.iter().map(|&host| &hosts[host]).collect();
     let mut words = launcher.options(&chosen);
     words.push(own.into());
-    words.extend(global_words(options));
+    words.extend(options.typed.iter().cloned());
     for (index, (section, counts)) in options.sections.iter().zip(&shares).enumerate() {
         if index > 0 {
             words.push(":".into());
         }
         let counts: Vec<String> = used.iter().map(|&host| counts[host].to_string()).collect();
         words.extend(["-n".into(), counts.join(",").into()]);
-        for (name, value) in &section.environment {
-            words.extend(["-env".into(), name.clone(), value.clone()]);
-        }
+        words.extend(section.environment_words());
         let here = std::env::current_dir().unwrap_or_default();
         let directory = section.directory.as_ref().map(|folder| here.join(folder));
         words.extend(["-wdir".into(), directory.unwrap_or(here).into()]);
@@ -167,12 +165,7 @@ fn distribute(
         hosts.iter().map(|host| host.slots).sum(),
     );
     if total > room {
-        return Err(Refusal::new(format!(
-            "{total} ranks do not fit on hosts that take {room}; say how many each takes, as in \
-             --hosts {}:{}",
-            hosts[0].name,
-            hosts[0].slots + total - room
-        )));
+        return Err(too_few(total, hosts));
     }
     let mut free: Vec<usize> = hosts.iter().map(|host| host.slots).collect();
     let mut host = 0;
@@ -190,38 +183,6 @@ fn distribute(
         }
     }
     Ok(shares)
-}
-
-/// The options that every node gets as they are.
-fn global_words(options: &Options) -> Vec<OsString> {
-    let mut words: Vec<OsString> = Vec::new();
-    for (name, value) in &options.environment {
-        words.extend(["-genv".into(), name.clone(), value.clone()]);
-    }
-    let flags = [
-        (options.label, "--label"),
-        (options.no_mpi, "--no-mpi"),
-        (options.isolate, "--isolate"),
-        (options.keep_manager, "--keep-pmi"),
-        (options.numbering == Numbering::Cyclic, "--map-by=node"),
-    ];
-    let chosen = flags.into_iter().filter(|(given, _)| *given);
-    words.extend(chosen.map(|(_, word)| OsString::from(word)));
-    match options.bind {
-        Some(Bind::None) => words.push("--bind-to=none".into()),
-        Some(Bind::To(level)) => words.push(format!("--bind-to={}", level.name()).into()),
-        None => {}
-    }
-    if let Some(level) = options.map {
-        words.push(format!("--map-by={}", level.name()).into());
-    }
-    if let Some(cpu) = options.first_cpu {
-        words.extend(["-c".into(), cpu.to_string().into()]);
-    }
-    if let Some(limit) = options.timeout {
-        words.push(format!("--timeout={}", limit.as_secs_f64()).into());
-    }
-    words
 }
 
 /// A word as a shell would have to read it.
@@ -242,7 +203,8 @@ mod tests {
     use super::*;
 
     fn hosts(text: &str) -> Vec<Host> {
-        host_list::parse(OsStr::new(text)).expect("valid")
+        let named = host_list::parse(OsStr::new(text)).expect("valid");
+        host_list::settle(&named, None, None, false)
     }
 
     fn line(launcher: Launcher, text: &str) -> Result<String, Refusal> {
@@ -262,7 +224,7 @@ mod tests {
         let words = line(Launcher::Hydra, "--hosts a:4,b:4 -n 6 -l ./app x").expect("fits");
         assert_eq!(
             words,
-            "-hosts a,b -ppn 1 -n 2 /opt/pip-exec --label -n 4,2 -wdir HERE -- ./app x"
+            "-hosts a,b -ppn 1 -n 2 /opt/pip-exec -l -n 4,2 -wdir HERE -- ./app x"
         );
     }
 
@@ -301,7 +263,7 @@ mod tests {
              : -n 5 ./w",
         );
         assert!(words.expect("fits").ends_with(
-            "-genv X 1 --bind-to=l3cache --map-by=numa --timeout=5 -n 3,0 -wdir HERE -- ./m \
+            "--timeout 5 --map-by numa --bind-to l3cache -genv X 1 -n 3,0 -wdir HERE -- ./m \
              : -n 1,4 -wdir HERE -- ./w"
         ));
         let dealt = distribute(&hosts("a:4,b:1,c:4"), &[3, 3], Numbering::Cyclic).expect("fits");

@@ -4,83 +4,33 @@ use super::fault::MemoryMap;
 use super::guests::Guests;
 use super::membership::Membership;
 use super::memory;
-use super::output::Forwarder;
+use super::output::{self, Forwarder};
 use super::prepare::{Prepared, PreparedProgram};
+use super::signals::{Came, Signals};
 use super::spawn::{Spawner, StartedRank};
 use super::{Refusal, TIMED_OUT, say};
 use crate::task::start::SETUP_FAILED;
 use cohort_base::boot::{Lifecycle, RankBoot, Touched};
 use cohort_manager::server::Stage;
-use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use std::collections::HashMap;
-use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long ranks may take to end by themselves after SIGTERM.
 const GRACE: Duration = Duration::from_millis(250);
 
+/// The same when the time of `--timeout` is over: programs may save what they have.
+const SAVE_TIME: Duration = Duration::from_secs(5);
+
+/// Status of a job whose output nobody reads any more, as of any program in a pipe.
+const UNREAD: i32 = 128 + libc::SIGPIPE;
+
 /// How long output of a job that is ended may wait for its reader.
 const READ_TIME: Duration = Duration::from_secs(1);
-
-/// What is meant for the program: managers send these to whom they have started, which is the root.
-const FORWARDED: [Signal; 2] = [Signal::SIGUSR1, Signal::SIGUSR2];
-
-/// All signals, blocked; those that the root handles can be read.
-pub struct Signals {
-    descriptor: SignalFd,
-    handled: SigSet,
-    original: SigSet,
-}
-
-impl Signals {
-    /// Blocks all signals in this thread and those that it starts.
-    ///
-    /// # Errors
-    /// No descriptor is left.
-    pub fn block() -> Result<Self, Refusal> {
-        let mut original = SigSet::empty();
-        sigprocmask(
-            SigmaskHow::SIG_SETMASK,
-            Some(&SigSet::all()),
-            Some(&mut original),
-        )
-        .map_err(|error| system("cannot block signals", error))?;
-        let ending = [
-            Signal::SIGCHLD,
-            Signal::SIGINT,
-            Signal::SIGTERM,
-            Signal::SIGHUP,
-        ];
-        let handled = SigSet::from_iter(ending.into_iter().chain(FORWARDED));
-        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        Ok(Self {
-            descriptor: SignalFd::with_flags(&handled, flags)
-                .map_err(|error| system("cannot wait for signals", error))?,
-            handled,
-            original,
-        })
-    }
-
-    /// What kills a process by default is left to do so again; it takes the ranks along.
-    fn unblock_others(&self) -> Result<(), Refusal> {
-        let mut others = SigSet::all();
-        for signal in &self.handled {
-            others.remove(signal);
-        }
-        sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&others), None)
-            .map_err(|error| system("cannot unblock signals", error))
-    }
-}
-
-fn system(what: &str, error: Errno) -> Refusal {
-    Refusal::new(format!("{what}: {error}"))
-}
 
 /// A job whose ranks on this node have been started.
 pub struct Job<'a> {
@@ -127,7 +77,7 @@ impl<'a> Job<'a> {
         // that a job that is ended leaves none. An old kernel would leave them to init.
         let _ = nix::sys::prctl::set_child_subreaper(true);
         let timeout = job.timeout;
-        let spawner = Spawner::new(&mut job, &signals.original, membership)?;
+        let spawner = Spawner::new(&mut job, signals.original(), membership)?;
         let mut this = Self {
             membership,
             spawner,
@@ -147,11 +97,7 @@ impl<'a> Job<'a> {
         this.membership.ranks_start();
         let started = this.start_all();
         // Also when some ranks were not: those that were may have something to say.
-        let forwards = this
-            .spawner
-            .forwarder
-            .as_mut()
-            .map_or(Ok(()), Forwarder::start);
+        let forwards = this.spawner.streams.start();
         if let Err(error) = started.and(forwards) {
             let rank = this.name_of(this.ranks.len());
             this.kill_alive(Signal::SIGKILL);
@@ -205,19 +151,23 @@ impl<'a> Job<'a> {
 
     /// After the last rank has ended: waits until what they wrote is read; not for long if the job is being ended.
     fn await_readers(&mut self) {
-        if let Some(forwarder) = &self.spawner.forwarder {
+        if let Some(forwarder) = &self.spawner.streams.forwarder {
             forwarder.end();
         }
         let mut until = None;
         while self
             .spawner
+            .streams
             .forwarder
             .as_ref()
             .is_some_and(|it| !it.is_done())
         {
-            if self.shutdown.is_some() {
+            if let Some(shutdown) = &mut self.shutdown {
                 let now = Instant::now();
-                if now >= *until.get_or_insert(now + READ_TIME) {
+                let until = *until.get_or_insert(now + READ_TIME);
+                // Nobody is left to be killed: this is when to look again.
+                shutdown.kill_at = shutdown.kill_at.min(until);
+                if now >= until {
                     return say(format_args!(
                         "the output of the ranks is not read, so the end of it is lost"
                     ));
@@ -258,11 +208,8 @@ impl<'a> Job<'a> {
         let limit = left.map_or(PollTimeout::NONE, |left| {
             PollTimeout::try_from(left.min(i32::MAX as u64)).unwrap_or(PollTimeout::MAX)
         });
-        let mut sources = vec![PollFd::new(
-            self.signals.descriptor.as_fd(),
-            PollFlags::POLLIN,
-        )];
-        if let Some(forwarder) = &self.spawner.forwarder {
+        let mut sources = vec![PollFd::new(self.signals.descriptor(), PollFlags::POLLIN)];
+        if let Some(forwarder) = &self.spawner.streams.forwarder {
             sources.push(PollFd::new(forwarder.descriptor(), PollFlags::POLLIN));
         }
         let input = |descriptor| PollFd::new(descriptor, PollFlags::POLLIN);
@@ -348,21 +295,36 @@ impl<'a> Job<'a> {
     }
 
     fn take_signals(&mut self) {
-        while let Ok(Some(info)) = self.signals.descriptor.read_signal() {
-            let signal = info.ssi_signo as i32;
-            if signal == libc::SIGCHLD {
-                continue;
+        while let Some(came) = self.signals.next() {
+            match came {
+                Came::Child => {}
+                Came::Forward(signal) => {
+                    self.kill_alive(signal);
+                    if signal == Signal::SIGTSTP {
+                        self.stop();
+                    }
+                }
+                Came::End(signal) => {
+                    if self.shutdown.is_some() {
+                        self.dying = None;
+                        self.kill_alive(Signal::SIGKILL);
+                    }
+                    self.begin_shutdown(128 + signal);
+                }
             }
-            if let Some(signal) = FORWARDED.into_iter().find(|it| *it as i32 == signal) {
-                self.kill_alive(signal);
-                continue;
-            }
-            if self.shutdown.is_some() {
-                self.dying = None;
-                self.kill_alive(Signal::SIGKILL);
-            }
-            self.begin_shutdown(128 + signal);
         }
+        let mut forwarders = self.spawner.streams.forwarder.iter();
+        if self.shutdown.is_none() && forwarders.any(Forwarder::is_closed) {
+            // As for any program of a pipe whose reader has read enough.
+            self.begin_shutdown(UNREAD);
+        }
+    }
+
+    /// Stops the root as well; the time in which the job is stopped does not count.
+    fn stop(&mut self) {
+        let since = Instant::now();
+        self.signals.stop();
+        self.deadline = self.deadline.map(|at| at + since.elapsed());
     }
 
     fn reap(&mut self) {
@@ -401,6 +363,10 @@ impl<'a> Job<'a> {
         }
         let who = format!("{} (pid {pid})", self.name_of(rank));
         match end {
+            // Whoever read its output has read enough. A shell says so of what it started.
+            End::Killed(libc::SIGPIPE) | End::Exited(UNREAD) if output::is_unread() => {
+                self.begin_shutdown(UNREAD);
+            }
             End::Exited(0) if self.is_initialized(rank) => {
                 say(format_args!("{who} ended without calling MPI_Finalize"));
                 self.begin_shutdown(1);
@@ -517,6 +483,9 @@ impl<'a> Job<'a> {
                 limit.as_secs_f64()
             ));
             self.begin_shutdown(TIMED_OUT);
+            if let Some(shutdown) = &mut self.shutdown {
+                shutdown.kill_at = now + SAVE_TIME;
+            }
         }
     }
 

@@ -147,7 +147,7 @@ pub fn raise_open_files(needed: u64) -> Result<Option<(u64, u64)>, Refusal> {
     }
     if hard < needed {
         return Err(Refusal::new(format!(
-            "--label needs {needed} open files for so many ranks, but the limit is {hard} \
+            "the ranks' output needs {needed} open files for so many ranks, but the limit is {hard} \
              (ulimit -n)"
         )));
     }

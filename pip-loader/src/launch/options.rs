@@ -1,21 +1,30 @@
 //! The command line, in mpiexec's manner: long options take one dash or two, a value
 //! follows as the next word or after `=`, and `:` separates programs.
 
-use super::host_list::{self, Host, Launcher};
+mod foreign;
+mod help;
+mod readers;
+mod table;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use super::Refusal;
+use super::host_list::{self, Host, Launcher, Named};
 use super::topology::Level;
-use super::{Refusal, text};
-use cohort_base::settings::{MEMORY_KINDS, Progress, nearest};
+use cohort_base::settings::nearest;
 use cohort_manager::Place;
-use cohort_manager::wireup::{Numbering, RANKS_MAX};
+use cohort_manager::wireup::Numbering;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
+use table::Scope;
 
 /// What a command line asks for.
 #[derive(Debug)]
 pub enum Request {
     /// Print this text and end.
-    Print(&'static str),
+    Print(String),
     /// Run a job.
     Run(Options),
     /// Show the machine, and where the ranks of such a job would run; programs may be missing.
@@ -29,12 +38,22 @@ pub struct Options {
     pub sections: Vec<Section>,
     /// `-genv`: for every program.
     pub environment: Vec<(OsString, OsString)>,
-    /// `--label`.
-    pub label: bool,
+    /// What ranks inherit of this process's environment.
+    pub inherit: Inherit,
+    /// Where output goes, and what begins its lines.
+    pub output: Output,
+    /// Who gets standard input.
+    pub input: Input,
     /// `--bind-to`, if given.
     pub bind: Option<Bind>,
     /// `--map-by`, if given.
     pub map: Option<Level>,
+    /// `ppr:N:UNIT` of `--map-by`: ranks of each unit.
+    pub per_unit: Option<usize>,
+    /// `PE=N` of `--map-by`: cores of each rank.
+    pub cores: Option<usize>,
+    /// `--rank-by`.
+    pub rank_by: Option<Level>,
     /// `-c`: the CPU whose core is the first to take.
     pub first_cpu: Option<u32>,
     /// `--topology`: only show the machine and where ranks would run.
@@ -43,8 +62,14 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// `--no-mpi`: open no node image.
     pub no_mpi: bool,
-    /// `--hosts`: start the job there.
+    /// `--hosts`: start the job there; `None` when this is the only host.
     pub hosts: Option<Vec<Host>>,
+    /// The hosts as they are named.
+    pub named: Vec<Named>,
+    /// `-ppn`.
+    pub per_host: Option<usize>,
+    /// `--oversubscribe` or its contrary.
+    pub oversubscribe: Option<bool>,
     /// `--launcher`: the process manager to do so, if not the first that is found.
     pub launcher: Option<Launcher>,
     /// `--dry-run`: only print the process manager's command line.
@@ -55,15 +80,109 @@ pub struct Options {
     pub numbering: Numbering,
     /// `--keep-pmi`: ranks inherit the process manager's variables.
     pub keep_manager: bool,
+    /// What to say when the job starts.
+    pub report: Report,
+    /// `--quiet`.
+    pub quiet: bool,
+    /// `-configfile`.
+    pub config: Option<PathBuf>,
+    /// Options of other launchers that have no effect.
+    pub ignored: Vec<String>,
+    /// What else to tell the user.
+    pub notes: Vec<String>,
+    /// The words that every node gets as they were typed.
+    pub typed: Vec<OsString>,
+}
+
+/// What ranks inherit of an environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Inherit {
+    /// Everything.
+    #[default]
+    All,
+    /// These variables.
+    Only(Vec<OsString>),
+    /// All but these.
+    Except(Vec<OsString>),
+}
+
+impl Inherit {
+    /// Whether ranks inherit this variable.
+    #[must_use]
+    pub fn takes(&self, name: &OsStr) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(names) => names.iter().any(|own| own == name),
+            Self::Except(names) => names.iter().all(|own| own != name),
+        }
+    }
+
+    /// The option that says it for one program.
+    fn words(&self) -> Vec<OsString> {
+        match self {
+            Self::All => vec!["-envall".into()],
+            Self::Only(names) => vec!["-envlist".into(), names.join(OsStr::new(","))],
+            Self::Except(names) => vec!["-envexcl".into(), names.join(OsStr::new(","))],
+        }
+    }
+}
+
+/// Who gets standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// One rank.
+    Rank(u32),
+    /// Each rank all of it.
+    All,
+    /// Nobody.
+    None,
+}
+
+impl Default for Input {
+    fn default() -> Self {
+        Self::Rank(0)
+    }
+}
+
+/// Where output goes, and what begins its lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// `--label`.
+    pub label: bool,
+    /// `--tag-output`.
+    pub tag: bool,
+    /// `--timestamp-output`.
+    pub timestamp: bool,
+    /// `-prepend-pattern`.
+    pub pattern: Option<String>,
+    /// Files for standard output and error.
+    pub files: [Option<String>; 2],
+    /// What goes to files goes to the root's own streams too.
+    pub copies: bool,
+}
+
+/// What to say when a job starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// `--report-bindings`.
+    pub bindings: bool,
+    /// `--display-map`.
+    pub map: bool,
+    /// `-print-rank-map`.
+    pub ranks: bool,
+    /// `--verbose`.
+    pub start: bool,
 }
 
 /// One program of a job.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Section {
     /// `-n`: ranks on each node, one number for all or one for each; empty if not given.
     pub ranks: Vec<usize>,
     /// `-env`.
     pub environment: Vec<(OsString, OsString)>,
+    /// `-envlist` and its like, if one was given.
+    pub inherit: Option<Inherit>,
     /// `-wdir`.
     pub directory: Option<PathBuf>,
     /// The program's name as typed; empty if there is none, with `--topology`.
@@ -82,11 +201,7 @@ impl Section {
             [] => Ok(1),
             [every] => Ok(*every),
             each if each.len() == place.count as usize => Ok(each[place.index as usize]),
-            each => Err(Refusal::new(format!(
-                "-n gives ranks for {} nodes, but the job has {} (--hosts starts one on several)",
-                each.len(),
-                place.count
-            ))),
+            each => Err(values::wrong_nodes(each.len(), place)),
         }
     }
 }
@@ -100,34 +215,16 @@ pub enum Bind {
     To(Level),
 }
 
-/// All options, without dashes: names to match and to suggest.
-const NAMES: [&str; 25] = [
-    "n",
-    "np",
-    "env",
-    "genv",
-    "wdir",
-    "wd",
-    "l",
-    "label",
-    "bind-to",
-    "map-by",
-    "topology",
-    "c",
-    "timeout",
-    "hosts",
-    "launcher",
-    "dry-run",
-    "no-mpi",
-    "isolate",
-    "keep-pmi",
-    "memory-alloc-kinds",
-    "policies",
-    "version",
-    "help",
-    "V",
-    "h",
-];
+impl Section {
+    /// The words of its environment, for another node.
+    pub fn environment_words(&self) -> Vec<OsString> {
+        let mut words = self.inherit.as_ref().map_or_else(Vec::new, Inherit::words);
+        for (name, value) in &self.environment {
+            words.extend(["-env".into(), name.clone(), value.clone()]);
+        }
+        words
+    }
+}
 
 /// Reads the arguments of `pip-exec`, without its own name.
 ///
@@ -135,19 +232,26 @@ const NAMES: [&str; 25] = [
 /// The message for the user.
 pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
     let mut options = Options::default();
-    for words in arguments.split(|word| word == ":") {
-        match parse_section(words, &mut options)? {
-            Parsed::Section(section) => options.sections.push(section),
-            Parsed::Print(text) => return Ok(Request::Print(text)),
+    if let Some(text) = parse_sections(&arguments, &mut options)? {
+        return Ok(Request::Print(text));
+    }
+    if let Some(path) = options.config.take() {
+        // Its own words have no program.
+        options
+            .sections
+            .retain(|section| !section.program.is_empty());
+        for words in values::config(&path)? {
+            if let Some(text) = parse_sections(&words, &mut options)? {
+                return Ok(Request::Print(text));
+            }
         }
     }
-    let hosts = options.hosts.is_some();
     if options.topology {
-        return match hosts {
-            true => Err(Refusal::new(
+        return match options.named.is_empty() {
+            false => Err(Refusal::new(
                 "--topology shows this machine; to see another one, run it there without --hosts",
             )),
-            false => Ok(Request::Show(options)),
+            true => Ok(Request::Show(options)),
         };
     }
     if options
@@ -160,17 +264,67 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
             _ => "a `:` without a program on one of its sides",
         }));
     }
-    if !hosts && (options.dry_run || options.launcher.is_some()) {
+    let by_manager = options.dry_run || options.launcher.is_some();
+    if options.named.is_empty() && by_manager {
         let what = "--dry-run and --launcher go with --hosts, which is missing";
         return Err(Refusal::new(what));
     }
+    settle_hosts(&mut options, by_manager)?;
     Ok(Request::Run(options))
+}
+
+/// Decides how many ranks the hosts take, and whether others than this one take part.
+fn settle_hosts(options: &mut Options, by_manager: bool) -> Result<(), Refusal> {
+    let named = std::mem::take(&mut options.named);
+    if named.is_empty() {
+        if let (Some(ranks), [section]) = (options.per_host, &mut *options.sections)
+            && section.ranks.is_empty()
+        {
+            section.ranks = vec![ranks];
+        }
+        return Ok(());
+    }
+    let only = options.sections.len() == 1;
+    let wanted = |section: &Section| match section.ranks.as_slice() {
+        [] if only => None,
+        [] => Some(1),
+        each => Some(each.iter().sum()),
+    };
+    let wanted = options.sections.iter().map(wanted).sum::<Option<usize>>();
+    let oversubscribe = options.oversubscribe == Some(true);
+    let hosts = host_list::settle(&named, options.per_host, wanted, oversubscribe);
+    if by_manager || !named.iter().all(|host| host_list::is_here(&host.name)) {
+        options.hosts = Some(hosts);
+        return Ok(());
+    }
+    let room = hosts.iter().map(|host| host.slots).sum();
+    if let Some(wanted) = wanted.filter(|&wanted| wanted > room) {
+        return Err(host_list::too_few(wanted, &hosts));
+    }
+    if let ([section], None) = (&mut *options.sections, wanted) {
+        section.ranks = vec![room];
+    }
+    Ok(())
+}
+
+/// Reads sections that `:` separates; gives the text to print if an option asks for one.
+fn parse_sections(
+    arguments: &[OsString],
+    options: &mut Options,
+) -> Result<Option<String>, Refusal> {
+    for words in arguments.split(|word| word == ":") {
+        match parse_section(words, options)? {
+            Parsed::Section(section) => options.sections.push(section),
+            Parsed::Print(text) => return Ok(Some(text)),
+        }
+    }
+    Ok(None)
 }
 
 /// What the words of one section ask for.
 enum Parsed {
     /// This text.
-    Print(&'static str),
+    Print(String),
     /// A program, or none with options only.
     Section(Section),
 }
@@ -180,52 +334,36 @@ struct Words<'a> {
     rest: std::slice::Iter<'a, OsString>,
     /// What followed `=` in the last option, if anything.
     attached: Option<OsString>,
+    /// The words of the last option.
+    taken: Vec<OsString>,
 }
 
-impl Words<'_> {
-    fn value(&mut self, option: &str) -> Result<OsString, Refusal> {
-        match self.attached.take() {
-            Some(value) => Ok(value),
-            None => self
-                .rest
-                .next()
-                .cloned()
-                .ok_or_else(|| Refusal::new(format!("option {option} needs a value"))),
-        }
+impl<'a> Words<'a> {
+    fn next(&mut self) -> Option<&'a OsString> {
+        let word = self.rest.next();
+        self.taken.extend(word.cloned());
+        word
     }
+}
 
-    fn pair(&mut self, option: &str) -> Result<(OsString, OsString), Refusal> {
-        // mpiexec knows `-env NAME VALUE`; `-env NAME=VALUE` is what people also type.
-        let name = self.value(option)?;
-        if let Some((name, value)) = split_at_equals(&name) {
-            return Ok((name, value));
-        }
-        if name.is_empty() {
-            return Err(Refusal::new(format!(
-                "option {option} needs a name and a value"
-            )));
-        }
-        let value = self
-            .rest
-            .next()
-            .cloned()
-            .ok_or_else(|| Refusal::new(format!("option {option} needs a name and a value")))?;
-        Ok((name, value))
-    }
+/// What an option is read with.
+struct Reader<'a, 'w> {
+    /// It, as it was typed.
+    option: &'a str,
+    words: &'a mut Words<'w>,
+    section: &'a mut Section,
+    options: &'a mut Options,
+    /// What to print instead of running a job.
+    print: Option<String>,
 }
 
 /// Reads one section.
 fn parse_section(words: &[OsString], options: &mut Options) -> Result<Parsed, Refusal> {
-    let mut section = Section {
-        ranks: Vec::new(),
-        environment: Vec::new(),
-        directory: None,
-        program: OsString::new(),
-        arguments: Vec::new(),
-    };
+    let mut section = Section::default();
     let mut words = Words {
         rest: words.iter(),
         attached: None,
+        taken: Vec::new(),
     };
     while let Some(word) = words.rest.next() {
         if word == "--" || !word.as_encoded_bytes().starts_with(b"-") {
@@ -252,65 +390,58 @@ fn parse_option(
     words: &mut Words<'_>,
     section: &mut Section,
     options: &mut Options,
-) -> Result<Option<&'static str>, Refusal> {
-    let (option, attached) = match split_at_equals(word) {
+) -> Result<Option<String>, Refusal> {
+    let (option, attached) = match values::split_at_equals(word) {
         Some((option, value)) => (option, Some(value)),
         None => (word.to_owned(), None),
     };
     words.attached = attached;
+    words.taken = vec![word.to_owned()];
     let option = option.to_string_lossy().into_owned();
-    match option.trim_start_matches('-') {
-        "n" | "np" => section.ranks = ranks(&words.value(&option)?)?,
-        "env" => section.environment.push(words.pair(&option)?),
-        "genv" => options.environment.push(words.pair(&option)?),
-        "wdir" | "wd" => section.directory = Some(words.value(&option)?.into()),
-        "l" | "label" => options.label = true,
-        "memory-alloc-kinds" => {
-            let kinds = words.value(&option)?;
-            options.environment.push((MEMORY_KINDS.into(), kinds));
+    let name = option.trim_start_matches('-');
+    let mut print = None;
+    if let Some(row) = table::find(name) {
+        let mut reader = Reader {
+            option: &option,
+            words: &mut *words,
+            section,
+            options: &mut *options,
+            print: None,
+        };
+        (row.read)(&mut reader)?;
+        print = reader.print;
+        if row.scope == Scope::Job {
+            options.typed.append(&mut words.taken);
         }
-        "no-mpi" => options.no_mpi = true,
-        "isolate" => options.isolate = true,
-        "dry-run" => options.dry_run = true,
-        "hosts" => options.hosts = Some(host_list::parse(&words.value(&option)?)?),
-        "launcher" => {
-            let choices = [
-                ("hydra", Launcher::Hydra),
-                ("srun", Launcher::Srun),
-                ("prterun", Launcher::Prterun),
-            ];
-            options.launcher = Some(choose(&option, &words.value(&option)?, &choices)?);
-        }
-        "keep-pmi" => options.keep_manager = true,
-        "bind-to" => {
-            let levels = Level::ALL.map(|(name, level)| (name, Bind::To(level)));
-            let choices: Vec<_> = [("none", Bind::None)].into_iter().chain(levels).collect();
-            options.bind = Some(choose(&option, &words.value(&option)?, &choices)?);
-        }
-        "map-by" => {
-            let levels = Level::ALL.map(|(name, level)| (name, Some(level)));
-            let choices: Vec<_> = levels.into_iter().chain([("node", None)]).collect();
-            match choose(&option, &words.value(&option)?, &choices)? {
-                None => options.numbering = Numbering::Cyclic,
-                map => options.map = map,
-            }
-        }
-        "c" => options.first_cpu = Some(number(&option, &words.value(&option)?, "a CPU number")?),
-        "topology" => options.topology = true,
-        "timeout" => options.timeout = Some(timeout(&words.value(&option)?)?),
-        "help" | "h" => return Ok(Some(text::HELP)),
-        "version" | "V" => return Ok(Some(text::VERSION)),
-        "policies" => return Ok(Some(Progress::LISTING)),
-        name => return Err(unknown(&option, name)),
+    } else if let Some(count) = glued(name) {
+        section.ranks = values::ranks(OsStr::new(count))?;
+    } else if foreign::read(name, &option, words)? {
+        options.ignored.push(option.clone());
+    } else {
+        return Err(unknown(&option, name));
     }
     match words.attached.take() {
         Some(_) => Err(Refusal::new(format!("option {option} takes no value"))),
-        None => Ok(None),
+        None => Ok(print),
     }
 }
 
+/// The number of `-n2` and `-np2`.
+fn glued(name: &str) -> Option<&str> {
+    let rest = name.strip_prefix('n')?;
+    let count = rest.strip_prefix('p').unwrap_or(rest);
+    let is_count = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+    is_count.then_some(count)
+}
+
+/// Suggests the nearest option that exists.
 fn unknown(option: &str, name: &str) -> Refusal {
-    let hint = match nearest(name, NAMES.into_iter()) {
+    let own = table::rows().flat_map(table::Row::plain_names);
+    let near = nearest(
+        name,
+        own.chain(foreign::names()).filter(|own| own.len() > 1),
+    );
+    let hint = match near {
         Some(near) => {
             let dashes = if option.starts_with("--") && near.len() > 2 {
                 "--"
@@ -319,195 +450,7 @@ fn unknown(option: &str, name: &str) -> Refusal {
             };
             format!("; did you mean {dashes}{near}?")
         }
-        None => "; see pip-exec --help".to_owned(),
+        None => "; see pip-exec --help=all".to_owned(),
     };
     Refusal::new(format!("unknown option {option}{hint}"))
-}
-
-fn split_at_equals(word: &OsStr) -> Option<(OsString, OsString)> {
-    use std::os::unix::ffi::OsStrExt;
-    let bytes = word.as_bytes();
-    let at = bytes
-        .iter()
-        .position(|&byte| byte == b'=')
-        .filter(|&at| at > 0)?;
-    Some((
-        OsStr::from_bytes(&bytes[..at]).to_owned(),
-        OsStr::from_bytes(&bytes[at + 1..]).to_owned(),
-    ))
-}
-
-fn ranks(value: &OsStr) -> Result<Vec<usize>, Refusal> {
-    let text = value.to_string_lossy();
-    let count = |part| {
-        let what = "a number of ranks, 1 or more, or one for each node (4,2)";
-        match number("-n", OsStr::new(part), what)? {
-            ranks if ranks <= RANKS_MAX as usize => Ok(ranks),
-            ranks => Err(Refusal::new(format!(
-                "-n {ranks}: more than {RANKS_MAX} ranks cannot exist"
-            ))),
-        }
-    };
-    let ranks = text.split(',').map(count).collect::<Result<Vec<_>, _>>()?;
-    match ranks.iter().sum() {
-        0_usize => Err(Refusal::new("-n 0: a program needs at least one rank")),
-        _ => Ok(ranks),
-    }
-}
-
-fn timeout(value: &OsStr) -> Result<Duration, Refusal> {
-    let seconds: f64 = number("--timeout", value, "seconds")?;
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|limit| !limit.is_zero() && limit.as_secs() < 1 << 31)
-        .ok_or_else(|| {
-            Refusal::new(format!(
-                "--timeout {seconds}: it takes seconds, more than 0"
-            ))
-        })
-}
-
-fn number<T: std::str::FromStr>(option: &str, value: &OsStr, what: &str) -> Result<T, Refusal> {
-    let parsed = value.to_str().and_then(|text| text.parse().ok());
-    parsed.ok_or_else(|| {
-        Refusal::new(format!(
-            "option {option} takes {what}, not \"{}\"",
-            value.to_string_lossy()
-        ))
-    })
-}
-
-fn choose<T: Copy>(option: &str, value: &OsStr, choices: &[(&str, T)]) -> Result<T, Refusal> {
-    let found = choices.iter().find(|(name, _)| value == OsStr::new(name));
-    found.map(|&(_, choice)| choice).ok_or_else(|| {
-        let names: Vec<&str> = choices.iter().map(|&(name, _)| name).collect();
-        let names = names.join(", ");
-        Refusal::new(format!(
-            "option {option} takes {names}, not \"{}\"",
-            value.to_string_lossy()
-        ))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(line: &str) -> Options {
-        match parse(line.split_whitespace().map(OsString::from).collect()) {
-            Ok(Request::Run(options)) => options,
-            other => panic!("{line}: {other:?}"),
-        }
-    }
-
-    fn refusal(line: &str) -> String {
-        match parse(line.split_whitespace().map(OsString::from).collect()) {
-            Err(refusal) => refusal.to_string(),
-            other => panic!("{line}: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_program_keeps_its_own_options() {
-        let options = run("-n 3 ./app -n 5 --help");
-        assert_eq!(options.sections.len(), 1);
-        assert_eq!(options.sections[0].ranks, [3]);
-        assert_eq!(options.sections[0].arguments, ["-n", "5", "--help"]);
-    }
-
-    #[test]
-    fn every_node_may_have_its_own_number_of_ranks() {
-        let on = |line: &str, index, count| run(line).sections[0].ranks_on(Place { index, count });
-        assert_eq!(on("-n 4,2 p", 1, 2).unwrap(), 2);
-        assert_eq!(on("-n 3 p", 6, 7).unwrap(), 3);
-        assert_eq!(on("p", 0, 1).unwrap(), 1);
-        let message = on("-n 4,2 p", 0, 1).unwrap_err().to_string();
-        assert!(message.contains("2 nodes, but the job has 1"), "{message}");
-        assert_eq!(run("--map-by node p").numbering, Numbering::Cyclic);
-    }
-
-    #[test]
-    fn sections_have_their_own_environment_and_share_the_global_one() {
-        let options = run("-genv A 1 -env B 2 -np 1 p : -wdir /tmp --n=2 -env C=3 -- -q");
-        assert_eq!(options.environment, [("A".into(), "1".into())]);
-        assert_eq!(options.sections[0].environment, [("B".into(), "2".into())]);
-        assert_eq!(options.sections[1].environment, [("C".into(), "3".into())]);
-        assert_eq!(options.sections[1].ranks, [2]);
-        assert_eq!(options.sections[1].program, "-q");
-        assert_eq!(
-            options.sections[1].directory.as_deref(),
-            Some("/tmp".as_ref())
-        );
-    }
-
-    #[test]
-    fn long_options_take_one_dash_or_two() {
-        for line in [
-            "-bind-to core -map-by numa -timeout 1.5 -label p",
-            "--bind-to=core --map-by numa --timeout=1.5 -l p",
-        ] {
-            let options = run(line);
-            assert_eq!(options.bind, Some(Bind::To(Level::Core)));
-            assert_eq!(options.map, Some(Level::Numa));
-            assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
-            assert!(options.label);
-        }
-    }
-
-    #[test]
-    fn refusals_name_what_is_valid() {
-        assert!(refusal("-n 0 p").contains("at least one rank"));
-        assert!(refusal("-n x p").contains("a number of ranks"));
-        assert!(refusal("-n").contains("needs a value"));
-        assert!(refusal("--tiemout 3 p").contains("did you mean --timeout?"));
-        assert!(refusal("-genvs A 1 p").contains("did you mean -genv?"));
-        let levels = "none, core, l3cache, numa, socket, not \"l3\"";
-        assert!(refusal("--bind-to l3 p").contains(levels));
-        assert!(refusal("--map-by Core p").contains("core, l3cache, numa, socket, node"));
-        assert!(refusal("--timeout 0 p").contains("more than 0"));
-        assert!(refusal("--label=yes p").contains("takes no value"));
-        assert!(refusal("").contains("no program"));
-        assert!(refusal("p :").contains("without a program"));
-        assert!(refusal("--dry-run p").contains("--hosts"));
-        assert!(refusal("--launcher ssh --hosts a p").contains("hydra, srun, prterun"));
-        assert!(refusal("-n 2,x p").contains("4,2"));
-    }
-
-    #[test]
-    fn the_machine_is_shown_with_and_without_programs() {
-        let show = |line: &str| {
-            let words = line.split_whitespace().map(OsString::from).collect();
-            match parse(words) {
-                Ok(Request::Show(options)) => options,
-                other => panic!("{line}: {other:?}"),
-            }
-        };
-        assert!(show("--topology").sections[0].ranks.is_empty());
-        assert_eq!(show("--topology -n 3").sections[0].ranks, [3]);
-        let options = show("-n 1 a : --topology -n 2 --bind-to l3cache b");
-        assert_eq!(options.sections.len(), 2);
-        assert_eq!(options.bind, Some(Bind::To(Level::L3Cache)));
-        assert!(refusal("--topology --hosts a p").contains("without --hosts"));
-    }
-
-    #[test]
-    fn help_fits_on_a_screen() {
-        assert!(text::HELP.lines().count() <= 40);
-        assert!(text::HELP.lines().all(|line| line.len() <= 100));
-        for name in NAMES.into_iter().filter(|name| name.len() > 2) {
-            assert!(text::HELP.contains(&format!("-{name}")), "{name}");
-        }
-        assert!(matches!(
-            parse(vec!["--help".into()]),
-            Ok(Request::Print(text::HELP))
-        ));
-        assert!(matches!(
-            parse(vec!["-n".into(), "2".into(), "--version".into()]),
-            Ok(Request::Print(text::VERSION))
-        ));
-        assert!(matches!(
-            parse(vec!["--policies".into()]),
-            Ok(Request::Print(Progress::LISTING))
-        ));
-    }
 }

@@ -1,16 +1,20 @@
-//! `--label`: the ranks' output passes through the root, which begins each line with
-//! the rank's number.
+//! The ranks' output, where it passes through the root: it keeps lines whole, begins them with the rank's number
+//! (`--label` and its like), or writes them to files too.
+//!
+//! Ranks share a terminal as it is, and a file or a pipe has one rank to itself. Otherwise lines would be torn where
+//! a C library's buffer ends, in the middle of a line.
 //!
 //! A thread for each of the root's two streams reads the pipes of that stream and writes what came. So when nobody
 //! reads the root's output, that thread waits, the pipes fill up, and in the end the ranks wait in their writes, as
-//! they would without `--label`; nothing is lost, nothing is kept but begun lines, and the root goes on with signals,
+//! they would without the root; nothing is lost, nothing is kept but begun lines, and the root goes on with signals,
 //! time limits and its managers.
 
+use super::prefix::{Prefix, Stream};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -19,20 +23,16 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::pipe2;
 
-/// Which of the root's streams a pipe feeds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Output,
-    /// Standard error.
-    Error,
-}
-
 /// One pipe from a rank.
 #[derive(Debug)]
 struct Pipe {
-    rank: u32,
+    /// What begins each line.
+    prefix: Prefix,
     source: File,
+    /// A file that its lines go to.
+    copy: Option<File>,
+    /// They go there only.
+    is_alone: bool,
     /// The begun line.
     line: Vec<u8>,
     open: bool,
@@ -54,6 +54,25 @@ struct Signs {
     ended: EventFd,
     /// Threads that have not ended.
     running: AtomicUsize,
+    /// Nobody reads the root's standard output any more.
+    closed: AtomicBool,
+}
+
+/// Whether lines of several ranks may be torn in this stream of the root's, unless they pass through the root.
+pub fn may_tear(stream: BorrowedFd<'_>) -> bool {
+    let kind = nix::sys::stat::fstat(stream).map(|stat| stat.st_mode & libc::S_IFMT);
+    kind.is_ok_and(|kind| [libc::S_IFIFO, libc::S_IFSOCK, libc::S_IFREG].contains(&kind))
+}
+
+/// Whether nobody reads the root's standard output any more.
+pub fn is_unread() -> bool {
+    let stdout = io::stdout();
+    let mut end = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+    let found = poll(&mut end, PollTimeout::ZERO);
+    found.is_ok()
+        && end[0]
+            .revents()
+            .is_some_and(|found| found.contains(PollFlags::POLLERR))
 }
 
 /// All pipes, from the ranks to the root's own streams.
@@ -63,6 +82,9 @@ pub struct Forwarder {
     bundles: [Option<Bundle>; 2],
     signs: Arc<Signs>,
 }
+
+/// How long a begun line waits for its end while no rank writes anything: it may be a question to the user.
+const IDLE: u16 = 500;
 
 /// Longest line that is kept whole; a longer one is passed on in parts.
 const LINE_MAX: usize = 1 << 20;
@@ -81,6 +103,7 @@ impl Forwarder {
             end: EventFd::from_flags(flags)?,
             ended: EventFd::from_flags(flags)?,
             running: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
         };
         Ok(Self {
             bundles: [Some(Bundle::new(&signs)?), Some(Bundle::new(&signs)?)],
@@ -88,14 +111,21 @@ impl Forwarder {
         })
     }
 
-    /// Makes a pipe for the rank with this number and returns the end that the rank writes to. Before
-    /// [`Forwarder::start`].
+    /// Makes a pipe for a rank whose lines begin so, and returns the end that the rank writes to. `copy`, a file,
+    /// gets the lines too, or alone. Before [`Forwarder::start`].
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn add(&mut self, rank: u32, stream: Stream) -> io::Result<OwnedFd> {
+    pub fn add(
+        &mut self,
+        stream: Stream,
+        prefix: Prefix,
+        copy: Option<File>,
+        is_alone: bool,
+    ) -> io::Result<OwnedFd> {
         let bundle = self.bundles[stream as usize].as_mut();
-        bundle.ok_or(io::ErrorKind::Other)?.add(rank)
+        let bundle = bundle.ok_or(io::ErrorKind::Other)?;
+        bundle.add(prefix, copy, is_alone)
     }
 
     /// Starts to pass on what comes. The threads inherit the caller's signal mask.
@@ -118,7 +148,14 @@ impl Forwarder {
             signs.running.fetch_add(1, Ordering::Relaxed);
             let thread = std::thread::Builder::new().name(name.into());
             let started = thread.spawn(move || {
-                bundle.forward(|bytes| stream.write(bytes));
+                bundle.forward(|bytes| {
+                    let is_gone = write_to(stream, bytes) == Err(Errno::EPIPE);
+                    if is_gone && stream == Stream::Output {
+                        signs.closed.store(true, Ordering::Relaxed);
+                        // It counts the writes, far from its end.
+                        let _ = signs.ended.write(1);
+                    }
+                });
                 // Release pairs with the Acquire in `is_done`.
                 signs.running.fetch_sub(1, Ordering::Release);
                 // It counts two at most.
@@ -132,7 +169,16 @@ impl Forwarder {
         Ok(())
     }
 
-    /// The descriptor that is readable once a thread has ended.
+    /// Whether nobody reads standard output any more.
+    pub fn is_closed(&self) -> bool {
+        let closed = self.signs.closed.load(Ordering::Relaxed);
+        if closed {
+            let _ = self.signs.ended.read();
+        }
+        closed
+    }
+
+    /// The descriptor that is readable once a thread has ended, or nobody reads its stream.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.signs.ended.as_fd()
     }
@@ -160,13 +206,15 @@ impl Bundle {
         })
     }
 
-    fn add(&mut self, rank: u32) -> io::Result<OwnedFd> {
+    fn add(&mut self, prefix: Prefix, copy: Option<File>, is_alone: bool) -> io::Result<OwnedFd> {
         let (source, sink) = pipe2(OFlag::O_CLOEXEC)?;
         fcntl(source.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let event = EpollEvent::new(EpollFlags::EPOLLIN, self.pipes.len() as u64);
         self.epoll.add(source.as_fd(), event)?;
         self.pipes.push(Pipe {
-            rank,
+            prefix,
+            copy,
+            is_alone,
             source: source.into(),
             line: Vec::new(),
             open: true,
@@ -176,7 +224,22 @@ impl Bundle {
 
     /// Passes on what comes until the end is told, and then what is left.
     fn forward(mut self, mut write: impl FnMut(&[u8])) {
-        while !self.turn(EpollTimeout::NONE, &mut write).is_told_to_end {}
+        loop {
+            let is_begun = self.pipes.iter().any(Pipe::has_begun);
+            let limit = match is_begun {
+                true => EpollTimeout::from(IDLE),
+                false => EpollTimeout::NONE,
+            };
+            let turn = self.turn(limit, &mut write);
+            if turn.is_told_to_end {
+                break;
+            }
+            if is_begun && !turn.has_moved {
+                for pipe in self.pipes.iter_mut().filter(|pipe| pipe.has_begun()) {
+                    pipe.flush_line(&mut write);
+                }
+            }
+        }
         // Processes that a rank left behind may hold its pipe open: what has come by now is all.
         while self.turn(EpollTimeout::ZERO, &mut write).has_moved {}
         for pipe in &mut self.pipes {
@@ -213,6 +276,11 @@ struct Turn {
 }
 
 impl Pipe {
+    /// Whether a line has begun that may be passed on without its end: what is labelled is a line always.
+    fn has_begun(&self) -> bool {
+        self.prefix.is_empty() && !self.line.is_empty()
+    }
+
     fn read(&mut self, write: &mut impl FnMut(&[u8])) {
         let mut buffer = [0; 16 << 10];
         match self.source.read(&mut buffer) {
@@ -221,8 +289,11 @@ impl Pipe {
                 self.flush_line(write);
             }
             Ok(len) => {
-                self.line.extend_from_slice(&buffer[..len]);
-                self.emit_lines(write);
+                let part = &buffer[..len];
+                self.line.extend_from_slice(part);
+                if part.contains(&b'\n') || self.line.len() > LINE_MAX {
+                    self.emit_lines(write);
+                }
             }
             Err(error) => {
                 self.open = matches!(
@@ -236,41 +307,49 @@ impl Pipe {
     fn emit_lines(&mut self, write: &mut impl FnMut(&[u8])) {
         let end = self.line.iter().rposition(|&byte| byte == b'\n');
         let Some(end) = end else {
-            if self.line.len() > LINE_MAX {
-                self.flush_line(write);
-            }
-            return;
+            return self.flush_line(write);
         };
         let rest = self.line.split_off(end + 1);
         let lines = std::mem::replace(&mut self.line, rest);
-        write(&labelled(self.rank, &lines));
+        self.pass_on(lines, write);
     }
 
+    fn pass_on(&mut self, lines: Vec<u8>, write: &mut impl FnMut(&[u8])) {
+        let lines = self.prefix.put_before(lines);
+        if let Some(copy) = &mut self.copy {
+            // A file that takes no more is no reason to end the job.
+            let _ = copy.write_all(&lines);
+        }
+        if !self.is_alone {
+            write(&lines);
+        }
+    }
+
+    /// Passes on a begun line; one with a label ends there.
     fn flush_line(&mut self, write: &mut impl FnMut(&[u8])) {
         if !self.line.is_empty() {
-            self.line.push(b'\n');
-            let line = std::mem::take(&mut self.line);
-            write(&labelled(self.rank, &line));
-        }
-    }
-}
-
-impl Stream {
-    /// Writes all of it, however long that takes. A reader that went away is no reason to end the job, as with
-    /// mpiexec.
-    fn write(self, bytes: &[u8]) {
-        match self {
-            Self::Output => write_all(io::stdout().as_fd(), bytes),
-            Self::Error => {
-                let _alone = super::voice::alone();
-                write_all(io::stderr().as_fd(), bytes);
+            if !self.prefix.is_empty() {
+                self.line.push(b'\n');
             }
+            let line = std::mem::take(&mut self.line);
+            self.pass_on(line, write);
         }
     }
 }
 
-/// Writes all bytes, also to a descriptor that does not block; none where nobody can read them.
-fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) {
+/// Writes all of it to a stream of the root's, however long that takes.
+fn write_to(stream: Stream, bytes: &[u8]) -> Result<(), Errno> {
+    match stream {
+        Stream::Output => write_all(io::stdout().as_fd(), bytes),
+        Stream::Error => {
+            let _alone = super::voice::alone();
+            write_all(io::stderr().as_fd(), bytes)
+        }
+    }
+}
+
+/// Writes all bytes, also to a descriptor that does not block.
+fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
     while !bytes.is_empty() {
         match nix::unistd::write(to, bytes) {
             Ok(count) => bytes = &bytes[count..],
@@ -279,36 +358,51 @@ fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) {
                 let mut room = [PollFd::new(to, PollFlags::POLLOUT)];
                 let _ = poll(&mut room, PollTimeout::NONE);
             }
-            Err(_) => return,
+            Err(error) => return Err(error),
         }
     }
-}
-
-/// Puts `[rank] ` before each of the lines, of which the last one ends too.
-fn labelled(rank: u32, lines: &[u8]) -> Vec<u8> {
-    let label = format!("[{rank}] ");
-    let mut text = Vec::with_capacity(lines.len() + label.len());
-    for line in lines.split_inclusive(|&byte| byte == b'\n') {
-        text.extend_from_slice(label.as_bytes());
-        text.extend_from_slice(line);
-    }
-    text
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::Output;
+    use super::super::prefix::Facts;
     use super::*;
-    use std::io::Write;
+
+    fn label(rank: u32) -> Prefix {
+        let output = Output {
+            label: true,
+            ..Output::default()
+        };
+        let (node, host) = (2, "here");
+        Prefix::new(&output, &Facts { rank, node, host }, Stream::Output)
+    }
 
     #[test]
-    fn every_line_gets_its_label() {
-        assert_eq!(labelled(3, b"a\n\nb\n"), b"[3] a\n[3] \n[3] b\n");
+    fn lines_without_a_label_stay_as_they_are() {
+        let mut forwarder = Forwarder::new().expect("descriptors");
+        let mut sinks: Vec<File> = Vec::new();
+        for _ in 0..2 {
+            let sink = forwarder.add(Stream::Output, Prefix::default(), None, false);
+            sinks.push(sink.expect("descriptors").into());
+        }
+        sinks[0].write_all(b"one ").expect("room");
+        sinks[1].write_all(b"two\nthr").expect("room");
+        sinks[0].write_all(b"line\n").expect("room");
+        forwarder.end();
+        let bundle = forwarder.bundles[0].take().expect("not started");
+        let mut written = Vec::new();
+        bundle.forward(|bytes| written.extend_from_slice(bytes));
+        assert_eq!(written, b"one line\ntwo\nthr");
     }
 
     #[test]
     fn begun_lines_wait_for_their_end() {
         let mut forwarder = Forwarder::new().expect("descriptors");
-        let sink = forwarder.add(0, Stream::Error).expect("descriptors");
+        let sink = forwarder
+            .add(Stream::Error, label(0), None, false)
+            .expect("descriptors");
         File::from(sink.try_clone().expect("descriptors"))
             .write_all(b"begun")
             .expect("room");
@@ -329,7 +423,9 @@ mod tests {
     #[test]
     fn what_a_process_left_behind_holds_open_does_not_stop_the_end() {
         let mut forwarder = Forwarder::new().expect("descriptors");
-        let sink = forwarder.add(7, Stream::Output).expect("descriptors");
+        let sink = forwarder
+            .add(Stream::Output, label(7), None, false)
+            .expect("descriptors");
         File::from(sink.try_clone().expect("descriptors"))
             .write_all(b"one\ntwo")
             .expect("room");

@@ -22,7 +22,7 @@ pub fn of_this_machine(options: &Options) -> Result<String, Refusal> {
     for section in &options.sections {
         // Without a program and a number, only the machine is of interest.
         if !section.ranks.is_empty() || !section.program.is_empty() {
-            ranks += section.ranks_on(place)?;
+            ranks += binding::ranks_of(section, options, &topology, place)?;
         }
     }
     let turns = binding::turns(options, &topology)?;
@@ -142,7 +142,7 @@ impl Picture<'_> {
                 let kilobytes = size.and_then(|size| size.strip_suffix('K')?.parse().ok());
                 kilobytes.map_or_else(|| "l3cache".into(), |k| format!("l3cache, {}", sized(k)))
             }
-            Level::Core => {
+            Level::HwThread | Level::Core | Level::Board => {
                 let number = |member: &Cpu| {
                     let cpu = member.place.cpu;
                     let usable = self.topology.cpus.iter().any(|own| own.place.cpu == cpu);
@@ -179,7 +179,7 @@ impl Picture<'_> {
         let bindings = self
             .bindings
             .as_ref()
-            .filter(|_| self.level == Some(level))?;
+            .filter(|_| self.shown_at() == Some(level))?;
         let is_here = |binding: &Binding| {
             let mut cpus = self.topology.cpus.iter();
             cpus.any(|cpu| cpu.place.cpu == binding.cpu && level.of(cpu) == id)
@@ -197,6 +197,14 @@ impl Picture<'_> {
                 }
             },
         }
+    }
+
+    /// The level of the tree at which ranks are shown.
+    fn shown_at(&self) -> Option<Level> {
+        self.level.map(|level| match level {
+            Level::HwThread => Level::Core,
+            level => level,
+        })
     }
 
     fn summary(&self) -> String {

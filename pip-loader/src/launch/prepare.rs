@@ -3,10 +3,10 @@
 use super::binding::{self, Binding};
 use super::environment::{self, Environment, entries};
 use super::libraries::Dependencies;
-use super::options::{Options, Section};
+use super::options::{Input, Options, Output, Report, Section};
 use super::program::{self, Program, Search};
 use super::topology::Topology;
-use super::{Refusal, boot, libraries, limits, python, sanitizer, say};
+use super::{Refusal, boot, libraries, limits, python, sanitizer, voice};
 use crate::image::{OpenError, Template};
 use cohort_base::boot::AUDIT_LIBRARY;
 use cohort_base::settings::Settings;
@@ -47,10 +47,14 @@ pub struct Prepared {
     pub numbering: Numbering,
     /// What the user asks of the network.
     pub network: NetworkSettings,
-    /// `--label`.
-    pub label: bool,
     /// `COHORT_STATS`
     pub stats: bool,
+    /// Where output goes, and what begins its lines.
+    pub output: Output,
+    /// Who gets standard input.
+    pub input: Input,
+    /// What to say when the job starts.
+    pub report: Report,
     /// `--timeout`.
     pub timeout: Option<Duration>,
 }
@@ -90,13 +94,14 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     let own = std::env::current_exe()
         .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
     let own = own.parent().unwrap_or(Path::new("/")).to_owned();
-    let common = environment::of_ranks(options, job);
+    let common = environment::of_ranks(options, &options.inherit, job);
     let shared = settings(&common)?;
     let mut stack_size = shared.stack_size;
     let libraries = match options.no_mpi {
         true => None,
         false => Some(boot::library_folder(&own)?),
     };
+    let topology = Topology::read();
     let context = Context {
         own: &own,
         libraries: libraries.as_deref(),
@@ -105,8 +110,11 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     let (mut programs, mut map_entries) = (Vec::new(), 0);
     let mut reasons = Reasons::default();
     for section in &options.sections {
-        let ranks = section.ranks_on(place)?;
-        let mut environment = common.clone();
+        let ranks = binding::ranks_of(section, options, &topology, place)?;
+        let mut environment = match &section.inherit {
+            None => common.clone(),
+            Some(inherit) => environment::of_ranks(options, inherit, job),
+        };
         environment.extend(section.environment.iter().cloned());
         stack_size = stack_size.max(settings(&environment)?.stack_size);
         let (mut program, entries) = context.program(section, &environment, &mut linkers)?;
@@ -128,7 +136,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         reasons.advise(options.isolate);
     }
     limits::check_task_count(ranks)?;
-    let topology = Topology::read();
+    binding::check_room(options, &topology, ranks)?;
     Ok(Prepared {
         programs,
         libraries,
@@ -145,8 +153,10 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
             let value = common.get(OsStr::new(name))?;
             value.to_str().map(str::to_owned)
         }),
-        label: options.label,
         stats: shared.stats,
+        output: options.output.clone(),
+        input: options.input,
+        report: options.report,
         timeout: options.timeout,
     })
 }
@@ -216,7 +226,7 @@ fn advise(file: &Path) {
         Some(version) => format!("apt install libpython{version}"),
         None => "compile it with -fPIE and link it with -pie".to_owned(),
     };
-    say(format_args!(
+    voice::advise(format_args!(
         "{} is not position-independent, so each rank is a process of its own and the network \
          joins them; to let ranks share memory: {remedy}",
         file.display()

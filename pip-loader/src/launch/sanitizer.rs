@@ -3,7 +3,7 @@
 //! They keep their notes at fixed addresses, those of all memory, so an address space has room for one of them.
 
 use super::environment::{Environment, put_first};
-use super::say;
+use super::voice;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub fn inform(environment: &mut Environment) {
 
 /// Says why ranks do not share an address space.
 pub fn advise(program: &Path, checker: &str) {
-    say(format_args!(
+    voice::advise(format_args!(
         "{} is watched by {checker}, which needs an address space of its own, so each rank is a process of its own and \
          the network joins them",
         program.display()

@@ -4,8 +4,10 @@ use super::binding::{self, Binding};
 use super::boot::{Node, RankFacts};
 use super::fault::RankMemory;
 use super::membership::Membership;
-use super::output::{Forwarder, Stream};
+use super::places::{self, PlaceOfRank};
 use super::prepare::{Prepared, PreparedProgram};
+use super::report::{Started, report};
+use super::streams::{self, Streams};
 use super::{Refusal, limits};
 use crate::task::crash::{self, CrashRecord, HANDLER_STACK};
 use crate::task::debug::{self, DebugRank};
@@ -19,7 +21,6 @@ use cohort_manager::server::Server;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::signal::SigSet;
 use std::ffi::CString;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -27,9 +28,6 @@ use std::sync::atomic::AtomicU64;
 
 /// Stack of a rank when RLIMIT_STACK sets no limit. Only touched pages cost memory.
 const UNLIMITED_STACK: usize = 1 << 30;
-
-/// Descriptors that pip-exec itself may need besides those of ranks.
-const OWN_FILES: u64 = 64;
 
 /// A rank that was started.
 #[derive(Debug)]
@@ -59,9 +57,10 @@ pub struct Spawner {
     pub server: Option<Server>,
     /// Where programs that ranks start ask for their place, if the job uses MPI.
     pub door: Option<Door>,
-    /// The ranks' output, with `--label`.
-    pub forwarder: Option<Forwarder>,
+    /// Standard input, output and error.
+    pub streams: Streams,
     started: usize,
+    world_size: usize,
     isolated: bool,
     /// The ranks' ends of their connections with the server.
     connections: std::vec::IntoIter<OwnedFd>,
@@ -69,7 +68,6 @@ pub struct Spawner {
     handler_stacks: usize,
     auxiliary: InheritedAuxiliary,
     close: &'static [(u32, u32)],
-    null: File,
     signal_mask: u64,
     limits: Vec<(u32, libc::rlimit64)>,
     bindings: Option<Vec<Binding>>,
@@ -89,11 +87,6 @@ impl Spawner {
         let count: usize = job.programs.iter().map(|program| program.ranks).sum();
         let mut kept = kept_on_exec().map_err(|e| refuse("cannot list descriptors", &e))?;
         let mut limits = Vec::new();
-        if job.label {
-            let needed = 2 * count as u64 + OWN_FILES;
-            let former = limits::raise_open_files(needed)?;
-            limits.extend(former.map(|limit| limit_entry(libc::RLIMIT_NOFILE, limit)));
-        }
         let stack_size = stack_size(job.stack_size, &mut limits);
         limits::avoid_core_dumps();
         task::freeze_break().map_err(|error| refuse("cannot freeze the program break", &error))?;
@@ -123,6 +116,17 @@ impl Spawner {
             &job.topology,
             membership,
         )?;
+        let (streams, former) = Streams::new(job, count, world.place.index)?;
+        limits.extend(former.map(|limit| limit_entry(libc::RLIMIT_NOFILE, limit)));
+        let started = Started {
+            numbers: &numbers,
+            bindings: bindings.as_deref(),
+            world: world.homes.len(),
+            place: world.place,
+            libraries: job.libraries.as_deref(),
+            isolated: job.isolated,
+        };
+        report(job.report, &started);
         let (stacks, handler_stacks) = reserve_stacks(count, stack_size)?;
         Ok(Self {
             node,
@@ -131,21 +135,16 @@ impl Spawner {
             server,
             door,
             started: 0,
+            world_size: membership.world().homes.len(),
             isolated: job.isolated,
             connections: connections.into_iter(),
             memory: Vec::with_capacity(count),
-            forwarder: job
-                .label
-                .then(Forwarder::new)
-                .transpose()
-                .map_err(|error| refuse("--label", &error))?,
+            streams,
             records: crash::make_records(count),
             handler_stacks,
             auxiliary: InheritedAuxiliary::of_this_process()
                 .map_err(|error| refuse("cannot read /proc/self/auxv", &error))?,
             close: gaps(kept).leak(),
-            null: File::open("/dev/null")
-                .map_err(|error| refuse("cannot open /dev/null", &error))?,
             signal_mask: kernel_mask(original_mask),
             limits,
             bindings,
@@ -175,24 +174,12 @@ impl Spawner {
         } else {
             self.image(rank, program)?
         };
-        let mut sinks: [Option<OwnedFd>; 2] = [None, None];
-        if let Some(forwarder) = &mut self.forwarder {
-            let number = self.numbers[rank];
-            sinks = [
-                Some(forwarder.add(number, Stream::Output)?),
-                Some(forwarder.add(number, Stream::Error)?),
-            ];
-        }
-        let number = |sink: &Option<OwnedFd>| sink.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        let input = match self.numbers[rank] {
-            0 => -1,
-            _ => self.null.as_raw_fd(),
-        };
+        let opened = self.streams.open(self.numbers[rank])?;
         let plan: &'static StartPlan = Box::leak(Box::new(StartPlan {
             stack_pointer,
             program: code,
             root: std::process::id() as i32,
-            standard: [input, number(&sinks[0]), number(&sinks[1])],
+            standard: streams::numbers(&opened),
             close: self.close,
             directory: program.directory.as_ref().map_or(-1, AsRawFd::as_raw_fd),
             affinity: self
@@ -210,7 +197,7 @@ impl Spawner {
         // SAFETY: image, stack and handler stack were made for this rank and are never
         // unmapped; the job has blocked all signals.
         let pid = unsafe { start::start(plan)? };
-        drop(connection);
+        drop((connection, opened));
         self.started += 1;
         Ok(StartedRank {
             pid,
@@ -224,9 +211,9 @@ impl Spawner {
         let no_linker = || io::Error::from_raw_os_error(libc::ENOEXEC);
         let linker = program.linker.as_ref().ok_or_else(no_linker)?.map()?;
         let record = &self.node.ranks[rank];
-        let variable = self.door_variable(rank);
+        let variables = self.variables(rank, Vec::new(), program);
         let extra = Extra {
-            variable: variable.as_deref(),
+            variables: &variables,
             auxiliary: (AT_COHORT, std::ptr::from_ref(record) as u64),
         };
         let range = self.stacks.open(rank)?;
@@ -240,10 +227,27 @@ impl Spawner {
         Ok((stack_pointer, Program::Mapped(linker.entry), None))
     }
 
-    /// The entry of a rank's environment by which programs that it starts find the job.
-    fn door_variable(&self, rank: usize) -> Option<CString> {
-        let (name, value) = self.door.as_ref()?.variable(self.numbers[rank]);
-        CString::new(format!("{name}={value}")).ok()
+    /// The entries of a rank's environment that tell its place, and by which programs that it starts find the job,
+    /// after what its manager tells.
+    fn variables(
+        &self,
+        rank: usize,
+        mut entries: Vec<CString>,
+        program: &PreparedProgram,
+    ) -> Vec<CString> {
+        if let Some(door) = &self.door {
+            let (name, value) = door.variable(self.numbers[rank]);
+            entries.extend(CString::new(format!("{name}={value}")));
+        }
+        let place = PlaceOfRank {
+            rank: self.numbers[rank],
+            size: self.world_size,
+            local_rank: rank,
+            local_size: self.numbers.len(),
+        };
+        let others = [program.strings.environment(), &entries].concat();
+        entries.extend(places::entries(&place, &others));
+        entries
     }
 
     /// What an isolated rank executes; its stack here serves its set-up only.
@@ -257,7 +261,7 @@ impl Spawner {
             let entries = entries.map(|(name, value)| CString::new(format!("{name}={value}")));
             variables.extend(entries.flatten());
         }
-        variables.extend(self.door_variable(rank));
+        let variables = self.variables(rank, variables, program);
         let strings = program.executed.as_ref().unwrap_or(&program.strings);
         let execution = ExecArguments::new(strings, variables, inherited);
         Ok((range.end - 16, Program::Executed(execution), connection))

@@ -25,6 +25,8 @@ pub struct Cpu {
 /// What CPUs may share, from the narrowest to the widest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
+    /// A hardware thread: a CPU as the kernel counts.
+    HwThread,
     /// A physical core.
     Core,
     /// The last-level cache.
@@ -33,16 +35,31 @@ pub enum Level {
     Numa,
     /// A socket.
     Socket,
+    /// The whole machine.
+    Board,
 }
 
 impl Level {
     /// Every level with its name on the command line.
-    pub const ALL: [(&'static str, Self); 4] = [
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("hwthread", Self::HwThread),
         ("core", Self::Core),
         ("l3cache", Self::L3Cache),
         ("numa", Self::Numa),
         ("socket", Self::Socket),
+        ("board", Self::Board),
     ];
+
+    /// Our name of a level that others call otherwise.
+    #[must_use]
+    pub fn own_name(name: &str) -> &str {
+        match name {
+            "package" => "socket",
+            "machine" => "board",
+            "l3" => "l3cache",
+            name => name,
+        }
+    }
 
     /// Its name on the command line.
     #[must_use]
@@ -50,14 +67,16 @@ impl Level {
         Self::ALL[self as usize].0
     }
 
-    /// The core, cache, node or socket of a CPU; equal for those that share it.
+    /// The thread, core, cache, node or socket of a CPU; equal for those that share it.
     #[must_use]
     pub fn of(self, cpu: &Cpu) -> u32 {
         match self {
+            Self::HwThread => cpu.place.cpu,
             Self::Core => cpu.place.core,
             Self::L3Cache => cpu.place.l3,
             Self::Numa => cpu.place.numa,
             Self::Socket => cpu.package,
+            Self::Board => 0,
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,21 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// Who writes to standard error.
 static WRITER: Mutex<()> = Mutex::new(());
+
+/// Whether the user wants errors only.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on [`advise`] says nothing.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Says what is no error, unless the user wants to hear of errors only.
+pub fn advise(message: fmt::Arguments<'_>) {
+    if !QUIET.load(Ordering::Relaxed) {
+        say(message);
+    }
+}
 
 /// The right to write to standard error, for the thread that passes on what ranks write there.
 pub fn alone() -> MutexGuard<'static, ()> {

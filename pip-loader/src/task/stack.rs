@@ -182,8 +182,8 @@ impl InheritedAuxiliary {
 /// What one rank gets beyond [`Strings`].
 #[derive(Clone, Copy, Debug)]
 pub struct Extra<'a> {
-    /// An entry of its environment.
-    pub variable: Option<&'a CStr>,
+    /// Entries of its environment.
+    pub variables: &'a [CString],
     /// An entry of its auxiliary vector.
     pub auxiliary: (u64, u64),
 }
@@ -228,7 +228,12 @@ pub unsafe fn build(
     let mut environment = push_all(&strings.environment);
     let arguments = push_all(&strings.arguments);
     let random = push(&random);
-    environment.extend(extra.variable.map(|text| push(text.to_bytes_with_nul())));
+    environment.extend(
+        extra
+            .variables
+            .iter()
+            .map(|text| push(text.to_bytes_with_nul())),
+    );
 
     let mut words = vec![arguments.len() as u64];
     words.extend(&arguments);
@@ -299,7 +304,7 @@ mod tests {
         };
         let inherited = InheritedAuxiliary::of_this_process().expect("proc");
         let extra = Extra {
-            variable: Some(c"C=d"),
+            variables: &[c"C=d".into()],
             auxiliary: (0x1234_5678_9abc, 42),
         };
         // SAFETY: the stack was opened just now.
@@ -349,7 +354,7 @@ mod tests {
         };
         let inherited = InheritedAuxiliary::of_this_process().expect("proc");
         let extra = Extra {
-            variable: None,
+            variables: &[],
             auxiliary: (1, 1),
         };
         // SAFETY: the stack was opened just now.

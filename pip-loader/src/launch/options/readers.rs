@@ -1,0 +1,121 @@
+//! What the rows of the table read options with.
+
+use super::values::{self, Unit};
+use super::{Reader, Words};
+use crate::launch::Refusal;
+use crate::launch::host_list;
+use cohort_manager::wireup::Numbering;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// How reading an option ends.
+pub type Done = Result<(), Refusal>;
+
+/// Sets what an option is about.
+pub fn set<T>(place: &mut T, value: Result<T, Refusal>) -> Done {
+    *place = value?;
+    Ok(())
+}
+
+/// Sets what has no value without the option.
+pub fn some<T>(place: &mut Option<T>, value: Result<T, Refusal>) -> Done {
+    *place = Some(value?);
+    Ok(())
+}
+
+/// Adds to what may be given several times.
+pub fn push<T>(list: &mut Vec<T>, value: Result<T, Refusal>) -> Done {
+    list.push(value?);
+    Ok(())
+}
+
+/// The text is printed instead of running a job.
+pub fn print(reader: &mut Reader<'_, '_>, text: String) -> Done {
+    reader.print = Some(text);
+    Ok(())
+}
+
+/// The value as text.
+pub fn words(words: &mut Words<'_>, option: &str) -> Result<String, Refusal> {
+    let value = words.value(option)?;
+    Ok(value.to_string_lossy().into_owned())
+}
+
+/// Names between commas.
+pub fn names(words: &mut Words<'_>, option: &str) -> Result<Vec<OsString>, Refusal> {
+    let list = words.value(option)?;
+    let parts = list.as_bytes().split(|&byte| byte == b',');
+    let parts = parts.filter(|part| !part.is_empty());
+    Ok(parts
+        .map(|part| OsString::from_vec(part.to_vec()))
+        .collect())
+}
+
+/// `--hosts` and files of hosts.
+pub fn add_hosts(
+    reader: &mut Reader<'_, '_>,
+    read: fn(&std::ffi::OsStr) -> Result<Vec<host_list::Named>, Refusal>,
+) -> Done {
+    let list = read(&reader.words.value(reader.option)?)?;
+    match reader.options.named.is_empty() || reader.options.named == list {
+        true => set(&mut reader.options.named, Ok(list)),
+        false => Err(Refusal::new(format!(
+            "option {}: the hosts are named a second time; one list is for all programs, whose ranks take them in turn",
+            reader.option
+        ))),
+    }
+}
+
+/// `--map-by`.
+pub fn map_by(reader: &mut Reader<'_, '_>) -> Done {
+    let map = values::map(reader.option, &reader.words.value(reader.option)?)?;
+    let options = &mut *reader.options;
+    match (map.unit, map.ranks_per_unit) {
+        (Some(Unit::Node), Some(ranks)) => options.per_host = Some(ranks),
+        (Some(Unit::Node), None) => options.numbering = Numbering::Cyclic,
+        (Some(Unit::Of(level)), ranks) => {
+            options.map = Some(level);
+            options.per_unit = ranks;
+        }
+        (Some(Unit::Slot), None) | (None, _) => {}
+        (Some(Unit::Slot), Some(_)) => {
+            return Err(Refusal::new(
+                "--map-by ppr:N:slot: a slot is one rank; name another unit",
+            ));
+        }
+    }
+    options.cores = map.cores.or(options.cores);
+    options.oversubscribe = map.oversubscribe.or(options.oversubscribe);
+    Ok(())
+}
+
+/// `-x`.
+pub fn exported(reader: &mut Reader<'_, '_>) -> Done {
+    let word = reader.words.value(reader.option)?;
+    let pair = values::split_at_equals(&word);
+    let pair = pair.or_else(|| Some((word.clone(), std::env::var_os(&word)?)));
+    match pair {
+        Some(pair) => reader.options.environment.push(pair),
+        None => {
+            let name = word.to_string_lossy();
+            reader
+                .options
+                .notes
+                .push(format!("-x {name}: there is no such variable here"));
+        }
+    }
+    Ok(())
+}
+
+/// `--output-filename`.
+pub fn output_folder(reader: &mut Reader<'_, '_>) -> Done {
+    let value = words(reader.words, reader.option)?;
+    let (folder, copies) = match value.strip_suffix(":nocopy") {
+        Some(folder) => (folder, false),
+        None => (&*value, true),
+    };
+    let output = &mut reader.options.output;
+    output.copies = copies;
+    output.files = ["stdout", "stderr"].map(|name| Some(format!("{folder}/1/rank.%r/{name}")));
+    Ok(())
+}

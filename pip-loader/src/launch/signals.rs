@@ -1,0 +1,112 @@
+//! The signals of `pip-exec`: those that end a job, and those that are meant for the program.
+
+use super::Refusal;
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, raise, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// What is meant for the program: managers and batch systems send these to whom they have started, which is the root.
+const FORWARDED: [Signal; 5] = [
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGTSTP,
+    Signal::SIGCONT,
+    Signal::SIGWINCH,
+];
+
+/// All signals, blocked; those that the root handles can be read.
+pub struct Signals {
+    descriptor: SignalFd,
+    handled: SigSet,
+    original: SigSet,
+}
+
+/// A signal that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// A child has ended, or changed.
+    Child,
+    /// For the ranks.
+    Forward(Signal),
+    /// The job is to end: the signal's number.
+    End(i32),
+}
+
+impl Signals {
+    /// Blocks all signals in this thread and those that it starts.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn block() -> Result<Self, Refusal> {
+        let mut original = SigSet::empty();
+        sigprocmask(
+            SigmaskHow::SIG_SETMASK,
+            Some(&SigSet::all()),
+            Some(&mut original),
+        )
+        .map_err(|error| system("cannot block signals", error))?;
+        let ending = [
+            Signal::SIGCHLD,
+            Signal::SIGINT,
+            Signal::SIGTERM,
+            Signal::SIGHUP,
+        ];
+        let handled = SigSet::from_iter(ending.into_iter().chain(FORWARDED));
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(Self {
+            descriptor: SignalFd::with_flags(&handled, flags)
+                .map_err(|error| system("cannot wait for signals", error))?,
+            handled,
+            original,
+        })
+    }
+
+    /// What kills a process by default is left to do so again; it takes the ranks along.
+    ///
+    /// # Errors
+    /// The system does not let it.
+    pub fn unblock_others(&self) -> Result<(), Refusal> {
+        let mut others = SigSet::all();
+        for signal in &self.handled {
+            others.remove(signal);
+        }
+        sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&others), None)
+            .map_err(|error| system("cannot unblock signals", error))
+    }
+
+    /// The mask before all were blocked, which ranks get.
+    pub fn original(&self) -> &SigSet {
+        &self.original
+    }
+
+    /// What to poll for input.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+
+    /// The next one that came.
+    pub fn next(&self) -> Option<Came> {
+        let info = self.descriptor.read_signal().ok()??;
+        let signal = info.ssi_signo as i32;
+        let forwarded = FORWARDED.into_iter().find(|it| *it as i32 == signal);
+        Some(match (signal, forwarded) {
+            (libc::SIGCHLD, _) => Came::Child,
+            (_, Some(forwarded)) => Came::Forward(forwarded),
+            _ => Came::End(signal),
+        })
+    }
+
+    /// Stops this process as SIGTSTP does by default, until SIGCONT comes; not where nobody could continue it.
+    pub fn stop(&self) {
+        let stop = SigSet::from_iter([Signal::SIGTSTP]);
+        // What cannot be unblocked stops nothing.
+        let _ = raise(Signal::SIGTSTP);
+        let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&stop), None);
+        let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&stop), None);
+    }
+}
+
+fn system(what: &str, error: Errno) -> Refusal {
+    Refusal::new(format!("{what}: {error}"))
+}

@@ -1,0 +1,153 @@
+//! The ranks' standard input, output and error: which are the root's own, which pass through it, and which are files.
+
+use super::input::Feeder;
+use super::options::{Input, Output};
+use super::output::{Forwarder, may_tear};
+use super::prefix::{Facts, Prefix, Stream};
+use super::prepare::Prepared;
+use super::{Refusal, limits};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+
+/// Descriptors that pip-exec itself may need besides those of ranks.
+const OWN_FILES: u64 = 64;
+
+/// Where the streams of all ranks lead.
+pub struct Streams {
+    /// What passes through the root.
+    pub forwarder: Option<Forwarder>,
+    feeder: Feeder,
+    output: Output,
+    /// Lines of standard output would be torn if it were the root's own.
+    whole_lines: bool,
+    input: Input,
+    null: OwnedFd,
+    /// The files that were opened, by name. Ranks that write to the same one share its place.
+    files: HashMap<String, File>,
+    node: u32,
+    host: String,
+}
+
+/// A rank's three streams; those that are not here are the root's own.
+pub type Opened = [Option<OwnedFd>; 3];
+
+impl Streams {
+    /// For the ranks of this node; also gives the former limits of open files if they had to be raised.
+    ///
+    /// # Errors
+    /// Too few descriptors are left.
+    pub fn new(
+        job: &mut Prepared,
+        ranks: usize,
+        node: u32,
+    ) -> Result<(Self, Option<(u64, u64)>), Refusal> {
+        let output = std::mem::take(&mut job.output);
+        let marked = output.label || output.tag || output.timestamp || output.pattern.is_some();
+        let asked = marked || output.copies || job.input == Input::All;
+        let whole_lines = ranks > 1 && may_tear(io::stdout().as_fd());
+        let needed = 4 * ranks as u64 + OWN_FILES;
+        let former = match limits::raise_open_files(needed) {
+            Ok(former) => Some(former),
+            Err(refusal) if asked => return Err(refusal),
+            Err(_) => None,
+        };
+        // Torn lines are better than no job.
+        let whole_lines = whole_lines && former.is_some();
+        let refuse = |error: io::Error| Refusal::new(format!("the ranks' output: {error}"));
+        let forwards = marked || output.copies || whole_lines;
+        let host = nix::sys::utsname::uname();
+        let host = host.map(|host| host.nodename().to_string_lossy().into_owned());
+        let this = Self {
+            forwarder: forwards.then(Forwarder::new).transpose().map_err(refuse)?,
+            feeder: Feeder::default(),
+            output,
+            whole_lines,
+            input: job.input,
+            null: File::open("/dev/null").map_err(refuse)?.into(),
+            files: HashMap::new(),
+            node,
+            host: host.unwrap_or_default(),
+        };
+        Ok((this, former.flatten()))
+    }
+
+    /// Opens the streams of a rank.
+    ///
+    /// # Errors
+    /// A file cannot be written to, or no descriptor is left.
+    pub fn open(&mut self, rank: u32) -> io::Result<Opened> {
+        let input = match self.input {
+            Input::Rank(reader) if reader == rank => None,
+            Input::All => Some(self.feeder.add()?),
+            Input::Rank(_) | Input::None => Some(self.null.try_clone()?),
+        };
+        Ok([
+            input,
+            self.sink(rank, Stream::Output)?,
+            self.sink(rank, Stream::Error)?,
+        ])
+    }
+
+    fn sink(&mut self, rank: u32, stream: Stream) -> io::Result<Option<OwnedFd>> {
+        let facts = Facts {
+            rank,
+            node: self.node,
+            host: &self.host,
+        };
+        let prefix = Prefix::new(&self.output, &facts, stream);
+        let file = self.output.files[stream as usize].as_ref();
+        let name = file.map(|pattern| facts.expand(pattern));
+        let file = name.map(|name| self.file(name)).transpose()?;
+        let is_alone = file.is_some() && !self.output.copies;
+        if is_alone && prefix.is_empty() {
+            return Ok(file.map(OwnedFd::from));
+        }
+        let passes =
+            !prefix.is_empty() || file.is_some() || (self.whole_lines && stream == Stream::Output);
+        match &mut self.forwarder {
+            Some(forwarder) if passes => forwarder.add(stream, prefix, file, is_alone).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// A file that ranks write to. It is emptied once.
+    fn file(&mut self, name: String) -> io::Result<File> {
+        if let Some(file) = self.files.get(&name) {
+            return file.try_clone();
+        }
+        let about = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
+        if let Some(folder) = Path::new(&name).parent() {
+            fs::create_dir_all(folder).map_err(about)?;
+        }
+        let file = fs::OpenOptions::new().append(true).create(true).open(&name);
+        let file = file.map_err(about)?;
+        // Not a device, such as /dev/null.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        let copy = file.try_clone()?;
+        self.files.insert(name, file);
+        Ok(copy)
+    }
+
+    /// Starts to pass on what comes. Call when all ranks have been started.
+    ///
+    /// # Errors
+    /// The system has no room for a thread.
+    pub fn start(&mut self) -> io::Result<()> {
+        if self.input == Input::All {
+            self.feeder.start()?;
+        }
+        self.files.clear();
+        self.forwarder.as_mut().map_or(Ok(()), Forwarder::start)
+    }
+}
+
+/// The descriptors' numbers, -1 where a stream is the root's own.
+pub fn numbers(streams: &Opened) -> [i32; 3] {
+    let number = |stream: &Option<OwnedFd>| stream.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+    streams.each_ref().map(number)
+}
