@@ -3,6 +3,7 @@
 //! Everything that can be refused is refused by [`prepare`], before the first task
 //! exists; [`job::Job`] then starts the ranks and waits for their end.
 
+mod backtrace;
 mod binding;
 mod boot;
 mod environment;

@@ -75,7 +75,7 @@ fn a_fault_is_described() {
         (
             "null",
             139,
-            "signal 11 (SIGSEGV), address 0x0, in memory of: unmapped",
+            "signal 11 (SIGSEGV), address 0x0, in memory of: unmapped (null pointer)",
         ),
         (
             "wild",
@@ -87,16 +87,21 @@ fn a_fault_is_described() {
             139,
             "in memory of: rank 1's stack guard (stack overflow)",
         ),
+        (
+            "frame",
+            139,
+            "in memory of: rank 1's stack guard (stack overflow)",
+        ),
         ("program", 139, "in memory of: rank 1's program"),
         ("library", 139, "in memory of: rank 1's library libc.so"),
         ("heap", 139, "in memory of: rank 1's heap"),
-        ("abort", 134, "signal 6 (SIGABRT)"),
+        ("abort", 134, "signal 6 (SIGABRT), by a call of abort"),
         ("kill", 137, "signal 9 (SIGKILL)"),
         ("divide", 136, "in memory of: rank 1's program"),
         (
             "null thread",
             139,
-            "signal 11 (SIGSEGV), address 0x0, in memory of: unmapped",
+            "signal 11 (SIGSEGV), address 0x0, in memory of: unmapped (null pointer)",
         ),
     ];
     for (how, status, said) in cases {
@@ -107,11 +112,77 @@ fn a_fault_is_described() {
             "{how}: {outcome:?}"
         );
         assert!(
-            outcome.error.trim_end().contains(said),
+            outcome
+                .error
+                .lines()
+                .next()
+                .is_some_and(|line| line.contains(said)),
             "{how}: {outcome:?}"
         );
-        assert_eq!(outcome.error.lines().count(), 1, "{how}: {outcome:?}");
         assert!(outcome.elapsed < PROMPT, "{how}: {outcome:?}");
+    }
+}
+
+#[test]
+fn a_fault_says_where_the_rank_has_been() {
+    let folder = Folder::new("trace");
+    let plain = [
+        "-fno-stack-protector",
+        "-fno-optimize-sibling-calls",
+        "-fno-inline",
+    ];
+    let lines = [&plain[..], &["-g"]].concat();
+    let (named, stripped) = (
+        folder.compile("fault.c", "named", &lines),
+        folder.compile("fault.c", "plain", &plain),
+    );
+    let cases: [(_, _, &[&str]); 7] = [
+        (
+            &named,
+            "null",
+            &[
+                "in write_to at fault.c:",
+                "by fault at fault.c:",
+                "by main at fault.c:",
+            ],
+        ),
+        (
+            &named,
+            "null thread",
+            &["in write_to at fault.c:", "by in_thread at fault.c:"],
+        ),
+        (&named, "stack", &["in overflow at fault.c:", "..."]),
+        (
+            &named,
+            "frame",
+            &["in large at fault.c:", "by fault at fault.c:"],
+        ),
+        (
+            &named,
+            "abort",
+            &[" of libc.so", "by fault at fault.c:", "by main at"],
+        ),
+        (&named, "divide", &["in fault at fault.c:"]),
+        (
+            &stripped,
+            "null",
+            &["in write_to of plain", "by main of plain"],
+        ),
+    ];
+    for (program, how, expected) in cases {
+        let outcome = run(&format!("-n 2 {} {how}", program.display()));
+        for text in expected {
+            assert!(
+                outcome.error.contains(text),
+                "{how} {text}: {}",
+                outcome.error
+            );
+        }
+        assert!(
+            outcome.error.lines().count() < 20,
+            "{how}: {}",
+            outcome.error
+        );
     }
 }
 

@@ -155,7 +155,7 @@ fn pieces(cores: &[Vec<Cpu>], options: &Options) -> Result<Vec<Vec<usize>>, Refu
     if keyed.is_empty() {
         let most = units.values().map(Vec::len).max().unwrap_or(0);
         return Err(Refusal::new(format!(
-            "PE={each}: ranks cannot have {each} cores each; the largest unit of --map-by that this job may use has {most}"
+            "PE={each}: the largest unit of --map-by that this job may use has {most} cores"
         )));
     }
     keyed.sort_unstable();
@@ -411,7 +411,7 @@ mod tests {
         };
         let message = turns(&options, &large).unwrap_err().to_string();
         assert!(
-            message.contains("PE=5") && message.contains("has 4"),
+            message.contains("PE=5") && message.contains("has 4 cores"),
             "{message}"
         );
     }

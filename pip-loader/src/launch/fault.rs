@@ -2,7 +2,9 @@
 //! stays mapped after they died, so the root can look at what they left.
 
 use crate::image::Image;
+use crate::task::crash::Crash;
 use crate::task::stack::StackArea;
+use cohort_base::boot::Touched;
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::header::header64::SIZEOF_EHDR;
 use goblin::elf::program_header::PT_LOAD;
@@ -14,6 +16,7 @@ use std::io::IoSliceMut;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
+use nix::sys::signal::Signal;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
@@ -46,6 +49,15 @@ pub enum Part {
     Image(usize),
 }
 
+/// What begins at a null pointer ends here.
+const NULL_END: usize = 4096;
+
+/// Largest frame that is taken for one.
+const FRAME_MAX: usize = 1 << 30;
+
+/// Bytes below the stack pointer that a function may use, and a call writes to.
+const RED_ZONE: usize = 256;
+
 /// Most program headers of one object that are read, should it be damaged.
 const HEADERS_MAX: u16 = 64;
 
@@ -53,6 +65,54 @@ const HEADERS_MAX: u16 = 64;
 const OBJECTS_MAX: usize = 4096;
 
 impl MemoryMap<'_> {
+    /// The signal that killed a rank with this process id, in words.
+    #[must_use]
+    pub fn describe_signal(
+        &self,
+        rank: usize,
+        pid: i32,
+        signal: i32,
+        crash: Option<&Crash>,
+        touched: u32,
+    ) -> String {
+        let name = match Signal::try_from(signal) {
+            Ok(name) => format!("signal {signal} ({name})"),
+            Err(_) => format!("signal {signal}"),
+        };
+        let Some(crash) = crash else { return name };
+        if signal == libc::SIGABRT && crash.address == pid as u64 {
+            return format!("{name}, by a call of abort");
+        }
+        if crash.code <= 0 {
+            return format!("{name}, sent by process {}", crash.address);
+        }
+        if crash.code == libc::SI_KERNEL {
+            return format!("{name}, at an address that no pointer can have");
+        }
+        let address = crash.address as usize;
+        let place = self.describe(address);
+        let by = match self.is_runtime(crash.instruction() as usize) {
+            true if touched == Touched::Send as u32 => {
+                "; MPI accessed it: it is in the buffer of a send of this rank"
+            }
+            true if touched == Touched::Receive as u32 => {
+                "; MPI accessed it: it is in the buffer of a receive of this rank"
+            }
+            true => "; MPI accessed it, for a message of this rank or of one that it helped",
+            false => "",
+        };
+        let overflows = self.is_overflow(rank, address, crash.stack_pointer() as usize);
+        let fault = match (signal, address) {
+            (libc::SIGSEGV, 0..NULL_END) => " (null pointer)",
+            (libc::SIGSEGV, _) if overflows && !place.ends_with(')') => " (stack overflow)",
+            (libc::SIGBUS, _) => " (behind the end of a mapped file, or not aligned)",
+            (libc::SIGILL, _) => " (no instruction of this CPU)",
+            (libc::SIGFPE, _) => " (division by zero, or overflow)",
+            _ => "",
+        };
+        format!("{name}, address {address:#x}, in memory of: {place}{by}{fault}")
+    }
+
     /// Says whose memory `address` is.
     #[must_use]
     pub fn describe(&self, address: usize) -> String {
@@ -100,6 +160,17 @@ impl MemoryMap<'_> {
             parts.extend(images.map(|object| (object.range, Part::Image(rank))));
         }
         parts
+    }
+
+    /// Whether a fault at `address` comes from a stack that a rank's frames have left: the frame that does not fit may
+    /// be much larger than the guard.
+    #[must_use]
+    pub fn is_overflow(&self, rank: usize, address: usize, stack_pointer: usize) -> bool {
+        let stack = self.stacks.range(rank);
+        let below = stack.start.saturating_sub(FRAME_MAX)..stack.start;
+        self.stacks.guard(rank).contains(&address)
+            || (below.contains(&stack_pointer)
+                && (stack_pointer - RED_ZONE..stack.start).contains(&address))
     }
 
     fn stack(&self, address: usize) -> Option<String> {
@@ -292,7 +363,8 @@ fn words(range: Range<usize>) -> Vec<usize> {
         .collect()
 }
 
-fn read_words<const N: usize>(address: usize) -> Option<[usize; N]> {
+/// Copies words from an address that may be anything.
+pub fn read_words<const N: usize>(address: usize) -> Option<[usize; N]> {
     let mut bytes = vec![0; N * 8];
     read_bytes(address, &mut bytes).then(|| {
         std::array::from_fn(|index| {

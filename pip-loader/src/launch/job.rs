@@ -1,5 +1,6 @@
 //! A running job: waits for its ranks, and ends them all when one fails.
 
+use super::backtrace;
 use super::fault::MemoryMap;
 use super::guests::Guests;
 use super::membership::Membership;
@@ -10,7 +11,7 @@ use super::signals::{Came, Signals};
 use super::spawn::{Spawner, StartedRank};
 use super::{Refusal, TIMED_OUT, say};
 use crate::task::start::SETUP_FAILED;
-use cohort_base::boot::{Lifecycle, RankBoot, Touched};
+use cohort_base::boot::{Lifecycle, RankBoot};
 use cohort_manager::server::Stage;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -413,42 +414,17 @@ impl<'a> Job<'a> {
         words.into_iter().find_map(RankBoot::decode_abort)
     }
 
-    /// A fatal signal in words.
+    /// A fatal signal in words, and where the rank has been.
     fn describe(&self, rank: usize, signal: i32) -> String {
-        let name = match Signal::try_from(signal) {
-            Ok(name) => format!("signal {signal} ({name})"),
-            Err(_) => format!("signal {signal}"),
-        };
-        let crash = self.ranks[rank]
-            .crash
-            .crash()
-            .filter(|crash| crash.signal == signal);
-        let Some(crash) = crash else { return name };
-        if crash.code <= 0 {
-            return format!("{name}, sent by process {}", crash.address);
-        }
-        if crash.code == libc::SI_KERNEL {
-            return format!("{name}, at an address that no pointer can have");
-        }
+        let crash = self.ranks[rank].crash.crash();
+        let crash = crash.filter(|crash| crash.signal == signal);
+        let touched = &self.spawner.node.ranks[rank].touched;
+        let touched = touched.load(Ordering::Acquire);
         let map = self.memory_map();
-        let place = map.describe(crash.address as usize);
-        let touched = self.spawner.node.ranks[rank]
-            .touched
-            .load(Ordering::Acquire);
-        let by = match map.is_runtime(crash.instruction as usize) {
-            true if touched == Touched::Send as u32 => {
-                "; MPI accessed it: it is in the buffer of a send of this rank"
-            }
-            true if touched == Touched::Receive as u32 => {
-                "; MPI accessed it: it is in the buffer of a receive of this rank"
-            }
-            true => "; MPI accessed it, for a message of this rank or of one that it helped",
-            false => "",
-        };
-        format!(
-            "{name}, address {:#x}, in memory of: {place}{by}",
-            crash.address
-        )
+        let pid = self.ranks[rank].pid;
+        let what = map.describe_signal(rank, pid, signal, crash.as_ref(), touched);
+        let lines = crash.map(|crash| backtrace::lines(&crash.registers));
+        what + &lines.unwrap_or_default()
     }
 
     fn memory_map(&self) -> MemoryMap<'_> {

@@ -354,7 +354,15 @@ struct Reader<'a, 'w> {
     section: &'a mut Section,
     options: &'a mut Options,
     /// What to print instead of running a job.
-    print: Option<String>,
+    print: Option<Print>,
+}
+
+/// What an option prints.
+enum Print {
+    /// A text.
+    Text(String),
+    /// The page about options, or about all of them.
+    Help { all: bool },
 }
 
 /// Reads one section.
@@ -409,7 +417,10 @@ fn parse_option(
             print: None,
         };
         (row.read)(&mut reader)?;
-        print = reader.print;
+        print = reader.print.map(|print| match print {
+            Print::Text(text) => text,
+            Print::Help { all } => help::page(all),
+        });
         if row.scope == Scope::Job {
             options.typed.append(&mut words.taken);
         }

@@ -111,11 +111,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     let mut reasons = Reasons::default();
     for section in &options.sections {
         let ranks = binding::ranks_of(section, options, &topology, place)?;
-        let mut environment = match &section.inherit {
-            None => common.clone(),
-            Some(inherit) => environment::of_ranks(options, inherit, job),
-        };
-        environment.extend(section.environment.iter().cloned());
+        let environment = environment_for(section, options, &common, job);
         stack_size = stack_size.max(settings(&environment)?.stack_size);
         let (mut program, entries) = context.program(section, &environment, &mut linkers)?;
         program.ranks = ranks;
@@ -218,6 +214,21 @@ impl<'a> Reasons<'a> {
         let others = self.fixed.is_some() || self.watched.is_some();
         self.wrapper.filter(|_| !others)
     }
+}
+
+/// What the ranks of one program find in their environment.
+fn environment_for(
+    section: &Section,
+    options: &Options,
+    common: &Environment,
+    job: &str,
+) -> Environment {
+    let mut environment = match &section.inherit {
+        None => common.clone(),
+        Some(inherit) => environment::of_ranks(options, inherit, job),
+    };
+    environment.extend(section.environment.iter().cloned());
+    environment
 }
 
 /// Says why ranks do not share an address space, and what would let them.

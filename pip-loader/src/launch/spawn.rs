@@ -18,6 +18,7 @@ use crate::{image, task};
 use cohort_base::boot::AT_COHORT;
 use cohort_manager::door::Door;
 use cohort_manager::server::Server;
+use cohort_manager::wireup::World;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::signal::SigSet;
 use std::ffi::CString;
@@ -118,15 +119,7 @@ impl Spawner {
         )?;
         let (streams, former) = Streams::new(job, count, world.place.index)?;
         limits.extend(former.map(|limit| limit_entry(libc::RLIMIT_NOFILE, limit)));
-        let started = Started {
-            numbers: &numbers,
-            bindings: bindings.as_deref(),
-            world: world.homes.len(),
-            place: world.place,
-            libraries: job.libraries.as_deref(),
-            isolated: job.isolated,
-        };
-        report(job.report, &started);
+        tell(job, &numbers, bindings.as_deref(), world);
         let (stacks, handler_stacks) = reserve_stacks(count, stack_size)?;
         Ok(Self {
             node,
@@ -266,6 +259,19 @@ impl Spawner {
         let execution = ExecArguments::new(strings, variables, inherited);
         Ok((range.end - 16, Program::Executed(execution), connection))
     }
+}
+
+/// Says of the job what the options ask for.
+fn tell(job: &Prepared, numbers: &[u32], bindings: Option<&[Binding]>, world: &World) {
+    let started = Started {
+        numbers,
+        bindings,
+        world: world.homes.len(),
+        place: world.place,
+        libraries: job.libraries.as_deref(),
+        isolated: job.isolated,
+    };
+    report(job.report, &started);
 }
 
 /// The ranks' stacks, and where those of their fault handlers begin.

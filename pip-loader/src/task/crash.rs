@@ -1,6 +1,6 @@
 //! What a rank was doing when a fault killed it.
 //!
-//! Each rank starts with a handler of ours for the four fault signals, on a stack of
+//! Each rank starts with a handler of ours for the fault signals and SIGABRT, on a stack of
 //! its own. It notes the signal in the rank's [`CrashRecord`], tells the root, and lets the default
 //! action take its course, so the rank dies as it would have died. A program that
 //! installs its own handler replaces ours and nothing is lost but the address.
@@ -15,8 +15,38 @@ use linux_raw_sys::general::{
     SA_ONSTACK, SA_RESTORER, SA_SIGINFO, kernel_sigaction, kernel_sigset_t,
 };
 
-/// Signals that a faulting instruction raises.
-pub const FAULTS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
+/// Signals that a faulting instruction raises, and that of `abort`.
+pub const FAULTS: [i32; 5] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGABRT,
+];
+
+/// The registers that a backtrace begins with, in the order of DWARF: 0 to 15, and the instruction.
+pub type Registers = [u64; 17];
+
+/// Where the kernel keeps them.
+const PLACES: [i32; 17] = [
+    libc::REG_RAX,
+    libc::REG_RDX,
+    libc::REG_RCX,
+    libc::REG_RBX,
+    libc::REG_RSI,
+    libc::REG_RDI,
+    libc::REG_RBP,
+    libc::REG_RSP,
+    libc::REG_R8,
+    libc::REG_R9,
+    libc::REG_R10,
+    libc::REG_R11,
+    libc::REG_R12,
+    libc::REG_R13,
+    libc::REG_R14,
+    libc::REG_R15,
+    libc::REG_RIP,
+];
 
 /// Bytes of the stack on which the handler runs (the largest register state is 11 KiB).
 pub const HANDLER_STACK: usize = 32 << 10;
@@ -29,7 +59,7 @@ pub struct CrashRecord {
     signal: AtomicI32,
     code: AtomicI32,
     address: AtomicU64,
-    instruction: AtomicU64,
+    registers: [AtomicU64; 17],
 }
 
 /// A consistent copy of a [`CrashRecord`].
@@ -41,8 +71,22 @@ pub struct Crash {
     pub code: i32,
     /// `si_addr` of a fault, the sender's pid otherwise.
     pub address: u64,
+    /// The registers.
+    pub registers: Registers,
+}
+
+impl Crash {
     /// Where the instruction is.
-    pub instruction: u64,
+    #[must_use]
+    pub fn instruction(&self) -> u64 {
+        self.registers[16]
+    }
+
+    /// The stack pointer.
+    #[must_use]
+    pub fn stack_pointer(&self) -> u64 {
+        self.registers[7]
+    }
 }
 
 impl CrashRecord {
@@ -60,7 +104,10 @@ impl CrashRecord {
             signal,
             code: self.code.load(Ordering::Relaxed),
             address: self.address.load(Ordering::Relaxed),
-            instruction: self.instruction.load(Ordering::Relaxed),
+            registers: self
+                .registers
+                .each_ref()
+                .map(|word| word.load(Ordering::Relaxed)),
         })
     }
 }
@@ -147,7 +194,7 @@ unsafe extern "C" fn on_fault(
         (info.si_code, info.si_addr() as u64, info.si_pid())
     };
     // SAFETY: the kernel passes the interrupted state.
-    let instruction = unsafe { (*context).uc_mcontext.gregs[libc::REG_RIP as usize] } as u64;
+    let registers = unsafe { &(*context).uc_mcontext.gregs };
     // SAFETY: `getpid` has no conditions.
     let pid = unsafe { arch::syscall(libc::SYS_getpid, [0; 5]) } as i32;
     let records = RECORDS.load(Ordering::Acquire);
@@ -157,7 +204,9 @@ unsafe extern "C" fn on_fault(
         let record = unsafe { &*records.add(index) };
         if record.pid.load(Ordering::Acquire) == pid {
             record.code.store(code, Ordering::Relaxed);
-            record.instruction.store(instruction, Ordering::Relaxed);
+            for (place, kept) in PLACES.iter().zip(&record.registers) {
+                kept.store(registers[*place as usize] as u64, Ordering::Relaxed);
+            }
             record.address.store(
                 if code > 0 { fault } else { sender as u64 },
                 Ordering::Relaxed,

@@ -9,8 +9,10 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Inaccessible bytes on either side of a stack: stops an overflow, and keeps the
 /// kernel from merging the stack with a neighbour, whose bounds glibc would then
-/// report as the stack's.
-const GUARD: usize = 16 * PAGE as usize;
+/// report as the stack's. It is larger than most frames, so that one which does not fit touches
+/// the guard and not the stack of another rank. Where address space is limited (`ulimit -v`) it
+/// is small.
+const GUARDS: [usize; 2] = [64 << 20, 16 * PAGE as usize];
 
 /// The stacks of all ranks: one reservation, so that finding room costs one system
 /// call and each stack two map entries.
@@ -18,6 +20,7 @@ const GUARD: usize = 16 * PAGE as usize;
 pub struct StackArea {
     start: usize,
     stack_size: usize,
+    guard: usize,
     count: usize,
 }
 
@@ -29,12 +32,19 @@ impl StackArea {
     /// The address space has no room.
     pub fn reserve(count: usize, stack_size: usize) -> io::Result<Self> {
         let stack_size = stack_size.next_multiple_of(PAGE as usize);
-        let len = (stack_size + GUARD)
-            .checked_mul(count)
-            .and_then(|len| len.checked_add(GUARD))
-            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let flags = libc::MAP_NORESERVE | libc::MAP_STACK;
-        let start = reserve(len, libc::PROT_NONE, flags)?;
+        let mut found = Err(io::Error::from_raw_os_error(libc::ENOMEM));
+        for guard in GUARDS {
+            let each = (stack_size + guard).checked_mul(count);
+            let Some(len) = each.and_then(|len| len.checked_add(guard)) else {
+                continue;
+            };
+            let flags = libc::MAP_NORESERVE | libc::MAP_STACK;
+            found = reserve(len, libc::PROT_NONE, flags).map(|start| (start, len, guard));
+            if found.is_ok() {
+                break;
+            }
+        }
+        let (start, len, guard) = found?;
         // Older kernels give huge pages to MAP_STACK memory, 2 MiB for each rank's few
         // KiB. A kernel without huge pages refuses the advice, which is as good.
         // SAFETY: the advice changes no content; the range was mapped just now.
@@ -42,6 +52,7 @@ impl StackArea {
         Ok(Self {
             start: start as usize,
             stack_size,
+            guard,
             count,
         })
     }
@@ -59,7 +70,7 @@ impl StackArea {
     #[must_use]
     pub fn range(&self, index: usize) -> Range<usize> {
         assert!(index < self.count, "stack {index} of {}", self.count);
-        let start = self.start + GUARD + index * (self.stack_size + GUARD);
+        let start = self.start + self.guard + index * (self.stack_size + self.guard);
         start..start + self.stack_size
     }
 
@@ -67,7 +78,7 @@ impl StackArea {
     #[must_use]
     pub fn guard(&self, index: usize) -> Range<usize> {
         let stack = self.range(index);
-        stack.start - GUARD..stack.start
+        stack.start - self.guard..stack.start
     }
 
     /// Makes stack `index` usable.
@@ -281,7 +292,7 @@ mod tests {
             // SAFETY: the last word of a stack that was opened just now.
             unsafe { ((range.end - 8) as *mut u64).write_volatile(index as u64) };
         }
-        assert!(area.range(0).end + GUARD <= area.range(1).start);
+        assert!(area.range(0).end + area.guard <= area.range(1).start);
     }
 
     #[test]

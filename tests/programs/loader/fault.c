@@ -21,6 +21,13 @@ static int overflow(volatile char *previous)
     return overflow(frame) + frame[0];
 }
 
+static int large(void)
+{
+    volatile char frame[48 << 20];
+    frame[0] = 1;
+    return frame[0];
+}
+
 static void write_to(const void *address) { *(volatile char *)(uintptr_t)address = 1; }
 
 static void fault(const char *how)
@@ -31,6 +38,8 @@ static void fault(const char *how)
         write_to((void *)0x8000000000000000UL);
     if (!strcmp(how, "stack"))
         exit(overflow(NULL));
+    if (!strcmp(how, "frame"))
+        exit(large());
     if (!strcmp(how, "program"))
         write_to(constant);
     if (!strcmp(how, "library"))

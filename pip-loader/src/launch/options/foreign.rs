@@ -38,7 +38,8 @@ static TABLE: &[Rows] = &[
     harmless(
         0,
         "disable-x enable-x disable-hostname-propagation enable-hostname-propagation auto-cleanup \
-         enable-auto-cleanup silent-abort order-nodes skip-launch-node noconf nolocal debug d hydra-bstrap pmi1 pmi2 pmix",
+         enable-auto-cleanup silent-abort order-nodes skip-launch-node noconf debug d hydra-bstrap pmi1 \
+         pmi2 pmix",
     ),
     refused(
         "disable-auto-cleanup enable-recovery continuous max-restarts",
@@ -60,6 +61,7 @@ static TABLE: &[Rows] = &[
         "binding rankfile rf cpu-set cpu-list",
         "--bind-to, --map-by and --rank-by place the ranks, taskset before pip-exec chooses CPUs",
     ),
+    refused("nolocal", "--hosts names the hosts that take ranks"),
     refused("path", "set PATH, or write the program's path"),
     refused(
         "preload-files preload-binary pernode-file",

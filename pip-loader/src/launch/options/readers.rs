@@ -1,7 +1,7 @@
 //! What the rows of the table read options with.
 
 use super::values::{self, Unit};
-use super::{Reader, Words};
+use super::{Print, Reader, Words};
 use crate::launch::Refusal;
 use crate::launch::host_list;
 use cohort_manager::wireup::Numbering;
@@ -31,7 +31,7 @@ pub fn push<T>(list: &mut Vec<T>, value: Result<T, Refusal>) -> Done {
 
 /// The text is printed instead of running a job.
 pub fn print(reader: &mut Reader<'_, '_>, text: String) -> Done {
-    reader.print = Some(text);
+    reader.print = Some(Print::Text(text));
     Ok(())
 }
 

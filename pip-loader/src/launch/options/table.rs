@@ -4,7 +4,7 @@ use super::readers::{
     Done, add_hosts, exported, map_by, names, output_folder, print, push, set, some, words,
 };
 use super::values::{self, Unit};
-use super::{Inherit, Input, Reader, help};
+use super::{Inherit, Input, Print, Reader};
 use crate::launch::host_list::{self, Launcher};
 use crate::launch::text;
 use cohort_base::settings::{MEMORY_KINDS, Progress};
@@ -191,8 +191,10 @@ pub static MAIN: &[Row] = &[
         Here,
         "this page; --help=all: every option, also those of other launchers",
         |r| {
-            let all = r.words.attached.take().is_some();
-            print(r, help::page(all))
+            r.print = Some(Print::Help {
+                all: r.words.attached.take().is_some(),
+            });
+            Ok(())
         },
     ),
 ];

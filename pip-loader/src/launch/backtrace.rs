@@ -1,0 +1,269 @@
+//! Where a rank that died has been: the functions that its stack leads through.
+//!
+//! Its memory stays mapped after its end, in the root's address space, and its registers are in the record of its
+//! fault. The tables by which C++ unwinds (`.eh_frame`) lead from frame to frame, symbols and line tables of the files
+//! name them. The rank may have died in the middle of anything, so nothing is dereferenced: the kernel copies, or
+//! refuses.
+
+use super::fault::read_words;
+use crate::task::crash::Registers;
+use addr2line::Loader;
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext,
+    UnwindSection,
+};
+use goblin::elf::Elf;
+use goblin::elf::program_header::PT_LOAD;
+use memmap2::Mmap;
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::fs::File;
+use std::ops::Range;
+
+/// Most frames that are shown.
+const SHOWN_MAX: usize = 12;
+
+/// Most frames that are followed.
+const FRAMES_MAX: usize = 64;
+
+/// DWARF's numbers of the stack pointer and of the return address.
+const STACK: usize = 7;
+const RETURN: usize = 16;
+
+/// The frames of a rank, one a line, the innermost first. Empty where nothing is known.
+#[must_use]
+pub fn lines(registers: &Registers) -> String {
+    let mut code = Code::new();
+    let (mut registers, mut text) = (*registers, String::new());
+    for frame in 0..FRAMES_MAX {
+        // A return address is behind the call, which may be the last instruction of its function.
+        let probe = registers[RETURN] - u64::from(frame > 0 && registers[RETURN] > 0);
+        if let Some((file, address)) = code.at(probe) {
+            for line in file.describe(address) {
+                let _ = write!(text, "\n  {} {line}", if frame == 0 { "in" } else { "by" });
+            }
+        }
+        if text.lines().count() > SHOWN_MAX {
+            text.push_str("\n  ...");
+            break;
+        }
+        if !code.step(&mut registers, probe, frame == 0) {
+            break;
+        }
+    }
+    text
+}
+
+/// Whether an address holds code, by the map of this address space.
+struct Mapped {
+    range: Range<u64>,
+    offset: u64,
+    path: String,
+}
+
+/// The files that the address space has code of.
+struct Code {
+    maps: Vec<Mapped>,
+    files: HashMap<String, Option<Object>>,
+}
+
+/// A program or library.
+struct Object {
+    name: String,
+    bytes: Mmap,
+    /// Segments: where in the file, and where in its own addresses.
+    segments: Vec<(Range<u64>, u64)>,
+    /// `.eh_frame`: where in the file, and its own address.
+    frames: Option<(Range<usize>, u64)>,
+    text: u64,
+    /// The addresses of functions with a name.
+    functions: Vec<Range<u64>>,
+    lines: Option<Loader>,
+}
+
+impl Code {
+    fn new() -> Self {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        Self {
+            maps: maps.lines().filter_map(mapped).collect(),
+            files: HashMap::new(),
+        }
+    }
+
+    /// The file with the code at an address, and the address as the file has it.
+    fn at(&mut self, address: u64) -> Option<(&Object, u64)> {
+        let map = self.maps.iter().find(|map| map.range.contains(&address))?;
+        let object = self.files.entry(map.path.clone());
+        let object = object.or_insert_with(|| Object::open(&map.path)).as_ref()?;
+        let offset = address - map.range.start + map.offset;
+        Some((object, object.own_address(offset)?))
+    }
+
+    /// Goes to the caller; `false` at the end, or where the way is not known.
+    fn step(&mut self, registers: &mut Registers, probe: u64, is_first: bool) -> bool {
+        let found = self.at(probe);
+        let Some((object, address)) = found else {
+            // A call of what is no function has left its return address on the stack.
+            return is_first && pop(registers);
+        };
+        object.unwind(address, registers).is_some() && registers[RETURN] != 0
+    }
+}
+
+/// A line of `/proc/self/maps` with code of a file.
+fn mapped(line: &str) -> Option<Mapped> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let is_code = fields.next()?.as_bytes().get(2) == Some(&b'x');
+    let offset = number(fields.next()?)?;
+    let path = fields.nth(2)?.trim();
+    (is_code && path.starts_with('/')).then_some(Mapped {
+        range: number(start)?..number(end)?,
+        offset,
+        path: path.to_owned(),
+    })
+}
+
+/// Returns from a function that has not begun.
+fn pop(registers: &mut Registers) -> bool {
+    let Some([address]) = read_words::<1>(registers[STACK] as usize) else {
+        return false;
+    };
+    registers[RETURN] = address as u64;
+    registers[STACK] = registers[STACK].wrapping_add(8);
+    address != 0
+}
+
+impl Object {
+    fn open(path: &str) -> Option<Self> {
+        let file = File::open(path).ok()?;
+        // SAFETY: read only; a file that somebody shortens meanwhile is not one that a rank could have run.
+        let bytes = unsafe { Mmap::map(&file) }.ok()?;
+        let elf = Elf::parse(&bytes).ok()?;
+        let loaded = elf
+            .program_headers
+            .iter()
+            .filter(|header| header.p_type == PT_LOAD);
+        let segment = |header: &goblin::elf::ProgramHeader| {
+            (
+                header.p_offset..header.p_offset + header.p_filesz,
+                header.p_vaddr,
+            )
+        };
+        let segments = loaded.map(segment).collect();
+        let section = |name: &str| {
+            let named = |header: &&goblin::elf::SectionHeader| {
+                elf.shdr_strtab.get_at(header.sh_name) == Some(name)
+            };
+            elf.section_headers.iter().find(named)
+        };
+        let frames = section(".eh_frame").and_then(|header| {
+            let range = header.file_range()?;
+            bytes.get(range.clone())?;
+            Some((range, header.sh_addr))
+        });
+        let text = section(".text").map_or(0, |header| header.sh_addr);
+        let symbols = elf.syms.iter().chain(elf.dynsyms.iter());
+        let functions = symbols.filter(|symbol| symbol.is_function() && symbol.st_size > 0);
+        let functions = functions.map(|symbol| symbol.st_value..symbol.st_value + symbol.st_size);
+        Some(Self {
+            functions: functions.collect(),
+            name: path.rsplit('/').next().unwrap_or_default().to_owned(),
+            segments,
+            frames,
+            text,
+            lines: Loader::new(path).ok(),
+            bytes,
+        })
+    }
+
+    /// The file's own address of what is at an offset.
+    fn own_address(&self, offset: u64) -> Option<u64> {
+        let mut segments = self.segments.iter();
+        let (range, address) = segments.find(|(range, _)| range.contains(&offset))?;
+        Some(offset - range.start + address)
+    }
+
+    /// The functions at an address, an inlined one before that which it is part of.
+    fn describe(&self, address: u64) -> Vec<String> {
+        let unknown = || vec![format!("{}+{address:#x}", self.name)];
+        let Some(lines) = &self.lines else {
+            return unknown();
+        };
+        // The nearest name before an address may be that of another function.
+        let is_named = self.functions.iter().any(|range| range.contains(&address));
+        let symbol = lines.find_symbol(address).filter(|_| is_named);
+        let symbol = symbol.map(|name| {
+            let name = addr2line::demangle_auto(name.into(), None);
+            name.into_owned()
+        });
+        let mut described = Vec::new();
+        if let Ok(mut frames) = lines.find_frames(address) {
+            while let Ok(Some(frame)) = frames.next() {
+                let name = frame
+                    .function
+                    .as_ref()
+                    .and_then(|name| name.demangle().ok());
+                let name = name
+                    .map(|name| name.into_owned())
+                    .or_else(|| symbol.clone());
+                let place = frame.location.and_then(|place| {
+                    let file = place.file?.rsplit('/').next()?.to_owned();
+                    Some(format!("{file}:{}", place.line?))
+                });
+                described.extend(name.map(|name| match place {
+                    Some(place) => format!("{name} at {place}"),
+                    None => format!("{name} of {}", self.name),
+                }));
+            }
+        }
+        if described.is_empty() {
+            described.extend(symbol.map(|name| format!("{name} of {}", self.name)));
+        }
+        match described.is_empty() {
+            true => unknown(),
+            false => described,
+        }
+    }
+
+    /// The caller's registers.
+    fn unwind(&self, address: u64, registers: &mut Registers) -> Option<()> {
+        let (range, start) = self.frames.clone()?;
+        let section = EhFrame::new(self.bytes.get(range)?, LittleEndian);
+        let bases = BaseAddresses::default()
+            .set_eh_frame(start)
+            .set_text(self.text);
+        let mut context = UnwindContext::new();
+        let row = section
+            .unwind_info_for_address(&bases, &mut context, address, EhFrame::cie_from_offset)
+            .ok()?;
+        let of = |register: Register, registers: &Registers| {
+            registers.get(usize::from(register.0)).copied()
+        };
+        let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else {
+            return None;
+        };
+        let frame = of(*register, registers)?.wrapping_add_signed(*offset);
+        let mut caller = *registers;
+        (caller[STACK], caller[RETURN]) = (frame, 0);
+        for (register, rule) in row.registers() {
+            let value = match rule {
+                RegisterRule::Offset(offset) => {
+                    let place = frame.wrapping_add_signed(*offset);
+                    read_words::<1>(place as usize)?[0] as u64
+                }
+                RegisterRule::ValOffset(offset) => frame.wrapping_add_signed(*offset),
+                RegisterRule::Register(other) => of(*other, registers)?,
+                RegisterRule::SameValue => of(*register, registers)?,
+                RegisterRule::Undefined => 0,
+                _ => return None,
+            };
+            *caller.get_mut(usize::from(register.0))? = value;
+        }
+        // The stack grows downwards, so a caller's frame is above.
+        let goes_up = caller[STACK] > registers[STACK];
+        *registers = caller;
+        goes_up.then_some(())
+    }
+}
