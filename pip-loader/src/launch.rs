@@ -12,6 +12,7 @@ mod guardian;
 mod guests;
 mod host_list;
 mod hosts;
+mod info;
 mod input;
 mod job;
 mod libraries;
@@ -89,7 +90,8 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
             return 0;
         }
         Request::Run(options) => options,
-        Request::Show(options) => return show(&options),
+        Request::Show(options) => return show(picture::of_this_machine(&options)),
+        Request::Info(options) => return show(info::all(&options)),
     };
     if options.quiet {
         voice::be_quiet();
@@ -122,12 +124,12 @@ fn tell(options: &Options) {
     }
 }
 
-/// Prints the machine and where the ranks of a job would run.
-fn show(options: &Options) -> i32 {
-    match picture::of_this_machine(options) {
-        Ok(picture) => {
+/// Prints what an option asks for instead of a job.
+fn show(page: Result<String, Refusal>) -> i32 {
+    match page {
+        Ok(page) => {
             // A reader that went away has read enough.
-            let _ = std::io::stdout().write_all(picture.as_bytes());
+            let _ = std::io::stdout().write_all(page.as_bytes());
             0
         }
         Err(refusal) => refuse(&refusal),
@@ -141,6 +143,12 @@ fn run_node(options: &Options) -> Result<i32, Refusal> {
     // SAFETY: nothing has started a thread.
     let guardian = unsafe { guardian::Guardian::start() };
     let mut membership = membership::Membership::connect(start_limit(options))?;
+    if membership.place().index == 0 {
+        let parts = info::parts(options)?;
+        if !parts.is_empty() {
+            say(format_args!("COHORT_DEBUG:\n{}", parts.trim_end()));
+        }
+    }
     let prepared = prepare::prepare(options, membership.place(), &guardian.job);
     let status = match prepared.and_then(|job| job::Job::start(job, signals, &mut membership)) {
         Ok(job) => job.wait(),

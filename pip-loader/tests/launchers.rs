@@ -165,3 +165,36 @@ fn options_about_the_inside_of_others_cost_one_line() {
     assert_eq!(outcome.status, 2);
     assert!(outcome.error.contains("--map-by"), "{outcome:?}");
 }
+
+#[test]
+fn the_installation_describes_itself() {
+    for words in [["--info"], ["-info"]] {
+        let outcome = run_command(pip_exec(words).env("COHORT_WAIT", "park"), b"");
+        assert_eq!((outcome.status, &*outcome.error), (0, ""), "{outcome:?}");
+        let says = |start: &str, end: &str| {
+            let mut lines = outcome.output.lines().map(str::trim);
+            lines.any(|line| line.starts_with(start) && line.ends_with(end))
+        };
+        assert!(says("COHORT_WAIT", "environment"), "{outcome:?}");
+        assert!(says("COHORT_PROGRESS", "default"), "{outcome:?}");
+        assert!(says("membarrier:", ""), "{outcome:?}");
+        assert!(says("between nodes:", ""), "{outcome:?}");
+    }
+    let version = run("--version");
+    assert!(version.output.contains("commit") && version.output.contains("libmpi_abi.so.1"));
+}
+
+#[test]
+fn jobs_show_parts_of_that_when_they_start() {
+    let mut command = pip_exec(["-n", "1", "-genv", "COHORT_DEBUG", "settings,net", "true"]);
+    let outcome = run_command(&mut command, b"");
+    assert_eq!(outcome.status, 0);
+    let error = &outcome.error;
+    assert!(
+        error.contains("between nodes") && error.contains("option"),
+        "{error}"
+    );
+    let outcome = run("-n 1 -env COHORT_DEBUG x true");
+    assert_eq!(outcome.status, 2);
+    assert!(outcome.error.contains("pin, settings, net"), "{outcome:?}");
+}

@@ -18,15 +18,20 @@ pub fn map_entries(objects: usize) -> usize {
     objects * PER_OBJECT + PER_RANK
 }
 
+/// Most map entries of an address space.
+#[must_use]
+pub fn max_map_count() -> usize {
+    let limit = fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+    let limit = limit.and_then(|text| text.trim().parse().ok());
+    limit.unwrap_or(65530)
+}
+
 /// Refuses a job whose ranks need more map entries than the address space may have.
 ///
 /// # Errors
 /// The message names the setting.
 pub fn check_map_count(ranks: usize, needed: usize) -> Result<(), Refusal> {
-    let limit = fs::read_to_string("/proc/sys/vm/max_map_count").ok();
-    let limit = limit
-        .and_then(|text| text.trim().parse().ok())
-        .unwrap_or(65530_usize);
+    let limit = max_map_count();
     let used = fs::read_to_string("/proc/self/maps").map_or(100, |maps| maps.lines().count());
     if used + needed <= limit {
         return Ok(());
@@ -174,7 +179,8 @@ pub fn avoid_core_dumps() {
     }
 }
 
-fn dumps_kill_all(release: &str) -> bool {
+/// Whether the core dump of one task kills all that share its address space.
+pub fn dumps_kill_all(release: &str) -> bool {
     let mut numbers = release.split(['.', '-', '+']).map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < (5, 16),

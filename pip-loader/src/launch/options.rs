@@ -27,6 +27,8 @@ pub enum Request {
     Print(String),
     /// Run a job.
     Run(Options),
+    /// Show what is installed, how it is set and what the machine can do.
+    Info(Options),
     /// Show the machine, and where the ranks of such a job would run; programs may be missing.
     Show(Options),
 }
@@ -58,6 +60,8 @@ pub struct Options {
     pub first_cpu: Option<u32>,
     /// `--topology`: only show the machine and where ranks would run.
     pub topology: bool,
+    /// `--info`: only show what is installed, how it is set and what the machine can do.
+    pub info: bool,
     /// `--timeout`.
     pub timeout: Option<Duration>,
     /// `--no-mpi`: open no node image.
@@ -245,6 +249,9 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
                 return Ok(Request::Print(text));
             }
         }
+    }
+    if options.info {
+        return Ok(Request::Info(options));
     }
     if options.topology {
         return match options.named.is_empty() {

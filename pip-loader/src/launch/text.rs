@@ -1,7 +1,16 @@
 //! The texts of `--help` and `--version`.
 
-/// `--version`.
-pub const VERSION: &str = concat!("pip-exec (Cohort) ", env!("CARGO_PKG_VERSION"), "\n");
+/// `--version`: what this is, which programs it runs, and over which networks.
+#[must_use]
+pub fn version() -> String {
+    format!(
+        "pip-exec (Cohort) {}, commit {}\n\
+         ABIs: MPICH (libmpi.so.12, libmpich.so.12), MPI-5 (libmpi_abi.so.1)\n\
+         networks: shared address space, libfabric, TCP\n",
+        env!("CARGO_PKG_VERSION"),
+        option_env!("COHORT_COMMIT").unwrap_or("unknown"),
+    )
+}
 
 /// How `--help` begins.
 pub const USAGE: &str = "\

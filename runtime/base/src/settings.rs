@@ -5,11 +5,13 @@
 //! one of the table, is an [`Invalid`] that says what is valid. Other names are somebody else's.
 
 mod collectives;
+mod debug;
 mod memory;
 pub mod network;
 mod progress;
 
 pub use collectives::{Algorithm, Algorithms, ReduceOrder};
+pub use debug::{DEBUG, debug_parts};
 pub use memory::MEMORY_KINDS;
 pub use progress::{Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement};
 
@@ -206,6 +208,7 @@ pub static TABLE: &[Row] = &[
         help: "look for wrong arguments of MPI functions; off trusts the program",
         set: |s, v| choose(v, &[("on", true), ("off", false)]).map(|x| s.check = x),
     },
+    debug::ROW,
     Row {
         name: "COHORT_EAGER_MAX",
         values: "bytes, 0 to 1G (suffixes K, M, G)",

@@ -182,8 +182,15 @@ pub static MAIN: &[Row] = &[
         "list the progress policies, which are the values of COHORT_PROGRESS",
         |r| print(r, Progress::LISTING.to_owned()),
     ),
+    row(
+        "--info",
+        "",
+        Here,
+        "settings, pinning, libraries, network and kernel features here, with warnings",
+        |r| set(&mut r.options.info, Ok(true)),
+    ),
     row("--version -V", "", Here, "the version", |r| {
-        print(r, text::VERSION.to_owned())
+        print(r, text::version())
     }),
     row(
         "--help -h",

@@ -117,7 +117,7 @@ fn help_fits_on_a_screen() {
     assert_eq!(print(&["--help=all"]), long);
     assert_eq!(
         print(&["-n", "2", "--version"]),
-        crate::launch::text::VERSION
+        crate::launch::text::version()
     );
     assert_eq!(
         print(&["--policies"]),
