@@ -115,12 +115,12 @@ fn tell(options: &Options) {
     for note in &options.notes {
         voice::advise(format_args!("{note}"));
     }
-    if options.report.map && options.hosts.is_none() {
-        match picture::of_this_machine(options) {
-            Ok(picture) => say(format_args!("the ranks' places:\n{}", picture.trim_end())),
-            // The job itself is refused for the same reason.
-            Err(_) => {}
-        }
+    // A picture that cannot be drawn is of a job that is refused for the same reason.
+    if options.report.map
+        && options.hosts.is_none()
+        && let Ok(picture) = picture::of_this_machine(options)
+    {
+        say(format_args!("the ranks' places:\n{}", picture.trim_end()));
     }
 }
 

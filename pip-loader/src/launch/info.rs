@@ -149,8 +149,8 @@ impl Values {
 /// The file that is loaded as libfabric, if there is one.
 fn libfabric(wanted: Option<&str>) -> Option<String> {
     let name = CString::new(wanted.unwrap_or("libfabric.so.1")).ok()?;
-    // SAFETY: a string; the initialisers of libfabric only make tables, and this process ends soon or is the root, which
-    // loads it anyway.
+    // SAFETY: a string; the initialisers of libfabric only make tables, and this process ends soon, or is the root,
+    // which loads it anyway.
     let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
     if library.is_null() {
         return None;

@@ -18,8 +18,11 @@ pub struct PlaceOfRank {
     pub local_size: usize,
 }
 
+/// A variable's name and the number that it has.
+type Variable = (&'static str, fn(&PlaceOfRank) -> usize);
+
 /// What has which of these numbers.
-const NAMES: [(&str, fn(&PlaceOfRank) -> usize); 13] = [
+const NAMES: [Variable; 13] = [
     ("COHORT_WORLD_RANK", |place| place.rank as usize),
     ("COHORT_WORLD_SIZE", |place| place.size),
     ("COHORT_LOCAL_RANK", |place| place.local_rank),
@@ -54,9 +57,7 @@ pub fn entries(place: &PlaceOfRank, others: &[CString]) -> Vec<CString> {
         others.iter().any(is_it)
     };
     let missing = NAMES.iter().filter(|(name, _)| !has(name));
-    let entry = |(name, number): &(&str, fn(&PlaceOfRank) -> usize)| {
-        CString::new(format!("{name}={}", number(place)))
-    };
+    let entry = |(name, number): &Variable| CString::new(format!("{name}={}", number(place)));
     missing.map(entry).filter_map(Result::ok).collect()
 }
 

@@ -159,7 +159,7 @@ pub static MAIN: &[Row] = &[
         Here,
         "start on these hosts, which take 4 ranks each: here, or by the process manager that is installed; --launcher \
          hydra|srun|prterun chooses one, --dry-run only prints its command line",
-        |r| add_hosts(r, |list| host_list::parse(list)),
+        |r| add_hosts(r, host_list::parse),
     ),
     row(
         "--isolate",
