@@ -125,6 +125,14 @@ impl Program {
         self
     }
 
+    /// Sets environment variables.
+    #[must_use]
+    pub fn envs(mut self, variables: &[(String, String)]) -> Self {
+        let variables = variables.iter().map(|(name, value)| (name, value));
+        self.command.envs(variables);
+        self
+    }
+
     /// Sets the limit, in seconds.
     #[must_use]
     pub fn seconds(mut self, seconds: u64) -> Self {

@@ -16,6 +16,7 @@
 //! | `nodes`        | `no`: not on several nodes, which needs a reason beside it | `yes`    |
 //! | `notify`       | values of `COHORT_NET_NOTIFY` on several nodes    | `mirror`         |
 //! | `alone`        | `yes`: no other program runs beside it            | `no`             |
+//! | `settings`     | `NAME=VALUE` of the environment (may repeat)      | none             |
 //! | `libs`         | further arguments of the compiler                 | none             |
 //!
 //! Lists are separated by spaces or commas. The runs are the product of `ranks`, `abi`, `progress`
@@ -83,6 +84,7 @@ pub struct Directives {
     pub differential: bool,
     pub seconds: u64,
     pub alone: bool,
+    pub settings: Vec<(String, String)>,
     pub libs: Vec<String>,
     pub nodes: bool,
     pub notify: Vec<String>,
@@ -103,6 +105,7 @@ impl Default for Directives {
             differential: false,
             seconds: 30,
             alone: false,
+            settings: Vec::new(),
             libs: Vec::new(),
             nodes: true,
             notify: vec!["mirror".into()],
@@ -169,6 +172,10 @@ impl Directives {
             "alone" => self.alone = one_of(list(value)?, &["yes", "no"])? == ["yes"],
             "nodes" => self.nodes = one_of(list(value)?, &["yes", "no"])? == ["yes"],
             "notify" => self.notify = one_of(list(value)?, &["mirror", "defer"])?,
+            "settings" => {
+                let (name, setting) = value.split_once('=').ok_or("NAME=VALUE is wanted")?;
+                self.settings.push((name.into(), setting.into()));
+            }
             "libs" => self.libs = value.split_whitespace().map(String::from).collect(),
             _ => return Err("no such key".into()),
         }

@@ -163,6 +163,7 @@ impl Source {
         let ended = Program::new(place::built_file("pip-exec")?)
             .env("COHORT_PROGRESS", &variant.progress)
             .env("COHORT_WAIT", &variant.wait)
+            .envs(&directives.settings)
             .arg("-n")
             .arg(variant.ranks.to_string())
             .arg(self.executable(variant.abi)?)

@@ -60,6 +60,7 @@ impl StatusLayout for Mpi5Status {
             source: self.source,
             tag: self.tag,
             error: self.error,
+            beyond: 0,
             count_bytes: i64::from(high) << 32 | i64::from(low as u32),
             cancelled: cancelled != 0,
         }

@@ -157,6 +157,7 @@ impl StatusLayout for MpichStatus {
             source: Mpich::rank_in(self.source),
             tag: Mpich::tag_in(self.tag),
             error: Mpich::error_in(self.error),
+            beyond: 0,
             count_bytes: high << 32 | i64::from(self.count_low as u32),
             cancelled: self.count_high_and_cancelled & 1 != 0,
         }

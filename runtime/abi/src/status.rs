@@ -11,6 +11,8 @@ pub struct Status {
     pub tag: i32,
     /// Error code.
     pub error: i32,
+    /// Bytes of a truncated message beyond its buffer; `u32::MAX` for as many or more. No ABI has a place for it.
+    pub beyond: u32,
     /// Bytes received; `MPI_Get_count` divides by the datatype's size.
     pub count_bytes: i64,
     /// Whether the operation was cancelled.
@@ -23,6 +25,7 @@ impl Status {
         source: crate::neutral::ANY_SOURCE,
         tag: crate::neutral::ANY_TAG,
         error: crate::neutral::SUCCESS,
+        beyond: 0,
         count_bytes: 0,
         cancelled: false,
     };

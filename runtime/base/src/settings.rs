@@ -96,6 +96,8 @@ pub struct Settings {
     pub thread_pin: ThreadPin,
     /// `COHORT_CHECK`: look for wrong arguments of MPI functions.
     pub check: bool,
+    /// `COHORT_CHECK=members`: also compare the members' arguments of collectives.
+    pub check_members: bool,
     /// `COHORT_STACKSIZE`, bytes; 0 means RLIMIT_STACK.
     pub stack_size: usize,
     /// `COHORT_BARRIER` and so on: how blocking collectives are done.
@@ -130,6 +132,7 @@ impl Settings {
         worker_placement: WorkerPlacement::Machine,
         thread_pin: ThreadPin::Rank,
         check: true,
+        check_members: false,
         stack_size: 0,
         collectives: Algorithms::DEFAULT,
         reduce_order: ReduceOrder::Nodes,
@@ -203,10 +206,17 @@ pub static TABLE: &[Row] = &[
     algorithm!("COHORT_BCAST", bcast),
     Row {
         name: "COHORT_CHECK",
-        values: "on, off",
+        values: "on, members, off",
         default: "on",
-        help: "look for wrong arguments of MPI functions; off trusts the program",
-        set: |s, v| choose(v, &[("on", true), ("off", false)]).map(|x| s.check = x),
+        help: "look for wrong arguments of MPI functions; members also compares those of all members of collectives",
+        set: |s, v| {
+            let choices = [
+                ("on", (true, false)),
+                ("members", (true, true)),
+                ("off", (false, false)),
+            ];
+            choose(v, &choices).map(|x| (s.check, s.check_members) = x)
+        },
     },
     debug::ROW,
     Row {

@@ -254,7 +254,7 @@ pub fn disconnect<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outco
     discard(call, comm, |object| {
         let met = match object.inter() {
             Some(inter) => inter.barrier(),
-            None => coll::barrier(&object.collective()),
+            None => coll::barrier_within(&object.collective()),
         };
         met.map_err(engine_error)
     })

@@ -3,6 +3,7 @@
 use crate::arguments::{Call, Error, Outcome};
 use crate::passed::{In, InOut, Out, Place};
 use cohort_abi::{Abi, Integer, Status, StatusLayout, neutral};
+use cohort_engine::EngineError;
 use cohort_engine::datatype::{Basic, Type};
 use cohort_object::blame;
 use core::ffi::c_int;
@@ -15,6 +16,7 @@ pub fn neutral_status(status: &cohort_engine::Status) -> Status {
         source: status.source,
         tag: status.tag,
         error: status.error,
+        beyond: status.beyond,
         count_bytes: status.bytes,
         cancelled: status.cancelled,
     }
@@ -27,17 +29,24 @@ pub fn failure_of(status: &Status) -> Error {
         source,
         tag,
         error,
+        beyond,
         count_bytes,
         ..
     } = *status;
     match error {
         neutral::ERR_TRUNCATE if source >= 0 => {
+            let least = if beyond == u32::MAX { "at least " } else { "" };
+            let bytes = count_bytes.saturating_add(beyond.into());
             let what = format_args!(
-                "the message from rank {source} with tag {tag} is longer than the {count_bytes} bytes \
-                 of its buffer"
+                "the message from rank {source} with tag {tag} has {least}{bytes} bytes, its buffer {count_bytes}"
             );
             blame(error, what)
         }
+        neutral::ERR_TRUNCATE => {
+            let (message, buffer) = (0, 0);
+            EngineError::Truncated { message, buffer }.into()
+        }
+        neutral::ERR_NOT_SAME => EngineError::Disagreement(count_bytes as u32).into(),
         class => class.into(),
     }
 }

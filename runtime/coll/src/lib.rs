@@ -21,6 +21,7 @@
 //! | `subsystem` | their part of a turn, and what the owner finds besides | any task, but what asks for an `Owner` |
 //! | `members` | who is where, and the memory that the members on a node share | owner |
 //! | [`exchange`], [`inter`] | messages among some members; intercommunicators | owner |
+//! | `compare` | what members must agree on, compared where that is asked for | owner |
 //! | `write` | the algorithms that send messages, as writers of scripts | owner |
 //! | `nonblocking` | starts of nonblocking and persistent collectives | owner |
 //! | `simulation` | scripts of jobs of any size, played together without data; for tests | owner |
@@ -58,6 +59,8 @@ mod args;
 #[cfg(not(loom))]
 mod blocking;
 #[cfg(not(loom))]
+mod compare;
+#[cfg(not(loom))]
 mod data;
 #[cfg(not(loom))]
 pub mod exchange;
@@ -89,9 +92,11 @@ mod write;
 pub use args::{Blocks, Call, Neighbour, Reduction, Scan};
 #[cfg(not(loom))]
 pub use blocking::{
-    allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, run, scan,
-    scatter, view,
+    allgather, allreduce, alltoall, barrier, barrier_within, bcast, compare, gather, reduce,
+    reduce_scatter, run, run_within, scan, scatter, view,
 };
+#[cfg(not(loom))]
+pub use compare::words_of;
 #[cfg(not(loom))]
 pub use members::{CommShared, Count, Group, Roster};
 #[cfg(not(loom))]

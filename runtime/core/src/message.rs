@@ -59,6 +59,8 @@ pub struct Status {
     pub tag: i32,
     /// [`Status::SUCCESS`] or an error class.
     pub error: i32,
+    /// Bytes of a truncated message beyond its buffer; `u32::MAX` for as many or more.
+    pub beyond: u32,
     /// Bytes of data that arrived in the buffer (for probes: bytes of the message).
     pub bytes: i64,
     /// Whether the operation was cancelled.
@@ -70,6 +72,8 @@ impl Status {
     pub const SUCCESS: i32 = neutral::SUCCESS;
     /// `MPI_ERR_TRUNCATE`: the message was longer than the buffer; its beginning was delivered.
     pub const TRUNCATE: i32 = neutral::ERR_TRUNCATE;
+    /// `MPI_ERR_NOT_SAME`: members of a collective disagree; [`Status::bytes`] is the number of what was found.
+    pub const NOT_SAME: i32 = neutral::ERR_NOT_SAME;
     /// `MPI_ERR_NO_MEM`.
     pub const NO_MEMORY: i32 = neutral::ERR_NO_MEM;
     /// `MPI_ERR_RMA_RANGE`: the target's elements were not in its part of the window any more.
@@ -84,6 +88,7 @@ impl Status {
         source: Self::ANY_SOURCE,
         tag: Self::ANY_TAG,
         error: Self::SUCCESS,
+        beyond: 0,
         bytes: 0,
         cancelled: false,
     };
@@ -96,6 +101,7 @@ impl Status {
             source: envelope.source,
             tag: envelope.tag,
             error: Self::SUCCESS,
+            beyond: 0,
             bytes: bytes as i64,
             cancelled: false,
         }
@@ -105,10 +111,18 @@ impl Status {
     #[inline]
     #[must_use]
     pub fn delivered(envelope: Envelope, message: u64, buffer: u64) -> Self {
-        let mut status = Self::of(envelope, message.min(buffer));
-        if message > buffer {
-            status.error = Self::TRUNCATE;
+        match message > buffer {
+            true => Self::truncated(envelope, message, buffer),
+            false => Self::of(envelope, message),
         }
-        status
+    }
+
+    #[cold]
+    fn truncated(envelope: Envelope, message: u64, buffer: u64) -> Self {
+        Self {
+            error: Self::TRUNCATE,
+            beyond: u32::try_from(message - buffer).unwrap_or(u32::MAX),
+            ..Self::of(envelope, buffer)
+        }
     }
 }

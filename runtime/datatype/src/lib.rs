@@ -46,9 +46,9 @@ pub use construct::{
     struct_, vector,
 };
 pub use contents::{Combiner, Contents, CountForm};
-pub use predefined::{predefined, predefined_all, predefined_type, types, value_index};
+pub use predefined::{named_for, predefined, predefined_all, predefined_type, types, value_index};
 pub use reference::TypeRef;
-pub use signature::Signature;
+pub use signature::{Digest, Signature};
 pub use transfer::{copy, pack, unpack, visit};
 
 use bounds::Bounds;

@@ -144,6 +144,19 @@ types! {
     MPI_COMPLEX32 = COMPLEX32, C128;
 }
 
+/// A predefined type of elements of this class, the one that most C programs use.
+#[must_use]
+pub fn named_for(basic: Basic) -> &'static Type {
+    let is_one = |it: &&&'static Type| it.signature.uniform() == Some(basic);
+    match basic {
+        Basic::Char => &types::MPI_CHAR,
+        _ => PREDEFINED
+            .iter()
+            .find(is_one)
+            .map_or(&types::MPI_BYTE, |it| it),
+    }
+}
+
 /// Handle values of predefined datatypes lie in one page, which begins with `MPI_DATATYPE_NULL`.
 const HANDLE_PAGE: u32 = handle::DATATYPE_NULL;
 

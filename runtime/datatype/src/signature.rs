@@ -111,6 +111,23 @@ impl Signature {
         }
     }
 
+    /// What the sequence is, whatever its nesting: equal for equal sequences.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        match &self.kind {
+            Kind::Run(basic, count) => match basic.pair() {
+                Some((first, second)) => Digest::of(first).and(Digest::of(second)),
+                None => Digest::of(*basic),
+            }
+            .repeat(*count),
+            Kind::Repeat(unit) => unit.digest().repeat(self.bytes / unit.bytes),
+            Kind::Sequence(parts) => parts
+                .iter()
+                .map(Self::digest)
+                .fold(Digest::EMPTY, Digest::and),
+        }
+    }
+
     /// Visits the runs of equal basics in order: `visit(basic, count)`.
     pub fn for_each_run(&self, visit: &mut impl FnMut(Basic, u64)) {
         match &self.kind {
@@ -151,6 +168,66 @@ impl Signature {
     }
 }
 
+/// A sequence of basic elements as two numbers: how many they are, and a polynomial hash of them, so that the digest of
+/// two sequences one after the other is made of theirs. Pairs count as their two elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// How many elements.
+    pub elements: u64,
+    /// The hash: the elements are the digits of a number of base [`Digest::BASE`].
+    pub hash: u64,
+    /// The base to the power of `elements`.
+    factor: u64,
+}
+
+impl Digest {
+    /// That of no elements.
+    pub const EMPTY: Self = Self {
+        elements: 0,
+        hash: 0,
+        factor: 1,
+    };
+    /// A Mersenne prime: hashes are remainders.
+    const PRIME: u64 = (1 << 61) - 1;
+    const BASE: u64 = 0x9e37_79b9_7f4a_7c15 % Self::PRIME;
+
+    const fn of(basic: Basic) -> Self {
+        Self {
+            elements: 1,
+            hash: basic as u64 + 1,
+            factor: Self::BASE,
+        }
+    }
+
+    fn product(left: u64, right: u64) -> u64 {
+        (u128::from(left) * u128::from(right) % u128::from(Self::PRIME)) as u64
+    }
+
+    /// That of both sequences, one after the other.
+    #[must_use]
+    pub fn and(self, next: Self) -> Self {
+        Self {
+            elements: self.elements.wrapping_add(next.elements),
+            hash: (Self::product(self.hash, next.factor) + next.hash) % Self::PRIME,
+            factor: Self::product(self.factor, next.factor),
+        }
+    }
+
+    /// That of `count` such sequences.
+    #[must_use]
+    pub fn repeat(self, count: u64) -> Self {
+        let (mut all, mut power, mut rest) = (Self::EMPTY, self, count);
+        while rest > 0 {
+            if rest & 1 == 1 {
+                all = all.and(power);
+            }
+            power = power.and(power);
+            rest >>= 1;
+        }
+        all
+    }
+}
+
 fn run_elements(basic: Basic, bytes: u64) -> Option<u64> {
     let size = basic.size() as u64;
     let (whole, rest) = (bytes / size, bytes % size);
@@ -161,5 +238,34 @@ fn run_elements(basic: Basic, bytes: u64) -> Option<u64> {
             rest if rest == first.size() as u64 => Some(whole * 2 + 1),
             _ => None,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_tell_sequences_apart_and_not_their_nesting() {
+        let (int, double) = (
+            Signature::basic(Basic::I32, 1),
+            Signature::basic(Basic::F64, 1),
+        );
+        let both = Signature::sequence([int.clone(), double.clone()].into_iter());
+        let turned = Signature::sequence([double.clone(), int.clone()].into_iter());
+        let flat = [&int, &double, &int, &double, &int, &double].map(Signature::clone);
+        let flat = Signature::sequence(flat.into_iter());
+        assert_eq!(flat.digest(), both.repeat(3).digest());
+        assert_eq!(flat.digest(), both.digest().repeat(3));
+        assert_eq!(both.digest().and(both.repeat(2).digest()), flat.digest());
+        assert_ne!(both.digest(), turned.digest());
+        assert_ne!(both.digest(), both.repeat(2).digest());
+        assert_eq!(
+            int.repeat(2).digest(),
+            Signature::basic(Basic::TwoInt, 1).digest()
+        );
+        assert_ne!(int.digest(), Signature::basic(Basic::U32, 1).digest());
+        assert_eq!(int.digest().repeat(0), Digest::EMPTY);
+        assert_eq!(int.repeat(1 << 40).digest().elements, 1 << 40);
     }
 }

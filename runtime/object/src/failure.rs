@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use cohort_abi::neutral;
 use cohort_base::text::FixedText;
-use cohort_engine::{EngineError, reserve};
+use cohort_engine::{EngineError, coll, reserve};
 use core::fmt;
 use core::num::NonZeroI32;
 
@@ -11,7 +11,7 @@ use core::num::NonZeroI32;
 pub type Outcome<T> = Result<T, Error>;
 
 /// Which argument, which value, what would be valid.
-type Detail = FixedText<160>;
+type Detail = FixedText<320>;
 
 /// An error of the standard or of the program, which carries its facts to whoever prints it.
 ///
@@ -66,6 +66,10 @@ impl From<EngineError> for Error {
             EngineError::OutOfMemory => neutral::ERR_NO_MEM.into(),
             EngineError::Truncated { .. } => {
                 Self::new(neutral::ERR_TRUNCATE, format_args!("{error}"))
+            }
+            EngineError::Disagreement(number) => {
+                let words = coll::words_of(number);
+                Self::new(neutral::ERR_NOT_SAME, format_args!("{words}"))
             }
             EngineError::Unsupported => neutral::ERR_UNSUPPORTED_OPERATION.into(),
             _ => neutral::ERR_INTERN.into(),

@@ -155,7 +155,7 @@ impl Win {
         if let Some(block) = block {
             window.shared().keep(block);
         }
-        coll::barrier(&own.collective())?;
+        coll::barrier_within(&own.collective())?;
         let part = window.shared().part(window.me());
         let progress = OwnPolicy::of_rank(rank);
         progress.take(&hints)?;
@@ -216,7 +216,7 @@ impl Win {
     /// # Errors
     /// Of the collective inside.
     pub fn release(self) -> Outcome<()> {
-        coll::barrier(&self.comm.collective())?;
+        coll::barrier_within(&self.comm.collective())?;
         self.window.close(self.comm.owner());
         self.comm.release();
         Ok(())

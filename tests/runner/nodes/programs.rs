@@ -200,6 +200,7 @@ fn program(source: &Path, directives: &Directives, ranks: &str, way: &Way) -> Ou
     }
     let ended = job
         .env("COHORT_NET_NOTIFY", &way.notify)
+        .envs(&directives.settings)
         .arg(compiled(source, directives, way)?)
         .args(&directives.args)
         .seconds(directives.seconds * 2)

@@ -11,6 +11,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Count, Handle, Status, neutral};
 use cohort_engine::coll::exchange::{Incoming, Outgoing};
+use cohort_engine::coll::{self, Blocks};
 use cohort_engine::datatype;
 use cohort_engine::{Claim, Rank, RequestRef};
 use cohort_object::blame;
@@ -145,6 +146,28 @@ fn run<'a, A: Abi>(
     }
 }
 
+/// Compares the arguments of all members, if that is asked for and the call blocks: blocks to send, whether all
+/// destinations get the first one, and blocks to receive.
+fn compare<A: Abi>(
+    comm: &Comm,
+    all: &Neighbours,
+    (send, to_all, receive): (Blocks<'_>, bool, Blocks<'_>),
+    ending: &Ending<'_, A>,
+) -> Outcome<()> {
+    if matches!(ending, Ending::Request(..)) {
+        return Ok(());
+    }
+    let call = coll::Call::Neighbours {
+        sources: &all.sources,
+        destinations: &all.destinations,
+        send,
+        to_all,
+        receive,
+    };
+    // SAFETY: checked arguments of this call.
+    unsafe { coll::compare(&comm.collective(), &call) }.map_err(failure)
+}
+
 /// Sends all of `send` to every destination and receives a part from every source.
 fn gather<A: Abi>(
     (call, comm): (&Call<'_, A>, &Comm),
@@ -153,6 +176,7 @@ fn gather<A: Abi>(
     receive: &impl Parts,
     ending: Ending<'_, A>,
 ) -> Outcome<()> {
+    compare(comm, all, (send.blocks(), true, receive.blocks()), &ending)?;
     let outgoing = outgoing(comm, all, |_| send.buffer());
     run((call, comm), ending, outgoing, incoming(comm, all, receive))
 }
@@ -165,6 +189,7 @@ fn exchange<A: Abi, P: Parts>(
     receive: &P,
     ending: Ending<'_, A>,
 ) -> Outcome<()> {
+    compare(comm, all, (send.blocks(), false, receive.blocks()), &ending)?;
     let outgoing = outgoing(comm, all, |number| send.part(number));
     run((call, comm), ending, outgoing, incoming(comm, all, receive))
 }

@@ -236,7 +236,9 @@ impl<A: Abi> Arguments<A> {
         self.check_apart(comm)?;
         let operation = match comm.inter() {
             Some(inter) => coll::Repeated::open_between(&inter),
-            None => coll::Repeated::open(&comm.collective()).map_err(failure)?,
+            // SAFETY: checked arguments of this call.
+            None => unsafe { coll::Repeated::open_with(&comm.collective(), &self.call()) }
+                .map_err(failure)?,
         };
         let repeated = Repeated {
             operation,

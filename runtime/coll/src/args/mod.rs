@@ -2,9 +2,11 @@
 //! persistent form of an operation.
 
 mod blocks;
+mod form;
 mod reduction;
 
 pub use blocks::Blocks;
+pub(crate) use form::Form;
 pub(crate) use reduction::elements_of;
 pub use reduction::{Reduction, Scan};
 

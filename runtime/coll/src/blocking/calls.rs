@@ -1,9 +1,10 @@
 //! The blocking collectives as functions.
 
 use super::{local, nodes};
-use crate::args::{Blocks, Call, Reduction, Scan};
-use crate::members::{Extent, Group, Hierarchy};
+use crate::args::{Blocks, Call, Form, Reduction, Scan};
+use crate::members::{Extent, Group, Hierarchy, LocalGroup};
 use crate::memory::reserve;
+use crate::nonblocking::meet;
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 
@@ -19,6 +20,7 @@ pub unsafe fn run(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError>
     unsafe {
         match group.extent() {
             Extent::OneNode(group) => local::run_any(&group, call),
+            Extent::Compared(group) => compared(&group, call, Form::Blocking),
             Extent::Nodes(hierarchy) => nodes::run(group, hierarchy, call),
         }
     }
@@ -34,9 +36,66 @@ unsafe fn dispatch(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError
     unsafe {
         match group.extent() {
             Extent::OneNode(group) => local::run(&group, call),
+            Extent::Compared(group) => compared(&group, call, Form::Blocking),
             Extent::Nodes(hierarchy) => nodes::run(group, hierarchy, call),
         }
     }
+}
+
+/// An operation within a node whose members' arguments are compared first.
+///
+/// # Safety
+/// As [`run`].
+#[cold]
+#[inline(never)]
+unsafe fn compared(group: &LocalGroup<'_>, call: &Call<'_>, form: Form) -> Result<(), EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe {
+        meet(group, call, form)?;
+        local::run_any(group, call)
+    }
+}
+
+/// Compares the members' arguments of an operation that the caller does itself, if the members of the group do so.
+/// Collective. Only members of one node do.
+///
+/// # Safety
+/// As [`run`].
+///
+/// # Errors
+/// [`EngineError::Disagreement`].
+pub unsafe fn compare(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    match group.extent() {
+        // SAFETY: the caller's conditions.
+        Extent::Compared(group) => unsafe { meet(&group, call, Form::Blocking) },
+        _ => Ok(()),
+    }
+}
+
+/// [`run`] as a part of a call that makes or frees an object.
+///
+/// # Safety
+/// As [`run`].
+///
+/// # Errors
+/// As [`run`].
+pub unsafe fn run_within(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    // SAFETY: the caller's conditions.
+    unsafe {
+        match group.extent() {
+            Extent::Compared(group) => compared(&group, call, Form::Internal),
+            _ => run(group, call),
+        }
+    }
+}
+
+/// A barrier as a part of a call that makes or frees an object.
+///
+/// # Errors
+/// As [`barrier`].
+pub fn barrier_within(group: &Group<'_>) -> Result<(), EngineError> {
+    // SAFETY: no buffers.
+    unsafe { run_within(group, &Call::Barrier) }
 }
 
 /// `MPI_Barrier`.
@@ -144,8 +203,12 @@ pub fn view<const N: usize, R>(
     let bytes = size_of::<[i32; N]>() as u64;
     let send = Buffer::of_bytes(mine.as_mut_ptr().cast(), bytes);
     let receive = Blocks::Equal(Buffer::of_bytes(all.as_mut_ptr().cast(), bytes));
+    let call = Call::Allgather {
+        send: Some(send),
+        receive,
+    };
     // SAFETY: both outlive the call; there are so many words of each member.
-    unsafe { allgather(group, Some(send), receive)? };
+    unsafe { run_within(group, &call)? };
     Ok(read(&all))
 }
 
@@ -197,6 +260,10 @@ pub unsafe fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), E
     unsafe {
         match group.extent() {
             Extent::OneNode(group) => local::allreduce(&group, call),
+            Extent::Compared(group) => {
+                let reduction = *call;
+                compared(&group, &Call::Allreduce { reduction }, Form::Blocking)
+            }
             Extent::Nodes(hierarchy) => allreduce_among_nodes(group, hierarchy, call),
         }
     }

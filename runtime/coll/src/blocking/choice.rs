@@ -12,13 +12,9 @@
 use super::round::{Round, runs_others};
 use crate::args::{Call, Reduction};
 use crate::members::{INLINE, LocalGroup};
-use crate::nonblocking::{AT_ONCE_MAX, post};
+use crate::nonblocking::{AT_ONCE_MAX, finish, post};
 use cohort_base::settings::{Algorithm, Algorithms};
 use cohort_core::EngineError;
-use cohort_core::Owner;
-use cohort_core::message::Status;
-use cohort_core::request::RequestRef;
-use cohort_core::wait::{self, WaitKind};
 
 /// Shortest broadcast that is a schedule: its root helps to copy, where in rounds it waits.
 const BCAST_MIN: u64 = 64 << 10;
@@ -151,27 +147,9 @@ pub(crate) unsafe fn run_schedule(
         Movers::Everyone => AT_ONCE_MAX,
     };
     // SAFETY: the caller's buffers, which live to the end of this call.
-    let request = unsafe { post(group.rank().forever(), &group.place(), call, alone)? };
+    let request = unsafe { post(group.rank().forever(), &group.place(), call, alone, None)? };
     if movers == Movers::Last {
         runs_others(group, &mut || request.is_complete());
     }
     finish(group.owner, request)
-}
-
-/// Waits for the end of an operation that was started, and releases its request.
-///
-/// # Errors
-/// [`EngineError::Truncated`], [`EngineError::OutOfMemory`].
-pub(crate) fn finish(owner: Owner<'_>, request: RequestRef) -> Result<(), EngineError> {
-    wait::until(owner, WaitKind::Collective, || request.is_complete());
-    let error = request.status().error;
-    request.release(&mut owner.rank().enter());
-    match error {
-        Status::SUCCESS => Ok(()),
-        Status::NO_MEMORY => Err(EngineError::OutOfMemory),
-        _ => Err(EngineError::Truncated {
-            message: 0,
-            buffer: 0,
-        }),
-    }
 }

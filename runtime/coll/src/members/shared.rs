@@ -24,9 +24,17 @@ pub struct CommShared {
     members: Members,
 }
 
-/// Where the members are, and what those on this node share.
+/// Where the members are, and what those on this node share. In two steps, so that one comparison tells the first
+/// kind, which is the fastest, from all others.
 enum Members {
     OneNode(LocalShared),
+    Other(Others),
+}
+
+/// Members whose collectives do more.
+enum Others {
+    /// All on this node, and their arguments are compared.
+    Compared(LocalShared),
     Nodes(Hierarchy),
 }
 
@@ -49,6 +57,8 @@ pub struct Group<'a> {
 pub(crate) enum Extent<'a> {
     /// All on the caller's node.
     OneNode(LocalGroup<'a>),
+    /// All on the caller's node, and their arguments are compared (`COHORT_CHECK=members`).
+    Compared(LocalGroup<'a>),
     /// On several.
     Nodes(&'a Hierarchy),
 }
@@ -76,14 +86,16 @@ impl<'a> Group<'a> {
     /// Where the members are.
     #[inline]
     pub(crate) fn extent(&self) -> Extent<'a> {
+        let local = |shared| LocalGroup {
+            owner: self.owner,
+            me: self.me,
+            members: self.world,
+            shared,
+        };
         match &self.shared.members {
-            Members::OneNode(shared) => Extent::OneNode(LocalGroup {
-                owner: self.owner,
-                me: self.me,
-                members: self.world,
-                shared,
-            }),
-            Members::Nodes(hierarchy) => Extent::Nodes(hierarchy),
+            Members::OneNode(shared) => Extent::OneNode(local(shared)),
+            Members::Other(Others::Compared(shared)) => Extent::Compared(local(shared)),
+            Members::Other(Others::Nodes(hierarchy)) => Extent::Nodes(hierarchy),
         }
     }
 
@@ -105,8 +117,14 @@ impl CommShared {
             None => NodeMap::of(node, roster.peers()).map(Arc::new),
         };
         let members = match map {
-            Some(map) => Members::Nodes(Hierarchy::new(map, roster.peers())),
-            None => Members::OneNode(LocalShared::new(roster.peers().len() as u32)),
+            Some(map) => Members::Other(Others::Nodes(Hierarchy::new(map, roster.peers()))),
+            None => {
+                let size = roster.peers().len() as u32;
+                match node.settings().check_members && size > 1 {
+                    true => Members::Other(Others::Compared(LocalShared::new(size))),
+                    false => Members::OneNode(LocalShared::new(size)),
+                }
+            }
         };
         Self {
             node,
@@ -120,8 +138,8 @@ impl CommShared {
     /// Where the members live, if not all on this node.
     fn map(&self) -> Option<Arc<NodeMap>> {
         match &self.members {
-            Members::OneNode(_) => None,
-            Members::Nodes(hierarchy) => Some(hierarchy.map()),
+            Members::OneNode(_) | Members::Other(Others::Compared(_)) => None,
+            Members::Other(Others::Nodes(hierarchy)) => Some(hierarchy.map()),
         }
     }
 
@@ -151,8 +169,8 @@ impl CommShared {
     #[must_use]
     pub fn size(&self) -> u32 {
         match &self.members {
-            Members::OneNode(shared) => shared.size(),
-            Members::Nodes(hierarchy) => hierarchy.local_size() as u32,
+            Members::OneNode(shared) | Members::Other(Others::Compared(shared)) => shared.size(),
+            Members::Other(Others::Nodes(hierarchy)) => hierarchy.local_size() as u32,
         }
     }
 

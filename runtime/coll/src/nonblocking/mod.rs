@@ -6,16 +6,16 @@ mod plan;
 mod post;
 mod start;
 
-use super::args::Call;
+use super::args::{Call, Form as CalledAs};
 use super::inter::Intergroup;
-use super::members::{Extent, Group};
+use super::members::{Extent, Group, LocalGroup};
 use super::schedule::Chain;
 use cohort_core::EngineError;
 use cohort_core::Owner;
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use operation::Operation;
-pub(crate) use post::{AT_ONCE_MAX, post};
+pub(crate) use post::{AT_ONCE_MAX, finish, post};
 use start::start_once;
 
 /// Begins the operation: the next one of the group's nonblocking collectives at this member.
@@ -30,8 +30,22 @@ pub unsafe fn start(group: &Group<'_>, call: &Call<'_>) -> Result<RequestRef, En
     // SAFETY: the caller's conditions.
     unsafe {
         match group.extent() {
-            Extent::OneNode(group) => {
-                post(group.rank().forever(), &group.place(), call, AT_ONCE_MAX)
+            Extent::OneNode(group) => post(
+                group.rank().forever(),
+                &group.place(),
+                call,
+                AT_ONCE_MAX,
+                None,
+            ),
+            Extent::Compared(group) => {
+                let form = Some(CalledAs::Nonblocking);
+                post(
+                    group.rank().forever(),
+                    &group.place(),
+                    call,
+                    AT_ONCE_MAX,
+                    form,
+                )
             }
             Extent::Nodes(hierarchy) => start_once(group, hierarchy, call),
         }
@@ -51,6 +65,25 @@ pub unsafe fn start_between(
 ) -> Result<RequestRef, EngineError> {
     // SAFETY: the caller's conditions.
     unsafe { Operation::between(inter).start(inter.local.owner, call) }
+}
+
+/// Compares the members' arguments of an operation that does not begin yet, and waits for that. Collective.
+///
+/// # Safety
+/// What `call` refers to is live.
+///
+/// # Errors
+/// [`EngineError::Disagreement`], no memory.
+#[cold]
+pub(crate) unsafe fn meet(
+    group: &LocalGroup<'_>,
+    call: &Call<'_>,
+    form: CalledAs,
+) -> Result<(), EngineError> {
+    let rank = group.rank().forever();
+    // SAFETY: the caller's promise, until the end of this call.
+    let request = unsafe { post(rank, &group.place(), call, AT_ONCE_MAX, Some(form))? };
+    finish(group.owner, request)
 }
 
 /// A persistent collective: all its starts meet in a chain of their own, so that members may
@@ -73,7 +106,7 @@ impl Repeated {
     /// No memory.
     pub fn open(group: &Group<'_>) -> Result<Self, EngineError> {
         Ok(Self(match group.extent() {
-            Extent::OneNode(group) => {
+            Extent::OneNode(group) | Extent::Compared(group) => {
                 let chain = Chain::open(&group.place(), &mut group.rank().enter());
                 Form::WithinNode(
                     group.rank().forever(),
@@ -82,6 +115,21 @@ impl Repeated {
             }
             Extent::Nodes(hierarchy) => Form::Scripts(Operation::repeated(group, hierarchy)?),
         }))
+    }
+
+    /// [`Repeated::open`] of an operation of which the members' arguments are compared, where they do so.
+    ///
+    /// # Safety
+    /// What `call` refers to is live.
+    ///
+    /// # Errors
+    /// As [`Repeated::open`], or [`EngineError::Disagreement`].
+    pub unsafe fn open_with(group: &Group<'_>, call: &Call<'_>) -> Result<Self, EngineError> {
+        if let Extent::Compared(group) = &group.extent() {
+            // SAFETY: the caller's promise.
+            unsafe { meet(group, call, CalledAs::Persistent)? };
+        }
+        Self::open(group)
     }
 
     /// [`Repeated::open`] on an intercommunicator, whose calls are as [`start_between`] takes them.
@@ -105,7 +153,9 @@ impl Repeated {
         // SAFETY: the caller's conditions.
         unsafe {
             match &self.0 {
-                Form::WithinNode(rank, chain) => post(rank, &chain.place(), call, AT_ONCE_MAX),
+                Form::WithinNode(rank, chain) => {
+                    post(rank, &chain.place(), call, AT_ONCE_MAX, None)
+                }
                 Form::Scripts(operation) => operation.start(owner, call),
             }
         }

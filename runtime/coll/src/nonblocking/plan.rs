@@ -111,14 +111,9 @@ pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
         Call::Neighbours { .. } => members * unsafe { most_sources(schedule, size) },
     };
     let mut plan = Plan {
-        size,
         lanes,
-        cells: 0,
-        batch: 1,
-        piece: 1,
-        elements: 0,
         bytes: sum.total,
-        calls_user: false,
+        ..nothing(size)
     };
     let step_bytes = match call.reduction() {
         None => {
@@ -148,6 +143,20 @@ pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
     plan.batch = (plan.cells as u128 * u128::from(step_bytes) / u128::from(sum.total))
         .clamp(1, u128::from(plan.cells)) as u64;
     (plan, plan.cells.div_ceil(plan.batch))
+}
+
+/// The plan of an operation that moves nothing.
+pub(super) fn nothing(size: u32) -> Plan {
+    Plan {
+        size,
+        lanes: 0,
+        cells: 0,
+        batch: 1,
+        piece: 1,
+        elements: 0,
+        bytes: 0,
+        calls_user: false,
+    }
 }
 
 /// The largest number of sources of a member.

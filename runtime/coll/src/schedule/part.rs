@@ -1,9 +1,9 @@
 //! What the members of a schedule post, and what the last one of them adds.
 
 use super::operand::Operand;
-use crate::args::Call;
+use crate::args::{Call, Form};
 use crate::meeting::{self, Meeting};
-use cohort_base::sync::atomic::AtomicBool;
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32};
 use cohort_core::list::{Linked, Links, List};
 use cohort_core::rank::Rank;
 use cohort_core::request::Request;
@@ -19,6 +19,10 @@ pub(crate) struct Part {
     pub(crate) request: *mut Listed,
     pub(crate) rank: &'static Rank,
     pub(crate) truncated: AtomicBool,
+    /// What it is called as, if the members' arguments are to be compared.
+    pub(crate) form: Option<Form>,
+    /// The number of a disagreement that was found, or 0.
+    pub(crate) disagreement: AtomicU32,
 }
 
 // SAFETY: the addresses in a part lead to buffers that their owners leave to the runtime

@@ -64,12 +64,15 @@ pub(crate) unsafe fn complete(schedule: &Schedule, size: u32) {
         unsafe {
             let part = schedule.part_of(member);
             part.operand.free();
+            let disagreement = part.disagreement.load(Ordering::Relaxed);
             let error = match part.truncated.load(Ordering::Relaxed) {
+                _ if disagreement != 0 => Status::NOT_SAME,
                 true => Status::TRUNCATE,
                 false => Status::SUCCESS,
             };
             let status = Status {
                 error,
+                bytes: i64::from(disagreement),
                 ..Status::EMPTY
             };
             Request::complete(part.request.cast(), status);

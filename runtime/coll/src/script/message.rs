@@ -32,9 +32,8 @@ impl Message {
         self.request.release(claim);
         let bytes = status.bytes as u64;
         match status.error {
-            // The message's own length is not known here; it is at least one byte longer.
             Status::TRUNCATE => Err(EngineError::Truncated {
-                message: bytes + 1,
+                message: bytes + u64::from(status.beyond),
                 buffer: bytes,
             }),
             _ if bytes < self.least => Err(EngineError::Truncated {

@@ -186,7 +186,7 @@ pub(crate) fn note(status: &mut Status, outcome: Result<(), EngineError>) {
 /// Somebody's data did not fit; its length is not known here.
 pub(crate) fn truncated() -> Result<(), EngineError> {
     Err(EngineError::Truncated {
-        message: 1,
+        message: 0,
         buffer: 0,
     })
 }

@@ -78,6 +78,27 @@ impl PredefinedOp {
         Self::NoOp,
     ];
 
+    /// MPI's name of it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "MPI_SUM",
+            Self::Min => "MPI_MIN",
+            Self::Max => "MPI_MAX",
+            Self::Prod => "MPI_PROD",
+            Self::BitAnd => "MPI_BAND",
+            Self::BitOr => "MPI_BOR",
+            Self::BitXor => "MPI_BXOR",
+            Self::LogicalAnd => "MPI_LAND",
+            Self::LogicalOr => "MPI_LOR",
+            Self::LogicalXor => "MPI_LXOR",
+            Self::MinLoc => "MPI_MINLOC",
+            Self::MaxLoc => "MPI_MAXLOC",
+            Self::Replace => "MPI_REPLACE",
+            Self::NoOp => "MPI_NO_OP",
+        }
+    }
+
     /// The operation of an MPI-5 ABI handle value.
     #[must_use]
     pub fn from_handle(handle: u32) -> Option<Self> {

@@ -5,7 +5,7 @@ use crate::Outcome;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_engine::coll::{self, Blocks, Reduction};
+use cohort_engine::coll::{self, Blocks, Call, Reduction};
 use cohort_engine::datatype::op::{Op, PredefinedOp};
 use cohort_engine::datatype::{Buffer, TypeRef, predefined};
 
@@ -76,7 +76,15 @@ impl Comm {
         let send = Buffer::new(mine.as_mut_ptr().cast(), N as u64, &integer);
         let receive = Blocks::Equal(Buffer::new(all.as_mut_ptr().cast(), N as u64, &integer));
         // SAFETY: `mine` has N integers, `all` N for each member.
-        unsafe { coll::allgather(&self.collective(), Some(send), receive) }?;
+        unsafe {
+            coll::run_within(
+                &self.collective(),
+                &Call::Allgather {
+                    send: Some(send),
+                    receive,
+                },
+            )
+        }?;
         Ok(all)
     }
 
@@ -97,7 +105,15 @@ impl Comm {
             datatype: &integer,
         };
         // SAFETY: `mine` is only read; `all` has room for everyone's list.
-        unsafe { coll::allgather(&self.collective(), Some(send), receive) }?;
+        unsafe {
+            coll::run_within(
+                &self.collective(),
+                &Call::Allgather {
+                    send: Some(send),
+                    receive,
+                },
+            )
+        }?;
         let mut rest = &all[..];
         let mut lists = Vec::with_capacity(counts.len());
         for count in counts {

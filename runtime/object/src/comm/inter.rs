@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::WorldRank;
 use cohort_engine::Rank;
-use cohort_engine::coll;
 use cohort_engine::coll::exchange::{Incoming, Outgoing};
+use cohort_engine::coll::{self, Call};
 use cohort_engine::datatype::Buffer;
 use core::sync::atomic::AtomicU32;
 
@@ -93,7 +93,15 @@ impl Comm {
         let integer = integer()?;
         let list = Buffer::new(list.as_mut_ptr().cast(), list.len() as u64, &integer);
         // SAFETY: the list outlives the call; all members know its length.
-        unsafe { coll::bcast(&self.collective(), list, from) }?;
+        unsafe {
+            coll::run_within(
+                &self.collective(),
+                &Call::Bcast {
+                    buffer: list,
+                    root: from,
+                },
+            )
+        }?;
         Ok(())
     }
 

@@ -14,11 +14,11 @@ mod view;
 
 pub(crate) use view::view;
 
-use super::choice::finish;
 use super::script::run_alone;
 use crate::args::Call;
+use crate::compare;
 use crate::members::{Group, Hierarchy};
-use crate::nonblocking::start;
+use crate::nonblocking::{finish, start};
 use cohort_core::EngineError;
 
 /// Runs an operation and waits for its end.
@@ -33,6 +33,10 @@ pub(crate) unsafe fn run(
     hierarchy: &Hierarchy,
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
+    if group.rank().node().settings().check_members {
+        let mine = compare::said(call, group.me);
+        view(group, hierarchy, mine, |all| compare::compare(all))??;
+    }
     // A wrong operation is refused before anything is sent.
     call.folder()?;
     // SAFETY: the caller's conditions.

@@ -1,0 +1,36 @@
+//! What was found, in words, for the errors of all members.
+
+use super::said::Said;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use cohort_base::lock::FutexLock;
+use cohort_base::text::FixedText;
+
+/// Longest words.
+type Words = FixedText<300>;
+
+/// What was found on this node, by number. It is never forgotten, so no more than [`MOST`] are kept.
+static FOUND: FutexLock<Vec<&'static Words>> = FutexLock::new(Vec::new());
+const MOST: usize = 100;
+
+/// Keeps the words for two members that disagree; the number of them, which is not 0.
+pub(super) fn keep(one: &Said, other: &Said) -> u32 {
+    let words = Words::of(format_args!("{one}; {other}"));
+    FOUND.with(|found| {
+        let known = found.iter().position(|it| it.as_str() == words.as_str());
+        let index = known.unwrap_or_else(|| {
+            if found.len() < MOST {
+                found.push(Box::leak(Box::new(words)));
+            }
+            found.len() - 1
+        });
+        index as u32 + 1
+    })
+}
+
+/// The words for what has this number. In calls of a rank's owner.
+#[must_use]
+pub fn words_of(number: u32) -> &'static str {
+    let found = FOUND.with(|found| found.get((number as usize).wrapping_sub(1)).copied());
+    found.map_or("", Words::as_str)
+}
