@@ -89,6 +89,8 @@ pub trait Abi: Constants + Copy + Send + Sync + 'static {
     /// Where it does not, the facade exports a real function, which is called like a user's.
     /// (`MPI_COMM_NULL_COPY_FN` and the null delete functions are NULL in both ABIs.)
     const DUP_FN: Option<usize>;
+    /// `MPI_LB` and `MPI_UB`, which MPI-3 removed, where the ABI still has them.
+    const BOUNDS: Option<[core::ffi::c_int; 2]> = None;
 
     /// Writes `status` to `*target` unless that is `MPI_STATUS_IGNORE`; leaves `MPI_ERROR`
     /// alone, as single completions must (MPI 3.2.5).

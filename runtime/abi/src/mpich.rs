@@ -201,4 +201,5 @@ impl Abi for Mpich {
     const ID: cohort_base::boot::AbiId = cohort_base::boot::AbiId::Mpich;
     const VERSION: (i32, i32) = (-1, -1);
     const DUP_FN: Option<usize> = None;
+    const BOUNDS: Option<[c_int; 2]> = Some([0x4c00_0010, 0x4c00_0011]);
 }

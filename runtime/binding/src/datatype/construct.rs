@@ -4,8 +4,8 @@ use super::{create, failure, form};
 use crate::arguments::{Call, Outcome, length, list};
 use crate::passed::{Array, Out};
 use alloc::vec::Vec;
-use cohort_abi::{Abi, Count, Integer, neutral};
-use cohort_engine::datatype::{self as types, ArrayOrder, Distribution};
+use cohort_abi::{Abi, Count, Handle, Integer, neutral};
+use cohort_engine::datatype::{self as types, ArrayOrder, CountForm, Distribution, TypeRef};
 use core::ffi::c_int;
 
 /// The order argument of the array constructors.
@@ -168,9 +168,47 @@ pub fn struct_<A: Abi, C: Count>(
         let blocks = length(blocks)?;
         let block_lengths = list(block_lengths, blocks)?;
         let displacements = list(displacements, blocks)?;
+        let handles = members.entries(blocks)?;
+        if handles.iter().any(|&it| bound::<A>(it).is_some()) {
+            let blocks = block_lengths.into_iter().zip(displacements);
+            let blocks = blocks.zip(handles.iter().copied()).collect();
+            return struct_with_bounds(call, blocks, form::<C>());
+        }
         let members = call.datatypes(members, blocks)?;
         types::struct_(&block_lengths, &displacements, &members, form::<C>()).map_err(failure)
     })
+}
+
+/// Which bound of a struct a handle stands for: 0 for `MPI_LB`, 1 for `MPI_UB`.
+fn bound<A: Abi>(handle: A::Datatype) -> Option<usize> {
+    A::BOUNDS?.iter().position(|&it| it == handle.to_int())
+}
+
+/// A struct some of whose blocks, (length, displacement) and type, are `MPI_LB` or `MPI_UB` (MPI-1.1, 3.12.3): the
+/// lowest and the highest of them are its bounds. As in MPICH they are not inherited, and `MPI_Type_create_resized`
+/// has made the type.
+fn struct_with_bounds<A: Abi>(
+    call: &Call<'_, A>,
+    mut blocks: Vec<((i64, i64), A::Datatype)>,
+    form: CountForm,
+) -> Outcome<TypeRef> {
+    let (mut lowest, mut highest) = (None, None);
+    blocks.retain(|&((_, at), handle)| {
+        match bound::<A>(handle) {
+            None => return true,
+            Some(0) => lowest = Some(lowest.map_or(at, |low| at.min(low))),
+            Some(_) => highest = Some(highest.map_or(at, |high| at.max(high))),
+        }
+        false
+    });
+    let (lengths, displacements): (Vec<_>, Vec<_>) = blocks.iter().map(|block| block.0).unzip();
+    let members = blocks.iter().map(|&(_, handle)| call.datatype(handle));
+    let members = members.collect::<Outcome<Vec<_>>>()?;
+    let data = types::struct_(&lengths, &displacements, &members, form).map_err(failure)?;
+    let low = lowest.unwrap_or_else(|| data.lb());
+    let high = highest.unwrap_or_else(|| data.lb().saturating_add(data.extent()));
+    let extent = high.checked_sub(low).ok_or(neutral::ERR_ARG)?;
+    types::resized(&data, low, extent, form).map_err(failure)
 }
 
 /// `MPI_Type_create_subarray`.

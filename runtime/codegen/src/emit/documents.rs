@@ -68,7 +68,7 @@ const PARTLY: [(&[&str], &str); 8] = [
     ),
     (
         &["Type_struct"],
-        "`MPI_LB` and `MPI_UB`, which MPI-3 removed, are not datatypes",
+        "`MPI_LB` and `MPI_UB`, which MPI-3 removed, are blocks of structs only, in the MPICH ABI",
     ),
     (
         &["Abi_get_fortran_info", "Abi_get_fortran_booleans"],
