@@ -36,6 +36,7 @@ SETTINGS = {
     "COHORT_WAIT": ("auto", "auto", "spin", "park"),
     "COHORT_ALLREDUCE": ("auto", "auto", "rounds", "schedule"),
     "COHORT_ALLTOALL": ("auto", "auto", "rounds", "schedule"),
+    "COHORT_CHECK": ("on", "on", "members", "off"),
 }
 # A round takes milliseconds; a busy machine makes a thousand times as much of it.
 HANG_SECONDS = 180

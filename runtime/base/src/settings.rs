@@ -98,6 +98,8 @@ pub struct Settings {
     pub check: bool,
     /// `COHORT_CHECK=members`: also compare the members' arguments of collectives.
     pub check_members: bool,
+    /// With `check_members`, what [`Settings::eager_max`] was, which is 0 then: messages carry their types.
+    pub compared_eager_max: usize,
     /// `COHORT_STACKSIZE`, bytes; 0 means RLIMIT_STACK.
     pub stack_size: usize,
     /// `COHORT_BARRIER` and so on: how blocking collectives are done.
@@ -133,6 +135,7 @@ impl Settings {
         thread_pin: ThreadPin::Rank,
         check: true,
         check_members: false,
+        compared_eager_max: 0,
         stack_size: 0,
         collectives: Algorithms::DEFAULT,
         reduce_order: ReduceOrder::Nodes,
@@ -154,6 +157,10 @@ impl Settings {
             let name = printable(&entry[..equals]);
             let value = printable(entry.get(equals + 1..).unwrap_or_default());
             settings.set(name, value)?;
+        }
+        if settings.check_members {
+            settings.compared_eager_max = settings.eager_max;
+            settings.eager_max = 0;
         }
         Ok(settings)
     }
@@ -208,14 +215,10 @@ pub static TABLE: &[Row] = &[
         name: "COHORT_CHECK",
         values: "on, members, off",
         default: "on",
-        help: "look for wrong arguments of MPI functions; members also compares those of all members of collectives",
+        help: "look for wrong arguments of MPI functions; members also compares those of all members",
         set: |s, v| {
-            let choices = [
-                ("on", (true, false)),
-                ("members", (true, true)),
-                ("off", (false, false)),
-            ];
-            choose(v, &choices).map(|x| (s.check, s.check_members) = x)
+            let choices = [("on", (1, 0)), ("members", (1, 1)), ("off", (0, 0))];
+            choose(v, &choices).map(|(own, all)| (s.check, s.check_members) = (own > 0, all > 0))
         },
     },
     debug::ROW,

@@ -3,8 +3,8 @@
 use crate::arguments::{Call, Error, Outcome};
 use crate::passed::{In, InOut, Out, Place};
 use cohort_abi::{Abi, Integer, Status, StatusLayout, neutral};
-use cohort_engine::EngineError;
 use cohort_engine::datatype::{Basic, Type};
+use cohort_engine::{EngineError, types_of};
 use cohort_object::blame;
 use core::ffi::c_int;
 
@@ -39,6 +39,15 @@ pub fn failure_of(status: &Status) -> Error {
             let bytes = count_bytes.saturating_add(beyond.into());
             let what = format_args!(
                 "the message from rank {source} with tag {tag} has {least}{bytes} bytes, its buffer {count_bytes}"
+            );
+            blame(error, what)
+        }
+        neutral::ERR_TYPE if source >= 0 => {
+            let [sent, received] =
+                types_of(beyond).map(|it| it.map_or("several types", Type::name));
+            let what = format_args!(
+                "the {count_bytes} bytes of the message from rank {source} with tag {tag} are of {sent}, \
+                 the receive is of {received}"
             );
             blame(error, what)
         }

@@ -59,7 +59,8 @@ pub struct Status {
     pub tag: i32,
     /// [`Status::SUCCESS`] or an error class.
     pub error: i32,
-    /// Bytes of a truncated message beyond its buffer; `u32::MAX` for as many or more.
+    /// Bytes of a truncated message beyond its buffer; `u32::MAX` for as many or more. With [`Status::TYPE`] the types
+    /// (`cohort_p2p`, `compared`).
     pub beyond: u32,
     /// Bytes of data that arrived in the buffer (for probes: bytes of the message).
     pub bytes: i64,
@@ -72,6 +73,8 @@ impl Status {
     pub const SUCCESS: i32 = neutral::SUCCESS;
     /// `MPI_ERR_TRUNCATE`: the message was longer than the buffer; its beginning was delivered.
     pub const TRUNCATE: i32 = neutral::ERR_TRUNCATE;
+    /// `MPI_ERR_TYPE`: the receive is of another type than the message, which was delivered all the same.
+    pub const TYPE: i32 = neutral::ERR_TYPE;
     /// `MPI_ERR_NOT_SAME`: members of a collective disagree; [`Status::bytes`] is the number of what was found.
     pub const NOT_SAME: i32 = neutral::ERR_NOT_SAME;
     /// `MPI_ERR_NO_MEM`.

@@ -46,7 +46,7 @@ pub use construct::{
     struct_, vector,
 };
 pub use contents::{Combiner, Contents, CountForm};
-pub use predefined::{named_for, predefined, predefined_all, predefined_type, types, value_index};
+pub use predefined::{named_like, predefined, predefined_all, predefined_type, types, value_index};
 pub use reference::TypeRef;
 pub use signature::{Digest, Signature};
 pub use transfer::{copy, pack, unpack, visit};

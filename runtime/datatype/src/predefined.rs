@@ -144,16 +144,17 @@ types! {
     MPI_COMPLEX32 = COMPLEX32, C128;
 }
 
-/// A predefined type of elements of this class, the one that most C programs use.
+/// The predefined type that all elements of a type are of, for words about it; `None` for elements of several types.
 #[must_use]
-pub fn named_for(basic: Basic) -> &'static Type {
-    let is_one = |it: &&&'static Type| it.signature.uniform() == Some(basic);
-    match basic {
-        Basic::Char => &types::MPI_CHAR,
-        _ => PREDEFINED
-            .iter()
-            .find(is_one)
-            .map_or(&types::MPI_BYTE, |it| it),
+pub fn named_like(datatype: &Type) -> Option<&'static Type> {
+    let basic = datatype.signature.uniform()?;
+    match (predefined_type(datatype.handle), basic) {
+        (Some(named), _) => Some(named),
+        (None, Basic::Char) => Some(&types::MPI_CHAR),
+        _ => {
+            let mut named = PREDEFINED.iter().copied();
+            named.find(|it| it.signature.uniform() == Some(basic))
+        }
     }
 }
 

@@ -128,6 +128,38 @@ impl Signature {
         }
     }
 
+    /// [`Signature::digest`] of the first `elements` elements; all, where there are no more.
+    #[must_use]
+    pub fn digest_of_first(&self, elements: u64) -> Digest {
+        if elements >= self.elements {
+            return self.digest();
+        }
+        match &self.kind {
+            Kind::Run(basic, _) => match basic.pair() {
+                Some((first, second)) => {
+                    let pairs = Digest::of(first).and(Digest::of(second));
+                    (pairs.repeat(elements / 2)).and(Digest::of(first).repeat(elements % 2))
+                }
+                None => Digest::of(*basic).repeat(elements),
+            },
+            Kind::Repeat(unit) => {
+                let (whole, rest) = (elements / unit.elements, elements % unit.elements);
+                (unit.digest().repeat(whole)).and(unit.digest_of_first(rest))
+            }
+            Kind::Sequence(parts) => {
+                let (mut digest, mut rest) = (Digest::EMPTY, elements);
+                for part in parts.iter() {
+                    digest = digest.and(part.digest_of_first(rest));
+                    rest = rest.saturating_sub(part.elements);
+                    if rest == 0 {
+                        break;
+                    }
+                }
+                digest
+            }
+        }
+    }
+
     /// Visits the runs of equal basics in order: `visit(basic, count)`.
     pub fn for_each_run(&self, visit: &mut impl FnMut(Basic, u64)) {
         match &self.kind {
@@ -266,6 +298,13 @@ mod tests {
         );
         assert_ne!(int.digest(), Signature::basic(Basic::U32, 1).digest());
         assert_eq!(int.digest().repeat(0), Digest::EMPTY);
+        let odd = Signature::sequence([both.repeat(2), int.clone()].into_iter());
+        assert_eq!(flat.digest_of_first(5), odd.digest());
+        assert_eq!(both.repeat(7).digest_of_first(5), odd.digest());
+        assert_eq!(both.digest_of_first(9), both.digest());
+        let pairs = Signature::basic(Basic::FloatInt, 3).digest_of_first(3);
+        let floats = Signature::basic(Basic::F32, 1).digest();
+        assert_eq!(pairs, floats.and(int.digest()).and(floats));
         assert_eq!(int.repeat(1 << 40).digest().elements, 1 << 40);
     }
 }

@@ -30,7 +30,7 @@ pub use {
     cohort_datatype::op,
     cohort_p2p::{
         MessageRef, improbe, imrecv, iprobe, irecv, isend, isend_owned, matching, mprobe,
-        partitioned, probe, receive_now, recv, send,
+        partitioned, probe, receive_now, recv, send, types_of,
     },
     cohort_progress::{offload, watch},
     cohort_rma as rma,

@@ -60,6 +60,8 @@ pub use partitioned::Partitioned;
 #[cfg(not(loom))]
 pub use probe::{MessageRef, improbe, imrecv, iprobe, mprobe, probe};
 #[cfg(not(loom))]
+pub use protocol::types_of;
+#[cfg(not(loom))]
 pub use remote::Remote;
 #[cfg(not(loom))]
 pub use state::P2p;

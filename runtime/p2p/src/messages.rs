@@ -4,7 +4,7 @@ use crate::P2p;
 use crate::matching::{Stored, Want};
 use crate::operation::{Kind, Operation};
 use crate::poll;
-use crate::protocol::{self, Payload, eager, rendezvous};
+use crate::protocol::{self, Payload, compared, eager, rendezvous};
 use crate::remote;
 use crate::ring::PayloadKind;
 use crate::state::{is_quiet, outbox_to, post_receive};
@@ -58,6 +58,13 @@ pub unsafe fn isend(
     unsafe {
         if is_eager(claim.rank(), buffer.bytes(), mode) {
             eager::send(claim, buffer, to, envelope)?;
+            return Ok(claim.rank().sent());
+        }
+        if compared::is_short(claim.rank(), buffer.bytes(), mode) {
+            match compared::is_compared(envelope) {
+                true => compared::send(claim, buffer, to, envelope)?,
+                false => eager::send(claim, buffer, to, envelope)?,
+            }
             return Ok(claim.rank().sent());
         }
         rendezvous::send(claim, buffer, to, envelope)

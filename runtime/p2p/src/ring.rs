@@ -78,6 +78,8 @@ pub enum PayloadKind {
     Inline,
     /// A [`crate::protocol::Block`]: where the packed data is.
     Block,
+    /// A [`crate::protocol::compared::Compared`]: the same, and of which types it is.
+    Compared,
     /// A [`crate::protocol::Offer`]: where the sender's request is.
     Offer,
     /// An arrival from another node; never in a ring.
@@ -305,7 +307,9 @@ impl Front<'_> {
     ///
     /// # Safety
     /// `out` is writable for `header.payload` bytes.
-    #[inline]
+    ///
+    /// Inlined by force: with several callers the compiler would not, and each receive of a short message is one.
+    #[inline(always)]
     pub unsafe fn read(&self, out: *mut u8) {
         let length = usize::from(self.header.payload);
         let head = length.min(HEAD_PAYLOAD);

@@ -139,6 +139,24 @@ fn ports_and_timeouts_have_bounds() {
 }
 
 #[test]
+fn messages_are_told_apart_where_members_are_compared() {
+    let on = read(&["COHORT_CHECK=on", "COHORT_EAGER_MAX=1K"]).expect("valid");
+    assert_eq!(
+        (on.check, on.check_members, on.eager_max),
+        (true, false, 1024)
+    );
+    let members = read(&["COHORT_CHECK=members", "COHORT_EAGER_MAX=1K"]).expect("valid");
+    assert!(members.check && members.check_members);
+    assert_eq!((members.eager_max, members.compared_eager_max), (0, 1024));
+    assert!(!read(&["COHORT_CHECK=off"]).expect("valid").check);
+    let message = read(&["COHORT_CHECK=1"]).unwrap_err();
+    assert!(
+        message.to_string().contains("on, members, off"),
+        "{message}"
+    );
+}
+
+#[test]
 fn the_tuning_page_has_every_setting() {
     let page = include_str!("../../../../docs/TUNING.md");
     for row in TABLE {

@@ -1,6 +1,6 @@
 //! How much data of which types.
 
-use cohort_datatype::{Basic, Buffer, Digest, named_for, predefined_type};
+use cohort_datatype::{Basic, Buffer, Digest, named_like, predefined_type};
 use core::fmt;
 
 /// Elements of a buffer, without their places.
@@ -28,14 +28,9 @@ impl Amount {
     pub(super) fn of(buffer: &Buffer<'_>) -> Self {
         let signature = buffer.datatype.signature();
         let Digest { elements, hash, .. } = signature.digest().repeat(buffer.count);
-        let (handle, count) = match (buffer.datatype.handle(), signature.uniform()) {
-            (0, None) => (0, buffer.bytes()),
-            (0, Some(basic)) => {
-                let size = basic.size().unsigned_abs();
-                (named_for(basic).handle(), buffer.bytes() / size)
-            }
-            (handle, _) => (handle, buffer.count),
-        };
+        let named = named_like(buffer.datatype);
+        let (handle, size) = named.map_or((0, 1), |it| (it.handle(), it.size().unsigned_abs()));
+        let count = buffer.bytes() / size;
         Self {
             handle,
             count,

@@ -1,6 +1,7 @@
 //! Eager messages: the data travels with the envelope, packed, and the send is complete at once.
 
 use crate::outbox;
+use crate::protocol::compared::Compared;
 use crate::protocol::{Block, Payload};
 use crate::ring::{Header, PAYLOAD_MAX, PayloadKind};
 use cohort_alloc::Heap;
@@ -120,12 +121,8 @@ pub(crate) unsafe fn receive(payload: &Payload<'_>, buffer: Buffer<'_>) -> Statu
     let capacity = buffer.bytes();
     // SAFETY: the caller's promise; the kind names the payload's type.
     unsafe {
-        if header.kind == PayloadKind::Block {
-            let block = payload.value::<Block>();
-            let bytes = block.bytes.min(capacity);
-            datatype::unpack(buffer, 0, block.data, bytes);
-            Heap::free(NonNull::new_unchecked(block.data));
-            return Status::delivered(header.envelope(), block.bytes, capacity);
+        if header.kind != PayloadKind::Inline {
+            return receive_block(*payload, buffer);
         }
         let bytes = u64::from(header.payload);
         match buffer.contiguous() {
@@ -138,5 +135,27 @@ pub(crate) unsafe fn receive(payload: &Payload<'_>, buffer: Buffer<'_>) -> Statu
             }
         }
         Status::delivered(header.envelope(), bytes, capacity)
+    }
+}
+
+/// The same for a message whose data is in a block.
+///
+/// # Safety
+/// As for [`receive`].
+///
+/// By value: a reference would have the fast path write the payload's place to memory.
+#[inline(never)]
+unsafe fn receive_block(payload: Payload<'_>, buffer: Buffer<'_>) -> Status {
+    let header = payload.header();
+    let capacity = buffer.bytes();
+    // SAFETY: the caller's promise; the kind names the payload's type.
+    unsafe {
+        let compared = (header.kind == PayloadKind::Compared).then(|| payload.value::<Compared>());
+        let block = compared.map_or_else(|| payload.value::<Block>(), |it| it.block);
+        let bytes = block.bytes.min(capacity);
+        datatype::unpack(buffer, 0, block.data, bytes);
+        Heap::free(NonNull::new_unchecked(block.data));
+        let status = Status::delivered(header.envelope(), block.bytes, capacity);
+        compared.map_or(status, |it| it.judge(status, buffer))
     }
 }

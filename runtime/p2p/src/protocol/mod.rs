@@ -4,9 +4,11 @@
 //! |---|---|---|---|
 //! | inline | up to [`crate::ring::PAYLOAD_MAX`] bytes | into the ring, out of it | [`eager`] |
 //! | block | up to `COHORT_EAGER_MAX` | into a block of the sender's heap, out of it | [`eager`] |
+//! | block with its types | the same, with `COHORT_CHECK=members` | the same | `compared` |
 //! | offer | longer, and synchronous sends | one, from user buffer to user buffer | [`rendezvous`] |
 //! | job | offers of more than [`rendezvous::AT_ONCE_MAX`] bytes | the same one, by several ranks | `operation/job.rs` |
 
+pub(crate) mod compared;
 pub mod eager;
 pub(crate) mod handover;
 pub(crate) mod jobs;
@@ -18,6 +20,8 @@ use crate::remote;
 pub(crate) use crate::remote::Arrival;
 use crate::ring::{Front, Header, PayloadKind};
 use cohort_core::claim::Claim;
+use compared::Compared;
+pub use compared::types_of;
 use core::mem::MaybeUninit;
 
 /// Payload of a message whose packed data is in a block of the sender's heap. The
@@ -30,6 +34,7 @@ pub struct Block {
 }
 
 /// Where the payload of a message is.
+#[derive(Clone, Copy)]
 pub(crate) enum Payload<'a> {
     Ring(&'a Front<'a>),
     Stored(*mut Stored),
@@ -90,6 +95,7 @@ impl Payload<'_> {
             match header.kind {
                 PayloadKind::Inline => u64::from(header.payload),
                 PayloadKind::Block => self.value::<Block>().bytes,
+                PayloadKind::Compared => self.value::<Compared>().block.bytes,
                 PayloadKind::Offer => self.value::<Offer>().bytes,
                 PayloadKind::Arrival => self.value::<Arrival>().bytes,
             }
@@ -111,7 +117,7 @@ pub(crate) unsafe fn deliver(
     // SAFETY: the caller's promise; a receive has a buffer, which is the engine's now.
     unsafe {
         match payload.header().kind {
-            PayloadKind::Inline | PayloadKind::Block => {}
+            PayloadKind::Inline | PayloadKind::Block | PayloadKind::Compared => {}
             PayloadKind::Offer => {
                 return rendezvous::receive(claim, payload.value(), envelope, request);
             }

@@ -8,7 +8,7 @@ use crate::matching::Want;
 use crate::operation::{Kind, Offer, Operation, copy_guarded, copy_range};
 use crate::outbox;
 use crate::protocol::handover::leave_to_owner;
-use crate::protocol::jobs;
+use crate::protocol::{compared, jobs};
 use crate::ring::{Header, PayloadKind};
 use crate::state::{join_offers, leave_offers};
 use cohort_base::LocalRank;
@@ -90,7 +90,11 @@ pub(crate) unsafe fn receive(
     // SAFETY: the caller's promise; a taken offer's request is valid until we complete it.
     unsafe {
         let capacity = (*receive).buffer().bytes();
-        let status = Status::delivered(envelope, offer.bytes, capacity);
+        let mut status = Status::delivered(envelope, offer.bytes, capacity);
+        if claim.rank().node().settings().check_members {
+            let sent = (*offer.request).buffer();
+            status = compared::judge_buffers(envelope, status, sent, (*receive).buffer());
+        }
         let bytes = status.bytes as u64;
         if bytes > AT_ONCE_MAX && jobs::start(claim, offer, receive, status) {
             return 0;
