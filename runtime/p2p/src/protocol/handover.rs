@@ -1,5 +1,6 @@
 //! What a message needs whose copy met protected memory, or may: the ranks' stacks, and a job.
 
+use super::compared::Compared;
 use super::{Block, Payload, eager};
 use crate::P2p;
 use crate::operation::{Job, JobRef, Mend, MendsOf, Offer, Operation, Side, copy_range};
@@ -100,6 +101,8 @@ unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Offer> {
     let block = match header.kind {
         // SAFETY: the kind names the payload's type.
         PayloadKind::Block => unsafe { payload.value::<Block>() },
+        // SAFETY: as above.
+        PayloadKind::Compared => unsafe { payload.value::<Compared>() }.block,
         _ => {
             let block = claim.alloc(usize::from(header.payload))?;
             // SAFETY: the block has room for the payload.
