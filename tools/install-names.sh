@@ -3,7 +3,8 @@
 #
 #   tools/install-names.sh TARGETDIR      for example target/release
 #
-# Makes links to the two MPI libraries and to pip-exec, and writes the compiler wrappers.
+# Makes links to the MPI libraries and to pip-exec, writes the compiler wrappers, and compiles the module `mpi` if
+# gfortran is there.
 set -eu
 
 if [ $# -ne 1 ] || [ ! -d "$1" ]; then
@@ -27,6 +28,10 @@ name libmpi_mpich.so libmpi.so
 name libmpi_mpich.so libmpich.so.12
 name libmpi_mpi5.so libmpi_abi.so.1
 name libmpi_mpi5.so libmpi_abi.so
+name libmpifort_mpich.so libmpifort.so.12
+name libmpifort_mpich.so libmpifort.so
+name libmpifort_mpich.so libmpichfort.so.12
+name libmpifort_mpich.so libmpichfort.so
 
 # What people type.
 name pip-exec mpiexec
@@ -34,16 +39,27 @@ name pip-exec mpirun
 
 rm -rf "$target/include"
 mkdir "$target/include"
-cp "$include/mpi.h" "$target/include/mpi.h"
+cp "$include/mpi.h" "$include/mpif.h" "$include/mpi.f90" "$target/include/"
 
 wrapper() {
     # Not through a link that an earlier build may have left.
     rm -f "$target/$1"
     sed -e "s/@NAME@/$1/; s/@COMPILER@/$2/; s/@OPTION@/$3/; s/@VARIABLE@/$4/" \
+        -e "s/@ABI@/$5/; s/@LINKED@/$6/; s/@COMPILED@/$7/" \
         "$tools/compiler-wrapper.in" >"$target/$1"
     chmod 755 "$target/$1"
 }
 
-wrapper mpicc cc -cc MPICH_CC
-wrapper mpicxx c++ -cxx MPICH_CXX
+wrapper mpicc cc -cc MPICH_CC MPI-5 -lmpi_abi ''
+wrapper mpicxx c++ -cxx MPICH_CXX MPI-5 -lmpi_abi ''
 ln -sf mpicxx "$target/mpic++"
+
+# With mpif.h a program may pass arguments of several types to one procedure, which gfortran 10 and later refuse.
+mismatch=
+if command -v gfortran >/dev/null; then
+    gfortran -J"$target/include" -fsyntax-only "$include/mpi.f90"
+    [ "$(gfortran -dumpversion | cut -d. -f1)" -lt 10 ] || mismatch=' -fallow-argument-mismatch'
+fi
+wrapper mpifort gfortran -fc MPICH_FC MPICH '-lmpifort -lmpi' "$mismatch"
+ln -sf mpifort "$target/mpif90"
+ln -sf mpifort "$target/mpif77"

@@ -83,3 +83,11 @@ pub unsafe extern "C" fn MPIR_Dup_fn(
     }
     Mpich::error_out(neutral::SUCCESS)
 }
+
+/// `.TRUE.` of gfortran, for Fortran libraries that ask.
+#[unsafe(no_mangle)]
+pub static MPII_F_TRUE: c_int = 1;
+
+/// `.FALSE.`, for Fortran libraries that ask.
+#[unsafe(no_mangle)]
+pub static MPII_F_FALSE: c_int = 0;

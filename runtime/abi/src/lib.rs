@@ -92,6 +92,12 @@ pub trait Abi: Constants + Copy + Send + Sync + 'static {
     /// `MPI_LB` and `MPI_UB`, which MPI-3 removed, where the ABI still has them.
     const BOUNDS: Option<[core::ffi::c_int; 2]> = None;
 
+    /// C's number of a keyval that Fortran has passed.
+    #[must_use]
+    fn fortran_keyval(number: core::ffi::c_int) -> core::ffi::c_int {
+        number
+    }
+
     /// Writes `status` to `*target` unless that is `MPI_STATUS_IGNORE`; leaves `MPI_ERROR`
     /// alone, as single completions must (MPI 3.2.5).
     ///

@@ -202,4 +202,10 @@ impl Abi for Mpich {
     const VERSION: (i32, i32) = (-1, -1);
     const DUP_FN: Option<usize> = None;
     const BOUNDS: Option<[c_int; 2]> = Some([0x4c00_0010, 0x4c00_0011]);
+
+    /// The predefined keyvals are odd in C, and one more in Fortran.
+    fn fortran_keyval(number: c_int) -> c_int {
+        let is_predefined = number as u32 >> 30 == 1;
+        number - c_int::from(is_predefined && number % 2 == 0)
+    }
 }

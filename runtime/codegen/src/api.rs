@@ -15,6 +15,8 @@ pub struct Parameter {
     pub kind: String,
     /// Whether MPI writes what a pointer leads to, and whether it reads it.
     pub direction: Direction,
+    /// Whether the procedure has it in Fortran too.
+    pub fortran: bool,
 }
 
 /// What MPI does with an argument, or with what it points to.
@@ -42,7 +44,7 @@ impl Direction {
 /// One C procedure or callback type, in its small or its large-count form.
 #[derive(Clone, Debug)]
 pub struct Procedure {
-    /// C name without `MPI_`, with `_c` in the large form. An extension's begins with `X_`.
+    /// C name without `MPI_`, with `_c` in the large form. An extension's begins with `X_` or `I_`.
     pub name: String,
     /// What it returns.
     pub returns: Base,
@@ -52,13 +54,21 @@ pub struct Procedure {
     pub large: bool,
     /// Whether MPI-3 removed it, so that only old binaries know it.
     pub removed: bool,
-    /// Whether it is no part of the standard (`MPIX_...`).
+    /// Whether it is no part of the standard (`MPIX_...`, and `MPII_...` for Fortran libraries).
     pub extension: bool,
     /// For a callback: whether its type depends on the kind of counts.
     pub poly: bool,
+    /// Whether `mpif.h` and `use mpi` have it.
+    pub fortran: bool,
 }
 
 impl Procedure {
+    /// Whether it is there for Fortran libraries only (`MPII_...`), and in no header.
+    #[must_use]
+    pub fn support(&self) -> bool {
+        self.extension && self.name.starts_with("I_")
+    }
+
     /// The name in C, as the standard writes it: `MPI_Send`, `MPIX_Progress_set`.
     #[must_use]
     pub fn c_name(&self) -> String {
@@ -90,6 +100,8 @@ pub struct Tables {
     pub removed: String,
     /// `extensions.table`: what is no part of the standard.
     pub extensions: String,
+    /// `support.table`: what Fortran libraries call beside the standard (`MPII_...`).
+    pub support: String,
     /// `corrections.table`: types that the Forum's file has wrong.
     pub corrections: String,
 }
@@ -104,6 +116,7 @@ impl Api {
             kinds,
             removed,
             extensions,
+            support,
             corrections,
         } = tables;
         let kinds = read_kinds(kinds)?;
@@ -128,6 +141,7 @@ impl Api {
             let procedure = listed_procedure(line, &kinds)?;
             procedures.push(Procedure {
                 removed: true,
+                fortran: true,
                 ..procedure
             });
         }
@@ -135,6 +149,14 @@ impl Api {
             let procedure = listed_procedure(line, &kinds)?;
             procedures.push(Procedure {
                 name: format!("X_{}", procedure.name),
+                extension: true,
+                ..procedure
+            });
+        }
+        for line in crate::table_lines(support) {
+            let procedure = listed_procedure(line, &kinds)?;
+            procedures.push(Procedure {
+                name: format!("I_{}", procedure.name),
                 extension: true,
                 ..procedure
             });
@@ -206,6 +228,7 @@ fn procedure(entry: &Value, kinds: &Kinds, large: bool) -> Result<Procedure, Str
         removed: false,
         extension: false,
         poly: has_large_form(entry),
+        fortran: !large && entry["attributes"]["f90_expressible"] == true,
     })
 }
 
@@ -243,6 +266,7 @@ fn parameter(p: &Value, kinds: &Kinds, large: bool) -> Option<Parameter> {
         },
         kind: text(&p["kind"]).to_owned(),
         direction: Direction::parse(text(&p["param_direction"])),
+        fortran: !text(&p["suppress"]).contains("f90_parameter"),
     })
 }
 
@@ -357,5 +381,6 @@ fn listed_procedure(line: &str, kinds: &Kinds) -> Result<Procedure, String> {
         removed: false,
         extension: false,
         poly: false,
+        fortran: false,
     })
 }

@@ -3,7 +3,9 @@
 pub mod codec;
 pub mod documents;
 pub mod exports;
+pub mod fortran;
 pub mod header;
+pub mod mpif;
 pub mod shims;
 pub mod table;
 pub mod wiring;

@@ -85,6 +85,18 @@ pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
             "runtime/abi-mpi5/src/generated/exports.rs",
             emit::exports::exports(&api, "Mpi5"),
         )?,
+        rust(
+            "runtime/fortran/src/generated/procedures.rs",
+            emit::fortran::procedures(&api)?,
+        )?,
+        Output {
+            path: "include/mpif.h",
+            text: emit::mpif::header(&constants),
+        },
+        Output {
+            path: "include/mpi.f90",
+            text: emit::mpif::module(&api, &constants),
+        },
         Output {
             path: "include/mpi.h",
             text: emit::header::header(&api, &constants),
@@ -106,6 +118,7 @@ pub fn read_api(root: &Path, apis: &Path) -> Result<api::Api, String> {
         kinds: own("kinds.table")?,
         removed: own("removed.table")?,
         extensions: own("extensions.table")?,
+        support: own("support.table")?,
         corrections: own("corrections.table")?,
     };
     api::Api::read(&read(apis)?, &tables)

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use spin::Mutex;
 
 /// What kind of object a keyval is for.
@@ -19,6 +19,62 @@ pub enum Owner {
     Win,
 }
 
+/// An attribute's value, and whether C or Fortran has set it (MPI 19.3.7).
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A pointer, set in C.
+    Pointer(usize),
+    /// An integer, set in Fortran. C gets the integer's address, which stays while the attribute does; it may take
+    /// it for one of 32 bits or of 64, the machine being little-endian.
+    Integer(Arc<AtomicIsize>),
+}
+
+impl Value {
+    /// An integer of Fortran.
+    #[must_use]
+    pub fn integer(value: isize) -> Self {
+        Self::Integer(Arc::new(AtomicIsize::new(value)))
+    }
+
+    /// What C takes it for.
+    #[must_use]
+    pub fn pointer(&self) -> usize {
+        match self {
+            Self::Pointer(pointer) => *pointer,
+            Self::Integer(cell) => cell.as_ptr().expose_provenance(),
+        }
+    }
+
+    /// What Fortran takes it for.
+    #[must_use]
+    pub fn number(&self) -> isize {
+        match self {
+            Self::Pointer(pointer) => *pointer as isize,
+            // Only the rank's own threads use its attributes; MPI orders what they may expect.
+            Self::Integer(cell) => cell.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The same value in an attribute of its own.
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
+        match self {
+            Self::Pointer(pointer) => Self::Pointer(*pointer),
+            Self::Integer(_) => Self::integer(self.number()),
+        }
+    }
+
+    /// Takes over `new`; an integer stays where it is, since C may know its address.
+    fn replace(&mut self, new: Self) {
+        match self {
+            Self::Integer(cell) if matches!(new, Self::Integer(_)) => {
+                cell.store(new.number(), Ordering::Relaxed);
+            }
+            _ => *self = new,
+        }
+    }
+}
+
 /// The application's callbacks of one keyval. Called on the owner's task, without any lock.
 pub trait AttributeCallbacks: Send + Sync {
     /// The copy callback for the object with neutral handle `object`: the new object's value, or
@@ -26,13 +82,16 @@ pub trait AttributeCallbacks: Send + Sync {
     ///
     /// # Errors
     /// The callback's own error code, neutral.
-    fn copy(&self, object: u32, keyval: i32, value: usize) -> Outcome<Option<usize>>;
+    fn copy(&self, object: u32, keyval: i32, value: &Value) -> Outcome<Option<Value>>;
 
     /// The delete callback.
     ///
     /// # Errors
     /// The callback's own error code, neutral.
-    fn delete(&self, object: u32, keyval: i32, value: usize) -> Outcome<()>;
+    fn delete(&self, object: u32, keyval: i32, value: &Value) -> Outcome<()>;
+
+    /// Has the functions called through these functions of a Fortran library, whose addresses they are.
+    fn set_proxies(&self, copy: usize, delete: usize);
 }
 
 /// A keyval that the application made. It lives on, and so does its number, while attributes use it
@@ -60,6 +119,11 @@ impl Keyval {
         self.owner
     }
 
+    /// Has its functions called through those of a Fortran library.
+    pub fn set_proxies(&self, copy: usize, delete: usize) {
+        self.callbacks.set_proxies(copy, delete);
+    }
+
     /// Whether the program has freed it.
     pub(crate) fn is_freed(&self) -> bool {
         self.is_freed.load(Ordering::Relaxed)
@@ -75,7 +139,7 @@ impl Keyval {
 struct Attribute {
     number: i32,
     keyval: Arc<Keyval>,
-    value: usize,
+    value: Value,
 }
 
 impl Attribute {
@@ -100,29 +164,29 @@ impl Attributes {
 
     /// The value of an attribute.
     #[must_use]
-    pub fn get(&self, keyval: &Arc<Keyval>) -> Option<usize> {
+    pub fn get(&self, keyval: &Arc<Keyval>) -> Option<Value> {
         let attributes = self.0.lock();
         attributes
             .iter()
             .find(|attribute| attribute.is_of(keyval))
-            .map(|found| found.value)
+            .map(|found| found.value.clone())
     }
 
     /// Sets an attribute of `object`; a value that was there is deleted first.
     ///
     /// # Errors
     /// The delete callback's; the old value then stays. `MPI_ERR_NO_MEM`.
-    pub fn set(&self, object: u32, number: i32, keyval: &Arc<Keyval>, value: usize) -> Outcome<()> {
+    pub fn set(&self, object: u32, number: i32, keyval: &Arc<Keyval>, value: Value) -> Outcome<()> {
         has_memory()?;
         if let Some(old) = self.get(keyval) {
-            keyval.callbacks.delete(object, number, old)?;
+            keyval.callbacks.delete(object, number, &old)?;
         }
         let mut attributes = self.0.lock();
         match attributes
             .iter_mut()
             .find(|attribute| attribute.is_of(keyval))
         {
-            Some(attribute) => attribute.value = value,
+            Some(attribute) => attribute.value.replace(value),
             None => attributes.push(Attribute {
                 number,
                 keyval: keyval.clone(),
@@ -138,7 +202,7 @@ impl Attributes {
     /// The delete callback's (the attribute then stays); `MPI_ERR_KEYVAL` when there is none.
     pub fn delete(&self, object: u32, number: i32, keyval: &Arc<Keyval>) -> Outcome<()> {
         let value = self.get(keyval).ok_or(neutral::ERR_KEYVAL)?;
-        keyval.callbacks.delete(object, number, value)?;
+        keyval.callbacks.delete(object, number, &value)?;
         self.0.lock().retain(|attribute| !attribute.is_of(keyval));
         Ok(())
     }
@@ -155,7 +219,7 @@ impl Attributes {
             attribute
                 .keyval
                 .callbacks
-                .delete(object, attribute.number, attribute.value)?;
+                .delete(object, attribute.number, &attribute.value)?;
             let mut attributes = self.0.lock();
             if let Some(index) = attributes
                 .iter()
@@ -178,7 +242,7 @@ impl Attributes {
                 attribute
                     .keyval
                     .callbacks
-                    .copy(object, attribute.number, attribute.value)?;
+                    .copy(object, attribute.number, &attribute.value)?;
             if let Some(value) = copied {
                 attribute.value = value;
                 copies.push(attribute);

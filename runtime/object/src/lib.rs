@@ -47,7 +47,7 @@ mod tests;
 pub mod topology;
 pub mod win;
 
-pub use attribute::{AttributeCallbacks, Attributes, Keyval, Owner};
+pub use attribute::{AttributeCallbacks, Attributes, Keyval, Owner, Value};
 pub use comm::Comm;
 pub use datatype::Datatype;
 pub use errhandler::{Errhandler, ErrorCallback};

@@ -7101,6 +7101,192 @@ pub unsafe extern "C" fn PMPI_Group_union(
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPII_Comm_get_attr(
+    comm: <A as Abi>::Comm,
+    comm_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+    kind: c_int,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Comm_get_attr)(caller, comm, comm_keyval, attribute_val, flag, kind) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPII_Comm_get_attr(
+    comm: <A as Abi>::Comm,
+    comm_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+    kind: c_int,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Comm_get_attr)(caller, comm, comm_keyval, attribute_val, flag, kind) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPII_Comm_set_attr(
+    comm: <A as Abi>::Comm,
+    comm_keyval: c_int,
+    attribute_val: *mut c_void,
+    kind: c_int,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Comm_set_attr)(caller, comm, comm_keyval, attribute_val, kind) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPII_Comm_set_attr(
+    comm: <A as Abi>::Comm,
+    comm_keyval: c_int,
+    attribute_val: *mut c_void,
+    kind: c_int,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Comm_set_attr)(caller, comm, comm_keyval, attribute_val, kind) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPII_Grequest_set_lang_f77(request: <A as Abi>::Request) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Grequest_set_lang_f77)(caller, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPII_Grequest_set_lang_f77(request: <A as Abi>::Request) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Grequest_set_lang_f77)(caller, request) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPII_Keyval_set_proxy(
+    keyval: c_int,
+    copy_proxy: *mut c_void,
+    delete_proxy: *mut c_void,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Keyval_set_proxy)(caller, keyval, copy_proxy, delete_proxy) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPII_Keyval_set_proxy(
+    keyval: c_int,
+    copy_proxy: *mut c_void,
+    delete_proxy: *mut c_void,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Keyval_set_proxy)(caller, keyval, copy_proxy, delete_proxy) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPII_Type_get_attr(
+    datatype: <A as Abi>::Datatype,
+    type_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+    kind: c_int,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Type_get_attr)(caller, datatype, type_keyval, attribute_val, flag, kind) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPII_Type_get_attr(
+    datatype: <A as Abi>::Datatype,
+    type_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+    kind: c_int,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Type_get_attr)(caller, datatype, type_keyval, attribute_val, flag, kind) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPII_Type_set_attr(
+    datatype: <A as Abi>::Datatype,
+    type_keyval: c_int,
+    attribute_val: *mut c_void,
+    kind: c_int,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Type_set_attr)(caller, datatype, type_keyval, attribute_val, kind) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPII_Type_set_attr(
+    datatype: <A as Abi>::Datatype,
+    type_keyval: c_int,
+    attribute_val: *mut c_void,
+    kind: c_int,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Type_set_attr)(caller, datatype, type_keyval, attribute_val, kind) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPII_Win_get_attr(
+    win: <A as Abi>::Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+    kind: c_int,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Win_get_attr)(caller, win, win_keyval, attribute_val, flag, kind) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPII_Win_get_attr(
+    win: <A as Abi>::Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+    kind: c_int,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Win_get_attr)(caller, win, win_keyval, attribute_val, flag, kind) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPII_Win_set_attr(
+    win: <A as Abi>::Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    kind: c_int,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Win_set_attr)(caller, win, win_keyval, attribute_val, kind) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPII_Win_set_attr(
+    win: <A as Abi>::Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    kind: c_int,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Win_set_attr)(caller, win, win_keyval, attribute_val, kind) }
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Iallgather(
     sendbuf: *const c_void,
     sendcount: c_int,

@@ -2179,6 +2179,67 @@ pub struct Table<A: Abi> {
         group2: <A as Abi>::Group,
         newgroup: *mut <A as Abi>::Group,
     ) -> c_int,
+    /// `MPII_Comm_get_attr`
+    pub I_Comm_get_attr: unsafe extern "C" fn(
+        caller: *const c_void,
+        comm: <A as Abi>::Comm,
+        comm_keyval: c_int,
+        attribute_val: *mut c_void,
+        flag: *mut c_int,
+        kind: c_int,
+    ) -> c_int,
+    /// `MPII_Comm_set_attr`
+    pub I_Comm_set_attr: unsafe extern "C" fn(
+        caller: *const c_void,
+        comm: <A as Abi>::Comm,
+        comm_keyval: c_int,
+        attribute_val: *mut c_void,
+        kind: c_int,
+    ) -> c_int,
+    /// `MPII_Grequest_set_lang_f77`
+    pub I_Grequest_set_lang_f77:
+        unsafe extern "C" fn(caller: *const c_void, request: <A as Abi>::Request) -> c_int,
+    /// `MPII_Keyval_set_proxy`
+    pub I_Keyval_set_proxy: unsafe extern "C" fn(
+        caller: *const c_void,
+        keyval: c_int,
+        copy_proxy: *mut c_void,
+        delete_proxy: *mut c_void,
+    ) -> c_int,
+    /// `MPII_Type_get_attr`
+    pub I_Type_get_attr: unsafe extern "C" fn(
+        caller: *const c_void,
+        datatype: <A as Abi>::Datatype,
+        type_keyval: c_int,
+        attribute_val: *mut c_void,
+        flag: *mut c_int,
+        kind: c_int,
+    ) -> c_int,
+    /// `MPII_Type_set_attr`
+    pub I_Type_set_attr: unsafe extern "C" fn(
+        caller: *const c_void,
+        datatype: <A as Abi>::Datatype,
+        type_keyval: c_int,
+        attribute_val: *mut c_void,
+        kind: c_int,
+    ) -> c_int,
+    /// `MPII_Win_get_attr`
+    pub I_Win_get_attr: unsafe extern "C" fn(
+        caller: *const c_void,
+        win: <A as Abi>::Win,
+        win_keyval: c_int,
+        attribute_val: *mut c_void,
+        flag: *mut c_int,
+        kind: c_int,
+    ) -> c_int,
+    /// `MPII_Win_set_attr`
+    pub I_Win_set_attr: unsafe extern "C" fn(
+        caller: *const c_void,
+        win: <A as Abi>::Win,
+        win_keyval: c_int,
+        attribute_val: *mut c_void,
+        kind: c_int,
+    ) -> c_int,
     /// `MPI_Iallgather`
     pub Iallgather: unsafe extern "C" fn(
         caller: *const c_void,

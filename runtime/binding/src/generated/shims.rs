@@ -3258,6 +3258,152 @@ pub unsafe extern "C" fn Group_union<A: Abi>(
     }
 }
 
+pub unsafe extern "C" fn I_Comm_get_attr<A: Abi>(
+    caller: *const c_void,
+    comm: <A as Abi>::Comm,
+    comm_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+    kind: c_int,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPII_Comm_get_attr", |call| {
+            crate::attribute::comm_get_attr_as::<A>(
+                call,
+                comm,
+                comm_keyval,
+                Out::<*mut c_void>::new(attribute_val.cast()),
+                Out::new(flag),
+                kind,
+            )
+        })
+    }
+}
+
+pub unsafe extern "C" fn I_Comm_set_attr<A: Abi>(
+    caller: *const c_void,
+    comm: <A as Abi>::Comm,
+    comm_keyval: c_int,
+    attribute_val: *mut c_void,
+    kind: c_int,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPII_Comm_set_attr", |call| {
+            crate::attribute::comm_set_attr_as::<A>(call, comm, comm_keyval, attribute_val, kind)
+        })
+    }
+}
+
+pub unsafe extern "C" fn I_Grequest_set_lang_f77<A: Abi>(
+    caller: *const c_void,
+    request: <A as Abi>::Request,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPII_Grequest_set_lang_f77", |call| {
+            crate::request::grequest_set_fortran::<A>(call, request)
+        })
+    }
+}
+
+pub unsafe extern "C" fn I_Keyval_set_proxy<A: Abi>(
+    caller: *const c_void,
+    keyval: c_int,
+    copy_proxy: *mut c_void,
+    delete_proxy: *mut c_void,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPII_Keyval_set_proxy", |call| {
+            crate::attribute::keyval_set_proxy::<A>(call, keyval, copy_proxy, delete_proxy)
+        })
+    }
+}
+
+pub unsafe extern "C" fn I_Type_get_attr<A: Abi>(
+    caller: *const c_void,
+    datatype: <A as Abi>::Datatype,
+    type_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+    kind: c_int,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPII_Type_get_attr", |call| {
+            crate::attribute::type_get_attr_as::<A>(
+                call,
+                datatype,
+                type_keyval,
+                Out::<*mut c_void>::new(attribute_val.cast()),
+                Out::new(flag),
+                kind,
+            )
+        })
+    }
+}
+
+pub unsafe extern "C" fn I_Type_set_attr<A: Abi>(
+    caller: *const c_void,
+    datatype: <A as Abi>::Datatype,
+    type_keyval: c_int,
+    attribute_val: *mut c_void,
+    kind: c_int,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPII_Type_set_attr", |call| {
+            crate::attribute::type_set_attr_as::<A>(
+                call,
+                datatype,
+                type_keyval,
+                attribute_val,
+                kind,
+            )
+        })
+    }
+}
+
+pub unsafe extern "C" fn I_Win_get_attr<A: Abi>(
+    caller: *const c_void,
+    win: <A as Abi>::Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+    kind: c_int,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPII_Win_get_attr", |call| {
+            crate::attribute::win_get_attr_as::<A>(
+                call,
+                win,
+                win_keyval,
+                Out::<*mut c_void>::new(attribute_val.cast()),
+                Out::new(flag),
+                kind,
+            )
+        })
+    }
+}
+
+pub unsafe extern "C" fn I_Win_set_attr<A: Abi>(
+    caller: *const c_void,
+    win: <A as Abi>::Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    kind: c_int,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPII_Win_set_attr", |call| {
+            crate::attribute::win_set_attr_as::<A>(call, win, win_keyval, attribute_val, kind)
+        })
+    }
+}
+
 pub unsafe extern "C" fn Iallgather<A: Abi>(
     caller: *const c_void,
     sendbuf: *const c_void,

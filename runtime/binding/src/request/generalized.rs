@@ -15,6 +15,8 @@ trait Callbacks {
     fn query(&self) -> Status;
     fn free(&self) -> i32;
     fn cancel(&self, complete: bool) -> i32;
+    /// The functions are Fortran's from now on.
+    fn set_fortran(&self);
 }
 
 /// An operation that the application completes.
@@ -67,7 +69,16 @@ impl RequestKind for Generalized {
     }
 }
 
+/// A query function of Fortran: extra state, status, error.
+type FortranQuery = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int);
+/// A free function of Fortran: extra state, error.
+type FortranFree = unsafe extern "C" fn(*mut c_void, *mut c_int);
+/// A cancel function of Fortran: extra state, whether complete, error.
+type FortranCancel = unsafe extern "C" fn(*mut c_void, *mut c_int, *mut c_int);
+
 struct Functions<A: Abi> {
+    /// Whether a Fortran library has said that the functions are Fortran's; a status of theirs is C's.
+    fortran: AtomicBool,
     query: Option<callback::GrequestQueryFunction<A>>,
     free: Option<callback::GrequestFreeFunction>,
     cancel: Option<callback::GrequestCancelFunction>,
@@ -82,6 +93,15 @@ impl<A: Abi> Callbacks for Functions<A> {
         status.write(&Status::EMPTY);
         status.write_error(neutral::SUCCESS);
         let code = match self.query {
+            Some(query) if self.is_fortran() => {
+                let mut error = 0;
+                // SAFETY: a function of Fortran, as the library has said, called as MPI promises.
+                unsafe {
+                    let query: FortranQuery = core::mem::transmute(query);
+                    query(self.extra_state, (&raw mut *status).cast(), &mut error);
+                }
+                A::error_in(error)
+            }
             // SAFETY: the application's function, called as MPI promises.
             Some(query) => A::error_in(unsafe { query(self.extra_state, status) }),
             None => neutral::SUCCESS,
@@ -94,6 +114,15 @@ impl<A: Abi> Callbacks for Functions<A> {
 
     fn free(&self) -> i32 {
         match self.free {
+            Some(free) if self.is_fortran() => {
+                let mut error = 0;
+                // SAFETY: a function of Fortran, as the library has said, called as MPI promises.
+                unsafe {
+                    let free: FortranFree = core::mem::transmute(free);
+                    free(self.extra_state, &mut error);
+                }
+                A::error_in(error)
+            }
             // SAFETY: the application's function, called as MPI promises.
             Some(free) => A::error_in(unsafe { free(self.extra_state) }),
             None => neutral::SUCCESS,
@@ -101,11 +130,31 @@ impl<A: Abi> Callbacks for Functions<A> {
     }
 
     fn cancel(&self, complete: bool) -> i32 {
+        let mut complete = c_int::from(complete);
         match self.cancel {
+            Some(cancel) if self.is_fortran() => {
+                let mut error = 0;
+                // SAFETY: a function of Fortran, as the library has said, called as MPI promises.
+                unsafe {
+                    let cancel: FortranCancel = core::mem::transmute(cancel);
+                    cancel(self.extra_state, &mut complete, &mut error);
+                }
+                A::error_in(error)
+            }
             // SAFETY: the application's function, called as MPI promises.
-            Some(cancel) => A::error_in(unsafe { cancel(self.extra_state, c_int::from(complete)) }),
+            Some(cancel) => A::error_in(unsafe { cancel(self.extra_state, complete) }),
             None => neutral::SUCCESS,
         }
+    }
+
+    fn set_fortran(&self) {
+        self.fortran.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<A: Abi> Functions<A> {
+    fn is_fortran(&self) -> bool {
+        self.fortran.load(Ordering::Relaxed)
     }
 }
 
@@ -120,6 +169,7 @@ pub fn start<A: Abi>(
 ) -> Outcome<()> {
     let request = output(request)?;
     let functions = Functions::<A> {
+        fortran: AtomicBool::new(false),
         query,
         free,
         cancel,
@@ -143,4 +193,11 @@ pub fn complete<A: Abi>(call: &Call<'_, A>, request: A::Request) -> Outcome<()> 
         }
         _ => Err(neutral::ERR_REQUEST.into()),
     }
+}
+
+/// `MPII_Grequest_set_lang_f77`: a Fortran library says of a request it has just made that its functions are Fortran's.
+pub fn set_fortran<A: Abi>(call: &Call<'_, A>, request: A::Request) -> Outcome<()> {
+    let request = live(call, request)?.and_then(|request| request.kind::<Generalized>());
+    request.ok_or(neutral::ERR_REQUEST)?.callbacks.set_fortran();
+    Ok(())
 }

@@ -1,0 +1,340 @@
+//! `runtime/fortran/src/generated/procedures.rs`: the Fortran procedures of `mpif.h` and `use mpi`.
+//!
+//! Each is a function with Fortran's arguments that calls the C function. What an argument becomes depends on its
+//! kind alone; procedures whose arguments need more are hand-written and listed in [`WRITTEN`].
+
+use super::{rust_name, rust_parameters, rust_return};
+use crate::api::{Api, Direction, Parameter, Procedure};
+use crate::ctype::Base;
+use std::fmt::Write;
+
+/// Procedures that `runtime/fortran` has by hand: module, and names.
+const WRITTEN: &[(&str, &[&str])] = &[
+    (
+        "attributes",
+        &[
+            "Attr_get",
+            "Attr_put",
+            "Comm_create_keyval",
+            "Comm_get_attr",
+            "Comm_set_attr",
+            "Keyval_create",
+            "Type_create_keyval",
+            "Type_get_attr",
+            "Type_set_attr",
+            "Win_create_keyval",
+            "Win_get_attr",
+            "Win_set_attr",
+        ],
+    ),
+    (
+        "callbacks",
+        &[
+            "Comm_create_errhandler",
+            "Errhandler_create",
+            "File_create_errhandler",
+            "Grequest_start",
+            "Op_create",
+            "Register_datarep",
+            "Session_create_errhandler",
+            "Win_create_errhandler",
+        ],
+    ),
+    (
+        "removed",
+        &[
+            "Address",
+            "Type_extent",
+            "Type_hindexed",
+            "Type_hvector",
+            "Type_lb",
+            "Type_struct",
+            "Type_ub",
+        ],
+    ),
+    (
+        "strings",
+        &[
+            "Comm_spawn",
+            "Comm_spawn_multiple",
+            "Info_get",
+            "Info_get_string",
+            "Session_get_nth_pset",
+        ],
+    ),
+];
+
+/// Procedures in Fortran that C has not, or that are functions of the standard for programs to pass.
+const PREDEFINED: &[(&str, &str)] = &[
+    ("attributes", "null_copy_fn"),
+    ("attributes", "null_delete_fn"),
+    ("attributes", "dup_fn"),
+    ("attributes", "comm_null_copy_fn"),
+    ("attributes", "comm_null_delete_fn"),
+    ("attributes", "comm_dup_fn"),
+    ("attributes", "type_null_copy_fn"),
+    ("attributes", "type_null_delete_fn"),
+    ("attributes", "type_dup_fn"),
+    ("attributes", "win_null_copy_fn"),
+    ("attributes", "win_null_delete_fn"),
+    ("attributes", "win_dup_fn"),
+    ("callbacks", "conversion_fn_null"),
+    ("callbacks", "f_sync_reg"),
+];
+
+/// Procedures that only `use mpi_f08` has any use for, or that are no external procedures.
+const LEFT_OUT: &[&str] = &["Sizeof", "Status_f082f", "Status_f2f08", "F_sync_reg"];
+
+/// Procedures of C that the library does without: it says in others' names that its caller is Fortran.
+const NOT_CALLED: &[&str] = &[
+    "Attr_get",
+    "Attr_put",
+    "Comm_get_attr",
+    "Comm_set_attr",
+    "I_Grequest_set_lang_f77",
+    "Type_get_attr",
+    "Type_set_attr",
+    "Win_get_attr",
+    "Win_set_attr",
+];
+
+/// Whether `mpif.h` and `use mpi` have it as an external procedure.
+pub(super) fn is_external(procedure: &Procedure) -> bool {
+    procedure.fortran && !LEFT_OUT.contains(&procedure.name.as_str())
+}
+
+fn written_in(name: &str) -> Option<&'static str> {
+    let found = WRITTEN.iter().find(|(_, names)| names.contains(&name));
+    found.map(|(module, _)| *module)
+}
+
+/// What the wrapper does with one argument.
+#[derive(Default)]
+struct Passed {
+    /// The Fortran argument, `name: type`.
+    declared: Option<String>,
+    /// Its hidden length, for a CHARACTER.
+    hidden: Option<String>,
+    /// A statement before the call.
+    before: String,
+    /// What C gets.
+    argument: String,
+    /// A statement after the call.
+    after: String,
+}
+
+/// The file.
+///
+/// # Errors
+/// A parameter of a kind that has no rule here.
+pub fn procedures(api: &Api) -> Result<String, String> {
+    let mut out = String::from(
+        "//! The Fortran procedures: each calls the C procedure of its name.\n\
+         #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\n\n\
+         use crate::text::{Room, Text};\n\
+         use crate::{A, arguments, names, sentinel};\n\
+         use cohort_abi::{Abi, Handle, callback};\n\
+         use core::ffi::{c_char, c_int, c_void};\n\n\
+         /// The C procedures, which the dynamic linker finds as it does for a program.\n\
+         pub mod c {\nuse super::*;\nunsafe extern \"C\" {\n",
+    );
+    let called =
+        |p: &&Procedure| (is_external(p) || p.support()) && !NOT_CALLED.contains(&p.name.as_str());
+    for p in api.procedures.iter().filter(called) {
+        let _ = writeln!(
+            out,
+            "pub fn {}({}){};",
+            p.c_name(),
+            rust_parameters(p),
+            rust_return(p)
+        );
+    }
+    out += "}\n}\n";
+    for procedure in api.procedures.iter().filter(|p| is_external(p)) {
+        let lower = procedure.name.to_lowercase();
+        match written_in(&procedure.name) {
+            Some(module) => out += &exported(&format!("crate::{module}::{lower}"), &lower),
+            None => {
+                out += &wrapper(procedure, &lower)?;
+                out += &exported(&lower, &lower);
+            }
+        }
+    }
+    for (module, name) in PREDEFINED {
+        out += &exported(&format!("crate::{module}::{name}"), name);
+    }
+    Ok(out)
+}
+
+/// The eight names of a procedure.
+fn exported(function: &str, lower: &str) -> String {
+    let upper = lower.to_uppercase();
+    let names: Vec<String> = ["", "p"]
+        .iter()
+        .flat_map(|p| {
+            let base = format!("{p}mpi_{lower}");
+            [
+                format!("{base}_"),
+                base.clone(),
+                format!("{base}__"),
+                format!("{}MPI_{upper}", p.to_uppercase()),
+            ]
+        })
+        .collect();
+    format!("\nnames!({function}: {});\n", names.join(" "))
+}
+
+fn wrapper(procedure: &Procedure, lower: &str) -> Result<String, String> {
+    let refused = |p: &Parameter| format!("{}: no rule for {} in Fortran", procedure.name, p.name);
+    let passed = procedure
+        .parameters
+        .iter()
+        .filter(|p| p.ty.base != Base::Varargs)
+        .map(|p| passed(procedure, p).ok_or_else(|| refused(p)))
+        .collect::<Result<Vec<Passed>, String>>()?;
+    let all = |part: fn(&Passed) -> Option<&String>| -> Vec<String> {
+        passed.iter().filter_map(part).cloned().collect()
+    };
+    let is_function = !matches!(procedure.returns, Base::Int(_));
+    let mut declared = all(|p| p.declared.as_ref());
+    if !is_function {
+        declared.push("ierror: *mut c_int".to_owned());
+    }
+    declared.extend(all(|p| p.hidden.as_ref()));
+    let arguments: Vec<&str> = passed.iter().map(|p| p.argument.as_str()).collect();
+    let before: String = passed.iter().map(|p| p.before.as_str()).collect();
+    let after: String = passed.iter().map(|p| p.after.as_str()).collect();
+    let call = format!("c::{}({})", procedure.c_name(), arguments.join(", "));
+    let (returns, body) = if is_function {
+        (rust_return(procedure), call)
+    } else {
+        let code = format!("{before}let code = {call};\n{after}*ierror = code;");
+        (String::new(), code)
+    };
+    Ok(format!(
+        "\npub unsafe extern \"C\" fn {lower}({}){returns} {{\n\
+         // SAFETY: the Fortran caller keeps the contract of this procedure.\n\
+         unsafe {{ {body} }}\n}}\n",
+        declared.join(", ")
+    ))
+}
+
+/// The rule for a parameter; `None` if there is none.
+fn passed(procedure: &Procedure, p: &Parameter) -> Option<Passed> {
+    let n = rust_name(&p.name.to_lowercase());
+    let declared = |ty: &str| Some(format!("{n}: {ty}"));
+    let simple = |ty: &str, argument: String| {
+        Some(Passed {
+            declared: declared(ty),
+            argument,
+            ..Passed::default()
+        })
+    };
+    if !p.fortran {
+        let by_value = p.ty.pointers == 0 && p.ty.array.is_empty();
+        let nothing = if by_value {
+            "0"
+        } else {
+            "core::ptr::null_mut()"
+        };
+        return Some(Passed {
+            argument: nothing.to_owned(),
+            ..Passed::default()
+        });
+    }
+    let constant = if p.ty.constant { "*const" } else { "*mut" };
+    match p.kind.as_str() {
+        "BUFFER" => {
+            let cast = if p.ty.constant { "" } else { ".cast_mut()" };
+            return simple("*const c_void", format!("sentinel::buffer({n}){cast}"));
+        }
+        // Fortran cannot learn the address.
+        "C_BUFFER2" => {
+            return Some(Passed {
+                declared: Some(format!("_{n}: *const c_void")),
+                before: format!("let mut {n} = core::ptr::null_mut::<c_void>();\n"),
+                argument: format!("(&raw mut {n}).cast()"),
+                ..Passed::default()
+            });
+        }
+        "C_BUFFER" | "LOGICAL_VOID" => return simple("*mut c_void", n.clone()),
+        "STATUS" if p.ty.array.is_empty() => {
+            return simple("*mut c_int", format!("arguments::status({n})"));
+        }
+        "STATUS" => return simple("*mut c_int", format!("arguments::statuses({n})")),
+        "WEIGHT" => return simple("*mut c_int", format!("arguments::weights({n})")),
+        "ERROR_CODE" if !p.ty.array.is_empty() => {
+            return simple("*mut c_int", format!("arguments::errcodes({n})"));
+        }
+        "STRING" => return Some(string(procedure, p, &n)),
+        "INDEX" if p.direction == Direction::Out && lists_requests(procedure) => {
+            return Some(index(p, &n));
+        }
+        _ => {}
+    }
+    let pointers = p.ty.pointers + usize::from(!p.ty.array.is_empty());
+    match (&p.ty.base, pointers) {
+        (Base::Callback { .. }, _) | (Base::Void | Base::Char, _) => None,
+        (Base::Handle(kind), 0) => simple(
+            "*const c_int",
+            format!("<A as Abi>::{kind}::from_int(*{n})"),
+        ),
+        (Base::Handle(kind), 1) if p.ty.array.is_empty() => Some(Passed {
+            declared: declared("*mut c_int"),
+            before: format!("let mut {n}_c = <A as Abi>::{kind}::from_int(*{n});\n"),
+            argument: format!("&mut {n}_c"),
+            after: format!("*{n} = {n}_c.to_int();\n"),
+            ..Passed::default()
+        }),
+        (Base::Handle(_), 1) => simple(
+            &format!("{constant} c_int"),
+            format!("arguments::array({n})"),
+        ),
+        (base, 0) => simple(&format!("*const {}", base.rust()), format!("*{n}")),
+        (_, 1) => simple(&p.ty.rust(), n.clone()),
+        _ => None,
+    }
+}
+
+/// Whether indices count requests, which Fortran numbers from 1.
+fn lists_requests(procedure: &Procedure) -> bool {
+    procedure.parameters.iter().any(|p| p.kind == "REQUEST")
+}
+
+fn index(p: &Parameter, n: &str) -> Passed {
+    let after = if p.ty.array.is_empty() {
+        format!("arguments::index_out({n});\n")
+    } else {
+        format!("arguments::indices_out({n}, *outcount);\n")
+    };
+    Passed {
+        declared: Some(format!("{n}: *mut c_int")),
+        argument: n.to_owned(),
+        after,
+        ..Passed::default()
+    }
+}
+
+/// A CHARACTER: C gets a copy that ends with NUL, or room for one.
+fn string(procedure: &Procedure, p: &Parameter, n: &str) -> Passed {
+    let hidden = Some(format!("{n}_length: c_int"));
+    if p.direction == Direction::In {
+        return Passed {
+            declared: Some(format!("{n}: *const c_char")),
+            hidden,
+            before: format!("let {n} = Text::trimmed({n}, {n}_length);\n"),
+            argument: format!("{n}.pointer()"),
+            after: String::new(),
+        };
+    }
+    // What a procedure did not find it does not store.
+    let flag = procedure.parameters.iter().any(|p| p.name == "flag");
+    let found = if flag { " && *flag != 0" } else { "" };
+    Passed {
+        declared: Some(format!("{n}: *mut c_char")),
+        hidden,
+        before: format!("let mut {n}_c = Room::new();\n"),
+        argument: format!("{n}_c.pointer()"),
+        after: format!("if code == 0{found} {{ {n}_c.store({n}, {n}_length); }}\n"),
+    }
+}

@@ -1,0 +1,106 @@
+//! Arrays, statuses and indices between Fortran and C.
+
+use crate::{A, sentinel};
+use cohort_abi::{Abi, Constants, neutral};
+use core::ffi::c_int;
+
+/// An array of handles: in this ABI C's handles are Fortran's.
+#[inline]
+pub fn array<Handle, Pointer: OfHandles<Handle>>(handles: Pointer) -> Pointer::C {
+    const { assert!(size_of::<Handle>() == size_of::<c_int>()) };
+    handles.for_c()
+}
+
+/// A pointer to Fortran's handles.
+pub trait OfHandles<Handle> {
+    /// The same for C.
+    type C;
+    /// Points to the same memory.
+    fn for_c(self) -> Self::C;
+}
+
+impl<Handle> OfHandles<Handle> for *const c_int {
+    type C = *const Handle;
+    fn for_c(self) -> *const Handle {
+        self.cast()
+    }
+}
+
+impl<Handle> OfHandles<Handle> for *mut c_int {
+    type C = *mut Handle;
+    fn for_c(self) -> *mut Handle {
+        self.cast()
+    }
+}
+
+type Status = <A as Abi>::Status;
+
+/// C's status is Fortran's, in this ABI.
+const _: () = assert!(size_of::<Status>() == size_of::<[c_int; A::F_STATUS_SIZE]>());
+
+/// A status.
+#[inline]
+pub fn status(status: *mut c_int) -> *mut Status {
+    if sentinel::is_status_ignore(status) {
+        return core::ptr::without_provenance_mut(A::STATUS_IGNORE);
+    }
+    status.cast()
+}
+
+/// An array of statuses.
+#[inline]
+pub fn statuses(statuses: *mut c_int) -> *mut Status {
+    if sentinel::is_statuses_ignore(statuses) {
+        return core::ptr::without_provenance_mut(A::STATUSES_IGNORE);
+    }
+    statuses.cast()
+}
+
+/// The weights of a distributed graph's edges.
+pub fn weights(weights: *mut c_int) -> *mut c_int {
+    let [unweighted, empty] = sentinel::weights_of_c();
+    if sentinel::is_unweighted(weights) {
+        return unweighted;
+    }
+    if sentinel::is_weights_empty(weights) {
+        return empty;
+    }
+    weights
+}
+
+/// The error codes of spawned processes.
+pub fn errcodes(errcodes: *mut c_int) -> *mut c_int {
+    if sentinel::is_errcodes_ignore(errcodes) {
+        return core::ptr::without_provenance_mut(A::ERRCODES_IGNORE);
+    }
+    errcodes
+}
+
+/// Numbers a request from 1 on (MPI 3.7.5), unless the index is `MPI_UNDEFINED`.
+///
+/// # Safety
+/// `index` is valid for reads and writes.
+pub unsafe fn index_out(index: *mut c_int) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if *index >= 0 {
+            *index += 1;
+        }
+    }
+}
+
+/// Numbers requests from 1 on.
+///
+/// # Safety
+/// `indices` is valid for `count` reads and writes, if that is a number.
+pub unsafe fn indices_out(indices: *mut c_int, count: c_int) {
+    for place in 0..usize::try_from(count).unwrap_or(0) {
+        // SAFETY: as the caller promises.
+        unsafe { index_out(indices.add(place)) };
+    }
+}
+
+/// `.TRUE.` of gfortran. (Intel's compilers look at the lowest bit, and make -1.)
+pub const TRUE: c_int = 1;
+
+const _: () = assert!(neutral::SUCCESS == 0);

@@ -1,0 +1,179 @@
+//! Functions of Fortran programs that MPI calls.
+//!
+//! Reduction functions and error handlers get addresses in C too, of a length and a datatype, of a handle and a code:
+//! in this ABI C calls Fortran's functions as they are. Those of generalized requests get values in C, so C gets
+//! functions of ours and a record of Fortran's.
+
+use crate::generated::procedures::c;
+use crate::text::Text;
+use crate::{A, arguments};
+use alloc::boxed::Box;
+use cohort_abi::{Abi, Constants, Handle, neutral};
+use core::ffi::{c_char, c_int, c_void};
+
+type Request = <A as Abi>::Request;
+
+const _: () = assert!(size_of::<<A as Abi>::Datatype>() == size_of::<c_int>());
+const _: () = assert!(size_of::<<A as Abi>::Comm>() == size_of::<c_int>());
+const _: () = assert!(size_of::<<A as Abi>::Win>() == size_of::<c_int>());
+
+/// `MPI_OP_CREATE`.
+pub unsafe extern "C" fn op_create(
+    function: *const c_void,
+    commute: *const c_int,
+    op: *mut c_int,
+    ierror: *mut c_int,
+) {
+    // SAFETY: the Fortran caller keeps the contract of this procedure; the function takes what C's takes.
+    unsafe {
+        let mut made = <A as Abi>::Op::from_int(*op);
+        let function = core::mem::transmute::<*const c_void, Option<_>>(function);
+        *ierror = c::MPI_Op_create(function, c_int::from(*commute != 0), &mut made);
+        *op = made.to_int();
+    }
+}
+
+macro_rules! errhandlers {
+    ($($name:ident $procedure:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($procedure), "`.")]
+        pub unsafe extern "C" fn $name(
+            function: *const c_void,
+            errhandler: *mut c_int,
+            ierror: *mut c_int,
+        ) {
+            // SAFETY: the Fortran caller keeps the contract of this procedure; the function takes what C's takes.
+            unsafe {
+                let mut made = <A as Abi>::Errhandler::from_int(*errhandler);
+                let function = core::mem::transmute::<*const c_void, Option<_>>(function);
+                *ierror = c::$procedure(function, &mut made);
+                *errhandler = made.to_int();
+            }
+        }
+    )*};
+}
+
+errhandlers! {
+    comm_create_errhandler MPI_Comm_create_errhandler;
+    errhandler_create MPI_Errhandler_create;
+    file_create_errhandler MPI_File_create_errhandler;
+    session_create_errhandler MPI_Session_create_errhandler;
+    win_create_errhandler MPI_Win_create_errhandler;
+}
+
+/// Extra state, status, error.
+type Query = unsafe extern "C" fn(*mut isize, *mut c_int, *mut c_int);
+/// Extra state, error.
+type Free = unsafe extern "C" fn(*mut isize, *mut c_int);
+/// Extra state, whether complete, error.
+type Cancel = unsafe extern "C" fn(*mut isize, *mut c_int, *mut c_int);
+
+/// A generalized request's functions, and the value that they get.
+struct Generalized {
+    query: Query,
+    free: Free,
+    cancel: Cancel,
+    extra_state: isize,
+}
+
+unsafe extern "C" fn query(state: *mut c_void, status: *mut <A as Abi>::Status) -> c_int {
+    let mut error = 0;
+    // SAFETY: the record of `grequest_start`, not freed yet, and a status of C's, which is Fortran's.
+    unsafe {
+        let request = &mut *state.cast::<Generalized>();
+        (request.query)(&mut request.extra_state, status.cast(), &mut error);
+    }
+    error
+}
+
+unsafe extern "C" fn free(state: *mut c_void) -> c_int {
+    let mut error = 0;
+    // SAFETY: the record of `grequest_start`; MPI calls this once, last.
+    unsafe {
+        let mut request = Box::from_raw(state.cast::<Generalized>());
+        (request.free)(&mut request.extra_state, &mut error);
+    }
+    error
+}
+
+unsafe extern "C" fn cancel(state: *mut c_void, complete: c_int) -> c_int {
+    let (mut complete, mut error) = (if complete != 0 { arguments::TRUE } else { 0 }, 0);
+    // SAFETY: the record of `grequest_start`, not freed yet.
+    unsafe {
+        let request = &mut *state.cast::<Generalized>();
+        (request.cancel)(&mut request.extra_state, &mut complete, &mut error);
+    }
+    error
+}
+
+/// `MPI_GREQUEST_START`.
+pub unsafe extern "C" fn grequest_start(
+    query_fn: Query,
+    free_fn: Free,
+    cancel_fn: Cancel,
+    extra_state: *const isize,
+    request: *mut c_int,
+    ierror: *mut c_int,
+) {
+    // SAFETY: the Fortran caller keeps the contract of this procedure.
+    unsafe {
+        let state = Box::into_raw(Box::new(Generalized {
+            query: query_fn,
+            free: free_fn,
+            cancel: cancel_fn,
+            extra_state: *extra_state,
+        }));
+        let mut made = Request::from_int(*request);
+        *ierror = c::MPI_Grequest_start(
+            Some(query),
+            Some(free),
+            Some(cancel),
+            state.cast(),
+            &mut made,
+        );
+        if *ierror == 0 {
+            *request = made.to_int();
+        } else {
+            drop(Box::from_raw(state));
+        }
+    }
+}
+
+/// `MPI_REGISTER_DATAREP`. The library has no data representations of programs, so C reports that and never calls
+/// the functions.
+pub unsafe extern "C" fn register_datarep(
+    datarep: *const c_char,
+    _read: *const c_void,
+    _write: *const c_void,
+    _extent: *const c_void,
+    _extra_state: *const isize,
+    ierror: *mut c_int,
+    datarep_length: c_int,
+) {
+    // SAFETY: the Fortran caller keeps the contract of this procedure.
+    unsafe {
+        let datarep = Text::trimmed(datarep, datarep_length);
+        let nothing = core::ptr::null_mut();
+        let code = c::MPI_Register_datarep(datarep.pointer(), None, None, None, nothing);
+        *ierror = match code {
+            0 => A::error_out(neutral::ERR_UNSUPPORTED_OPERATION),
+            code => code,
+        };
+    }
+}
+
+/// `MPI_CONVERSION_FN_NULL`, which stands for "no function" and is never called by MPI.
+pub unsafe extern "C" fn conversion_fn_null(
+    _userbuf: *mut c_void,
+    _datatype: *const c_int,
+    _count: *const c_int,
+    _filebuf: *mut c_void,
+    _position: *const i64,
+    _extra_state: *const isize,
+    ierror: *mut c_int,
+) {
+    // SAFETY: the caller passes what the standard says.
+    unsafe { *ierror = A::error_out(neutral::ERR_CONVERSION) };
+}
+
+/// `MPI_F_SYNC_REG`: the call itself keeps the compiler from holding the buffer in registers.
+pub unsafe extern "C" fn f_sync_reg(_buffer: *mut c_void) {}

@@ -1,0 +1,143 @@
+//! Constants of Fortran that are variables in common blocks: `MPI_BOTTOM`, `MPI_IN_PLACE`, `MPI_STATUS_IGNORE`, ...
+//!
+//! Objects made from `mpif.h` or `use mpi` define the blocks too, as common symbols, and the dynamic linker has all
+//! of a program's objects use the first definition. So their addresses are read from the global offset table, never
+//! taken for those of the definitions here.
+#![allow(non_upper_case_globals)]
+
+use crate::A;
+use cohort_abi::Constants;
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// A common block of integers. Nobody reads or writes it: its address counts.
+#[repr(transparent)]
+pub struct Block<const LENGTH: usize>(UnsafeCell<[c_int; LENGTH]>);
+
+// SAFETY: nothing is read or written.
+unsafe impl<const LENGTH: usize> Sync for Block<LENGTH> {}
+
+const STATUS: usize = A::F_STATUS_SIZE;
+
+macro_rules! blocks {
+    ($($(#[$about:meta])* $name:ident $length:expr;)*) => {$(
+        $(#[$about])*
+        #[unsafe(no_mangle)]
+        pub static $name: Block<{ $length }> = Block(UnsafeCell::new([0; $length]));
+    )*};
+}
+
+blocks! {
+    /// `MPI_BOTTOM`, `MPI_IN_PLACE`, `MPI_STATUS_IGNORE`
+    mpipriv1_ 2 + STATUS;
+    /// `MPI_STATUSES_IGNORE`, `MPI_ERRCODES_IGNORE`
+    mpipriv2_ STATUS + 1;
+    /// `MPI_ARGVS_NULL`, `MPI_ARGV_NULL`: a character each
+    mpiprivc_ 1;
+    /// `MPI_UNWEIGHTED`
+    mpifcmb5_ 1;
+    /// `MPI_WEIGHTS_EMPTY`
+    mpifcmb9_ 1;
+    /// `MPI_BUFFER_AUTOMATIC`
+    mpifcmba_ 1;
+}
+
+/// The address of a block that the program's objects use.
+macro_rules! address {
+    ($block:ident) => {{
+        let address: usize;
+        // SAFETY: reads the entry of the global offset table, which the dynamic linker has filled.
+        unsafe {
+            core::arch::asm!(
+                concat!("mov {}, qword ptr [rip + ", stringify!($block), "@GOTPCREL]"),
+                out(reg) address,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        address
+    }};
+}
+
+const INTEGER: usize = size_of::<c_int>();
+
+/// A choice buffer for C.
+#[inline]
+pub fn buffer(buffer: *const c_void) -> *const c_void {
+    let bottom = address!(mpipriv1_);
+    let sentinel = match buffer.addr() {
+        address if address == bottom => A::BOTTOM,
+        address if address == bottom + INTEGER => A::IN_PLACE,
+        address if address == address!(mpifcmba_) => A::BUFFER_AUTOMATIC,
+        _ => return buffer,
+    };
+    core::ptr::without_provenance(sentinel)
+}
+
+/// Whether an argument is `MPI_STATUS_IGNORE`.
+#[inline]
+pub fn is_status_ignore(argument: *const c_int) -> bool {
+    argument.addr() == address!(mpipriv1_) + 2 * INTEGER
+}
+
+/// Whether an argument is `MPI_STATUSES_IGNORE`.
+#[inline]
+pub fn is_statuses_ignore(argument: *const c_int) -> bool {
+    argument.addr() == address!(mpipriv2_)
+}
+
+/// Whether an argument is `MPI_ERRCODES_IGNORE`.
+pub fn is_errcodes_ignore(argument: *const c_int) -> bool {
+    argument.addr() == address!(mpipriv2_) + STATUS * INTEGER
+}
+
+/// Whether an argument is `MPI_ARGVS_NULL`.
+pub fn is_argvs_null<T>(argument: *const T) -> bool {
+    argument.addr() == address!(mpiprivc_)
+}
+
+/// Whether an argument is `MPI_ARGV_NULL`.
+pub fn is_argv_null<T>(argument: *const T) -> bool {
+    argument.addr() == address!(mpiprivc_) + 1
+}
+
+/// Whether an argument is `MPI_UNWEIGHTED`.
+pub fn is_unweighted(argument: *const c_int) -> bool {
+    argument.addr() == address!(mpifcmb5_)
+}
+
+/// Whether an argument is `MPI_WEIGHTS_EMPTY`.
+pub fn is_weights_empty(argument: *const c_int) -> bool {
+    argument.addr() == address!(mpifcmb9_)
+}
+
+unsafe extern "C" {
+    static MPI_F_STATUS_IGNORE: AtomicPtr<c_void>;
+    static MPI_F_STATUSES_IGNORE: AtomicPtr<c_void>;
+    static MPI_UNWEIGHTED: AtomicPtr<c_int>;
+    static MPI_WEIGHTS_EMPTY: AtomicPtr<c_int>;
+}
+
+/// What C calls `MPI_UNWEIGHTED` and `MPI_WEIGHTS_EMPTY`.
+pub fn weights_of_c() -> [*mut c_int; 2] {
+    // SAFETY: variables of the C library.
+    unsafe { [&MPI_UNWEIGHTED, &MPI_WEIGHTS_EMPTY] }
+        .map(|variable| variable.load(Ordering::Relaxed))
+}
+
+/// Tells C where Fortran's `MPI_STATUS_IGNORE` and `MPI_STATUSES_IGNORE` are (MPI 19.3.5).
+extern "C" fn tell_c() {
+    let ignore = [address!(mpipriv1_) + 2 * INTEGER, address!(mpipriv2_)];
+    // SAFETY: variables of the C library.
+    let variables = unsafe { [&MPI_F_STATUS_IGNORE, &MPI_F_STATUSES_IGNORE] };
+    for (variable, address) in variables.into_iter().zip(ignore) {
+        variable.store(
+            core::ptr::with_exposed_provenance_mut(address),
+            Ordering::Relaxed,
+        );
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = tell_c;
