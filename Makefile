@@ -65,7 +65,8 @@ fuzz: system
 	tools/fuzz.sh $(TARGET) $(or $(FUZZ_SECONDS),16)
 
 suites: build
-	tools/cache.sh judges slurm mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside
+	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside
+	tools/install-names.sh $(BUILT)
 	cargo test -p cohort-tests --test runner -- $(FILTER)
 
 # Jobs under real process managers: Slurm, PRRTE, and the Hydras of MPICH and Intel MPI. `make suites` runs them too.
@@ -80,7 +81,8 @@ soak: build
 
 # Trials of the runner again and again, beside busy loops: RUNS times those with FILTER in their names.
 flaky: build
-	tools/cache.sh judges slurm mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside
+	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside
+	tools/install-names.sh $(BUILT)
 	tools/flaky.sh $(TARGET) $(or $(RUNS),50) $(or $(FILTER),c/)
 
 bench: overlap peers network messages collectives windows
@@ -92,7 +94,8 @@ overlap: build
 # Everything that runs programs, under each policy (about two hours). `make test` runs each program
 # of ours under several, and most of mpi4py's suite under one more than the default.
 policies: build
-	tools/cache.sh judges slurm mpich mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside
+	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside
+	tools/install-names.sh $(BUILT)
 	for progress in $(or $(POLICIES),$$($(BUILT)/pip-exec --policies | cut -f1)); do \
 	    TEST_COHORT_PROGRESS=$$progress cargo test -p cohort-tests --test runner -- --skip tidy/ $(FILTER); \
 	done

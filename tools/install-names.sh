@@ -28,10 +28,16 @@ name libmpi_mpich.so libmpi.so
 name libmpi_mpich.so libmpich.so.12
 name libmpi_mpi5.so libmpi_abi.so.1
 name libmpi_mpi5.so libmpi_abi.so
-name libmpifort_mpich.so libmpifort.so.12
-name libmpifort_mpich.so libmpifort.so
-name libmpifort_mpich.so libmpichfort.so.12
-name libmpifort_mpich.so libmpichfort.so
+
+# A folder of its own: programs that need MPICH's Fortran library are not to find this one.
+mkdir -p "$target/fortran"
+if [ ! -e "$target/libmpifort_mpich.so" ]; then
+    echo "$0: $target/libmpifort_mpich.so is missing; build it first" >&2
+    exit 1
+fi
+for file in libmpifort.so libmpifort.so.12 libmpichfort.so libmpichfort.so.12; do
+    ln -sf ../libmpifort_mpich.so "$target/fortran/$file"
+done
 
 # What people type.
 name pip-exec mpiexec
@@ -45,7 +51,7 @@ wrapper() {
     # Not through a link that an earlier build may have left.
     rm -f "$target/$1"
     sed -e "s/@NAME@/$1/; s/@COMPILER@/$2/; s/@OPTION@/$3/; s/@VARIABLE@/$4/" \
-        -e "s/@ABI@/$5/; s/@LINKED@/$6/; s/@COMPILED@/$7/" \
+        -e "s|@ABI@|$5|; s|@LINKED@|$6|; s|@COMPILED@|$7|" \
         "$tools/compiler-wrapper.in" >"$target/$1"
     chmod 755 "$target/$1"
 }
@@ -60,6 +66,7 @@ if command -v gfortran >/dev/null; then
     gfortran -J"$target/include" -fsyntax-only "$include/mpi.f90"
     [ "$(gfortran -dumpversion | cut -d. -f1)" -lt 10 ] || mismatch=' -fallow-argument-mismatch'
 fi
-wrapper mpifort gfortran -fc MPICH_FC MPICH '-lmpifort -lmpi' "$mismatch"
+wrapper mpifort gfortran -fc MPICH_FC MPICH \
+    '"-L$libraries/fortran" "-Wl,-rpath,$libraries/fortran" -lmpifort -lmpi' "$mismatch"
 ln -sf mpifort "$target/mpif90"
 ln -sf mpifort "$target/mpif77"

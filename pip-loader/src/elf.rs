@@ -410,6 +410,17 @@ fn in_file(file: &[u8], offset: u64, len: u64) -> Result<&[u8], ElfError> {
         })
 }
 
+/// Whether an object asks others for a symbol with a name of which `wanted` holds.
+#[must_use]
+pub fn imports(file: &[u8], wanted: impl Fn(&str) -> bool) -> bool {
+    let Ok(elf) = goblin::elf::Elf::parse(file) else {
+        return false;
+    };
+    elf.dynsyms.iter().any(|symbol| {
+        symbol.st_shndx == 0 && elf.dynstrtab.get_at(symbol.st_name).is_some_and(&wanted)
+    })
+}
+
 /// The address of a symbol that a shared object exports, relative to its base.
 #[must_use]
 pub fn exported_symbol(file: &[u8], name: &str) -> Option<u64> {

@@ -16,7 +16,7 @@ fn main() {
         .expect("cc, which links the workspace, can be run");
     assert!(status.success(), "cc cannot make {}", library.display());
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libmpifort.so.12");
-    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete,-rpath,$ORIGIN");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete,-rpath,$ORIGIN:$ORIGIN/..");
     println!(
         "cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,{},--as-needed",
         library.display()

@@ -22,6 +22,7 @@ mod command;
 mod directives;
 mod dropin;
 mod faults;
+mod fortran;
 mod mpi4py;
 mod nodes;
 mod place;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(2);
     let mut trials = tidy::trials();
     trials.extend(programs::trials());
+    trials.extend(fortran::trials());
     trials.extend(faults::trials());
     trials.extend(binaries::trials());
     trials.extend(dropin::trials());

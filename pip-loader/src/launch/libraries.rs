@@ -16,6 +16,12 @@ use std::path::{Path, PathBuf};
 /// Names under which Cohort's own MPI libraries are asked for.
 pub const MPI_LIBRARIES: [&str; 3] = ["libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1"];
 
+/// Names under which our Fortran library is asked for.
+const FORTRAN_LIBRARIES: [&str; 2] = ["libmpifort.so.12", "libmpichfort.so.12"];
+
+/// Where our Fortran library lies, below the folder of the MPI libraries.
+pub const FORTRAN_FOLDER: &str = "fortran";
+
 /// What following a program's dependencies found.
 #[derive(Debug, Default)]
 pub struct Dependencies {
@@ -32,6 +38,9 @@ pub struct Dependencies {
     pub sanitizer: Option<&'static str>,
     /// A library of an MPI that we do not provide, and whose it is, if one of them needs one.
     pub other_mpi: Option<(String, Option<&'static str>)>,
+    /// One of them needs procedures of the module `mpi_f08` or of MPICH's other modules: only MPICH's own Fortran
+    /// library has them.
+    pub mpich_fortran: bool,
 }
 
 /// Follows the dependencies of the program `file`, and of the libraries that the environment loads before them.
@@ -53,11 +62,18 @@ pub fn follow(
     let mut seen = HashSet::new();
     let system = system_folders(&plan);
     let mut queue = vec![(file.to_owned(), plan)];
+    let own = [first.to_owned(), first.join(FORTRAN_FOLDER)];
     while let Some((object, plan)) = queue.pop() {
         found.sanitizer = found.sanitizer.or(plan.sanitizer);
         let origin = object.parent().unwrap_or(Path::new("/"));
         let rpath = expand(plan.rpath.as_deref().unwrap_or_default(), origin);
         let runpath = expand(plan.runpath.as_deref().unwrap_or_default(), origin);
+        if FORTRAN_LIBRARIES
+            .iter()
+            .any(|library| plan.needed.iter().any(|name| name == library))
+        {
+            found.mpich_fortran |= needs_mpich_fortran(&object);
+        }
         for name in plan.needed {
             if let Some(library) = MPI_LIBRARIES.into_iter().find(|library| *library == name) {
                 found.mpi_library = found.mpi_library.or(Some(library));
@@ -70,7 +86,7 @@ pub fn follow(
             found.objects += 1;
             let before = rpath.iter().filter(|_| runpath.is_empty()).cloned();
             let folders = before
-                .chain([first.to_owned()])
+                .chain(own.iter().cloned())
                 .chain(std::env::split_paths(&library_path))
                 .chain(runpath.iter().cloned())
                 .chain(system.iter().cloned());
@@ -92,6 +108,17 @@ fn other_mpi(name: &str) -> Option<(String, Option<&'static str>)> {
     }
     let (_, vendor) = OTHERS.iter().find(|(start, _)| file.starts_with(start))?;
     Some((name.to_owned(), *vendor))
+}
+
+/// Whether an object imports what only MPICH's Fortran library has.
+fn needs_mpich_fortran(object: &Path) -> bool {
+    let imports = |file: File| {
+        let bytes = image::file_bytes(&file).ok()??;
+        Some(elf::imports(&bytes, |name| {
+            name.contains("_f08") || name.starts_with("__mpi_")
+        }))
+    };
+    File::open(object).ok().and_then(imports) == Some(true)
 }
 
 fn read_plan(path: &Path) -> Option<LoadPlan> {

@@ -2,7 +2,7 @@
 
 use super::binding::{self, Binding};
 use super::environment::{self, Environment, entries};
-use super::libraries::Dependencies;
+use super::libraries::{Dependencies, FORTRAN_FOLDER};
 use super::options::{Input, Options, Output, Report, Section};
 use super::program::{self, Program, Search};
 use super::topology::Topology;
@@ -307,7 +307,8 @@ impl Context<'_> {
         // The linker, the program, and the library that the linker is audited by.
         let objects = dependencies.objects + program.preload.len();
         let entries = limits::map_entries(objects + 3);
-        let arguments = self.arguments(&program, section, &linker, library_path);
+        let folders = self.folders(&dependencies, library_path);
+        let arguments = self.arguments(&program, section, &linker, &folders);
         let mapped = if uses_mpi { environment } else { &starters };
         let direct = is_auditable && !is_stub;
         let prepared = PreparedProgram {
@@ -393,27 +394,37 @@ impl Context<'_> {
         }
     }
 
+    /// Where the dynamic linker looks for libraries first: ours, then the user's.
+    fn folders(&self, dependencies: &Dependencies, library_path: &OsStr) -> OsString {
+        let fortran = self
+            .libraries
+            .filter(|_| !dependencies.mpich_fortran)
+            .map(|folder| folder.join(FORTRAN_FOLDER));
+        let folders: Vec<&OsStr> = [self.libraries, fortran.as_deref()]
+            .into_iter()
+            .flatten()
+            .map(Path::as_os_str)
+            .chain([library_path])
+            .filter(|folder| !folder.is_empty())
+            .collect();
+        folders.join(OsStr::new(":"))
+    }
+
     /// The command line of the dynamic linker, which then loads the program.
     fn arguments(
         &self,
         program: &Program,
         section: &Section,
         linker: &Template,
-        library_path: &OsStr,
+        folders: &OsStr,
     ) -> Vec<OsString> {
         let mut arguments = vec![linker.path().into()];
         // Before glibc 2.33 a program started so sees its file's path as its name.
         if linker.mentions(b"--argv0") {
             arguments.extend(["--argv0".into(), program.name.clone()]);
         }
-        let folders = self
-            .libraries
-            .map(Path::as_os_str)
-            .into_iter()
-            .chain([library_path]);
-        let folders: Vec<&OsStr> = folders.filter(|folder| !folder.is_empty()).collect();
         if !folders.is_empty() {
-            arguments.extend(["--library-path".into(), folders.join(OsStr::new(":"))]);
+            arguments.extend(["--library-path".into(), folders.into()]);
         }
         if !program.preload.is_empty() {
             let list: Vec<&OsStr> = program

@@ -91,3 +91,40 @@ pub static MPII_F_TRUE: c_int = 1;
 /// `.FALSE.`, for Fortran libraries that ask.
 #[unsafe(no_mangle)]
 pub static MPII_F_FALSE: c_int = 0;
+
+macro_rules! gpu_support {
+    ($($name:ident)*) => {$(
+        /// Buffers may not lie in the memory of such a GPU.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name() -> c_int {
+            0
+        }
+    )*};
+}
+
+gpu_support! {
+    MPIX_Query_cuda_support PMPIX_Query_cuda_support
+    MPIX_Query_hip_support PMPIX_Query_hip_support
+    MPIX_Query_ze_support PMPIX_Query_ze_support
+}
+
+/// Whether buffers may lie in the memory of a kind of GPU: they may not.
+///
+/// # Safety
+/// `is_supported` is valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_GPU_query_support(_kind: c_int, is_supported: *mut c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { is_supported.write(0) };
+    Mpich::error_out(neutral::SUCCESS)
+}
+
+/// [`MPIX_GPU_query_support`].
+///
+/// # Safety
+/// As there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_GPU_query_support(kind: c_int, is_supported: *mut c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { MPIX_GPU_query_support(kind, is_supported) }
+}

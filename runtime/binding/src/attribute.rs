@@ -432,7 +432,7 @@ fn get_win<A: Abi>(
     };
     let (address, value) = match A::keyval_in(number) {
         neutral::WIN_BASE => (object.part().base, object.part().base as isize),
-        neutral::WIN_SIZE => ((&raw const facts.size).addr(), facts.size as isize),
+        neutral::WIN_SIZE => ((&raw const facts.size).addr(), facts.size),
         neutral::WIN_DISP_UNIT => ((&raw const facts.unit).addr(), facts.unit as isize),
         neutral::WIN_CREATE_FLAVOR => {
             let flavor = A::win_flavor_out(object.flavor().neutral());

@@ -60,15 +60,11 @@ pub struct Procedure {
     pub poly: bool,
     /// Whether `mpif.h` and `use mpi` have it.
     pub fortran: bool,
+    /// Whether it is there for Fortran libraries only (`MPII_...`), and in no header of ours.
+    pub support: bool,
 }
 
 impl Procedure {
-    /// Whether it is there for Fortran libraries only (`MPII_...`), and in no header.
-    #[must_use]
-    pub fn support(&self) -> bool {
-        self.extension && self.name.starts_with("I_")
-    }
-
     /// The name in C, as the standard writes it: `MPI_Send`, `MPIX_Progress_set`.
     #[must_use]
     pub fn c_name(&self) -> String {
@@ -156,8 +152,8 @@ impl Api {
         for line in crate::table_lines(support) {
             let procedure = listed_procedure(line, &kinds)?;
             procedures.push(Procedure {
-                name: format!("I_{}", procedure.name),
                 extension: true,
+                support: true,
                 ..procedure
             });
         }
@@ -229,6 +225,7 @@ fn procedure(entry: &Value, kinds: &Kinds, large: bool) -> Result<Procedure, Str
         extension: false,
         poly: has_large_form(entry),
         fortran: !large && entry["attributes"]["f90_expressible"] == true,
+        support: false,
     })
 }
 
@@ -382,5 +379,6 @@ fn listed_procedure(line: &str, kinds: &Kinds) -> Result<Procedure, String> {
         extension: false,
         poly: false,
         fortran: false,
+        support: false,
     })
 }

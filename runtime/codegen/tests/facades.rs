@@ -14,7 +14,17 @@ const FACADES: [(&str, &str, u32); 2] = [
 ];
 
 /// What the MPICH ABI has besides procedures.
-const MPICH_EXTRA: [&str; 10] = [
+const MPICH_EXTRA: [&str; 20] = [
+    "MPII_F_FALSE",
+    "MPII_F_TRUE",
+    "MPIX_GPU_query_support",
+    "MPIX_Query_cuda_support",
+    "MPIX_Query_hip_support",
+    "MPIX_Query_ze_support",
+    "PMPIX_GPU_query_support",
+    "PMPIX_Query_cuda_support",
+    "PMPIX_Query_hip_support",
+    "PMPIX_Query_ze_support",
     "MPIR_Dup_fn",
     "MPIR_F08_MPI_STATUSES_IGNORE_OBJ",
     "MPIR_F08_MPI_STATUS_IGNORE_OBJ",

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 fn build_directory(name: &str) -> PathBuf {
     let target = common::scratch(name).join("target release");
     std::fs::create_dir(&target).expect("created");
-    for file in ["libmpi_mpich.so", "libmpi_mpi5.so"] {
+    for file in ["libmpi_mpich.so", "libmpi_mpi5.so", "libmpifort_mpich.so"] {
         std::fs::copy(common::libraries().join(file), target.join(file)).expect("copied facade");
     }
     common::stand_in(&target);
@@ -72,4 +72,10 @@ fn questions_are_answered_without_compiling() {
     assert!(wrapper(&target, "mpicc", &["-link-info"]).contains("-lmpi_abi"));
     assert!(!wrapper(&target, "mpicc", &["-compile-info"]).contains("-lmpi_abi"));
     assert!(!wrapper(&target, "mpicxx", &["--version"]).is_empty());
+    let shown = wrapper(&target, "mpifort", &["-fc=some-fc", "-show", "x.f90"]);
+    assert!(
+        shown.starts_with("some-fc ") && shown.contains("-lmpifort -lmpi"),
+        "{shown}"
+    );
+    assert!(!shown.contains("-lmpi_abi"), "{shown}");
 }

@@ -6,7 +6,7 @@
 
 use crate::A;
 use crate::arguments::TRUE;
-use crate::generated::procedures::c;
+use crate::generated::c;
 use cohort_abi::{Abi, Handle};
 use core::ffi::{c_int, c_void};
 
@@ -126,8 +126,8 @@ macro_rules! keyvals {
             // only, so their types do not matter to it.
             unsafe {
                 let code = c::$procedure(
-                    core::mem::transmute(copy),
-                    core::mem::transmute(delete),
+                    core::mem::transmute::<*const c_void, Option<_>>(copy),
+                    core::mem::transmute::<*const c_void, Option<_>>(delete),
                     keyval,
                     (*extra_state).pointer(),
                 );

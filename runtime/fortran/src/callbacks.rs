@@ -4,7 +4,7 @@
 //! in this ABI C calls Fortran's functions as they are. Those of generalized requests get values in C, so C gets
 //! functions of ours and a record of Fortran's.
 
-use crate::generated::procedures::c;
+use crate::generated::c;
 use crate::text::Text;
 use crate::{A, arguments};
 use alloc::boxed::Box;

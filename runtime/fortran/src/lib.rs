@@ -14,6 +14,7 @@ mod arguments;
 mod attributes;
 mod callbacks;
 mod generated {
+    pub mod c;
     pub mod procedures;
 }
 mod memory;

@@ -1,7 +1,7 @@
 //! What MPI-3 removed: addresses and extents were INTEGER, 32 bits, in these.
 
 use crate::A;
-use crate::generated::procedures::c;
+use crate::generated::c;
 use crate::sentinel::buffer;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle};

@@ -1,6 +1,6 @@
 //! Procedures with CHARACTER arguments whose length is an argument too, and lists of CHARACTERs.
 
-use crate::generated::procedures::c;
+use crate::generated::c;
 use crate::sentinel::{is_argv_null, is_argvs_null};
 use crate::text::{Room, Text};
 use crate::{A, arguments};
@@ -126,7 +126,6 @@ impl List {
 }
 
 /// `MPI_COMM_SPAWN`.
-#[expect(clippy::too_many_arguments, reason = "the standard's")]
 pub unsafe extern "C" fn comm_spawn(
     command: *const c_char,
     argv: *const c_char,
@@ -163,7 +162,6 @@ pub unsafe extern "C" fn comm_spawn(
 }
 
 /// `MPI_COMM_SPAWN_MULTIPLE`. Row i of `array_of_argv(count, *)` has the arguments of command i.
-#[expect(clippy::too_many_arguments, reason = "the standard's")]
 pub unsafe extern "C" fn comm_spawn_multiple(
     count: *const c_int,
     array_of_commands: *const c_char,

@@ -17,9 +17,9 @@ impl Text {
     /// `start` is valid for `length` reads.
     pub unsafe fn trimmed(start: *const c_char, length: c_int) -> Self {
         let length = usize::try_from(length).unwrap_or(0);
-        // SAFETY: as the caller promises; of no characters nothing is read.
         let all = match length {
             0 => &[][..],
+            // SAFETY: as the caller promises.
             _ => unsafe { core::slice::from_raw_parts(start.cast::<u8>(), length) },
         };
         let end = all

@@ -19339,6 +19339,130 @@ pub unsafe extern "C" fn PMPI_Wtime() -> f64 {
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Comm_agree(comm: <A as Abi>::Comm, flag: *mut c_int) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Comm_agree)(caller, comm, flag) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Comm_agree(comm: <A as Abi>::Comm, flag: *mut c_int) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Comm_agree)(caller, comm, flag) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Comm_failure_ack(comm: <A as Abi>::Comm) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Comm_failure_ack)(caller, comm) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Comm_failure_ack(comm: <A as Abi>::Comm) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Comm_failure_ack)(caller, comm) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Comm_failure_get_acked(
+    comm: <A as Abi>::Comm,
+    failed: *mut <A as Abi>::Group,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Comm_failure_get_acked)(caller, comm, failed) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Comm_failure_get_acked(
+    comm: <A as Abi>::Comm,
+    failed: *mut <A as Abi>::Group,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Comm_failure_get_acked)(caller, comm, failed) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Comm_revoke(comm: <A as Abi>::Comm) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Comm_revoke)(caller, comm) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Comm_revoke(comm: <A as Abi>::Comm) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Comm_revoke)(caller, comm) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Comm_shrink(
+    comm: <A as Abi>::Comm,
+    newcomm: *mut <A as Abi>::Comm,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Comm_shrink)(caller, comm, newcomm) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Comm_shrink(
+    comm: <A as Abi>::Comm,
+    newcomm: *mut <A as Abi>::Comm,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Comm_shrink)(caller, comm, newcomm) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Delete_error_class(errorclass: c_int) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Delete_error_class)(caller, errorclass) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Delete_error_class(errorclass: c_int) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Delete_error_class)(caller, errorclass) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Delete_error_code(errorcode: c_int) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Delete_error_code)(caller, errorcode) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Delete_error_code(errorcode: c_int) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Delete_error_code)(caller, errorcode) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Delete_error_string(errorcode: c_int) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Delete_error_string)(caller, errorcode) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Delete_error_string(errorcode: c_int) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Delete_error_string)(caller, errorcode) }
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPIX_Progress_set(comm: <A as Abi>::Comm, policy: *const c_char) -> c_int {
     let (caller, table) = ATTACHMENT.get();
     // SAFETY: the C caller keeps the contract of this procedure.

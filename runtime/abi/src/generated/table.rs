@@ -5737,6 +5737,37 @@ pub struct Table<A: Abi> {
     pub Wtick: unsafe extern "C" fn(caller: *const c_void) -> f64,
     /// `MPI_Wtime`
     pub Wtime: unsafe extern "C" fn(caller: *const c_void) -> f64,
+    /// `MPIX_Comm_agree`
+    pub X_Comm_agree: unsafe extern "C" fn(
+        caller: *const c_void,
+        comm: <A as Abi>::Comm,
+        flag: *mut c_int,
+    ) -> c_int,
+    /// `MPIX_Comm_failure_ack`
+    pub X_Comm_failure_ack:
+        unsafe extern "C" fn(caller: *const c_void, comm: <A as Abi>::Comm) -> c_int,
+    /// `MPIX_Comm_failure_get_acked`
+    pub X_Comm_failure_get_acked: unsafe extern "C" fn(
+        caller: *const c_void,
+        comm: <A as Abi>::Comm,
+        failed: *mut <A as Abi>::Group,
+    ) -> c_int,
+    /// `MPIX_Comm_revoke`
+    pub X_Comm_revoke: unsafe extern "C" fn(caller: *const c_void, comm: <A as Abi>::Comm) -> c_int,
+    /// `MPIX_Comm_shrink`
+    pub X_Comm_shrink: unsafe extern "C" fn(
+        caller: *const c_void,
+        comm: <A as Abi>::Comm,
+        newcomm: *mut <A as Abi>::Comm,
+    ) -> c_int,
+    /// `MPIX_Delete_error_class`
+    pub X_Delete_error_class:
+        unsafe extern "C" fn(caller: *const c_void, errorclass: c_int) -> c_int,
+    /// `MPIX_Delete_error_code`
+    pub X_Delete_error_code: unsafe extern "C" fn(caller: *const c_void, errorcode: c_int) -> c_int,
+    /// `MPIX_Delete_error_string`
+    pub X_Delete_error_string:
+        unsafe extern "C" fn(caller: *const c_void, errorcode: c_int) -> c_int,
     /// `MPIX_Progress_set`
     pub X_Progress_set: unsafe extern "C" fn(
         caller: *const c_void,

@@ -11273,6 +11273,42 @@ pub unsafe extern "C" fn Win_wait<A: Abi>(caller: *const c_void, win: <A as Abi>
     }
 }
 
+pub unsafe extern "C" fn X_Delete_error_class<A: Abi>(
+    caller: *const c_void,
+    errorclass: c_int,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPIX_Delete_error_class", |call| {
+            crate::errhandler::remove_error_class::<A>(call, errorclass)
+        })
+    }
+}
+
+pub unsafe extern "C" fn X_Delete_error_code<A: Abi>(
+    caller: *const c_void,
+    errorcode: c_int,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPIX_Delete_error_code", |call| {
+            crate::errhandler::remove_error_code::<A>(call, errorcode)
+        })
+    }
+}
+
+pub unsafe extern "C" fn X_Delete_error_string<A: Abi>(
+    caller: *const c_void,
+    errorcode: c_int,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPIX_Delete_error_string", |call| {
+            crate::errhandler::remove_error_string::<A>(call, errorcode)
+        })
+    }
+}
+
 pub unsafe extern "C" fn X_Progress_set<A: Abi>(
     caller: *const c_void,
     comm: <A as Abi>::Comm,

@@ -715,6 +715,14 @@ pub const fn table<A: Abi>() -> Table<A> {
         Win_wait: super::shims::Win_wait::<A>,
         Wtick: crate::environment::wtick::<A>,
         Wtime: crate::environment::wtime::<A>,
+        X_Comm_agree: unsupported::X_Comm_agree::<A>,
+        X_Comm_failure_ack: unsupported::X_Comm_failure_ack::<A>,
+        X_Comm_failure_get_acked: unsupported::X_Comm_failure_get_acked::<A>,
+        X_Comm_revoke: unsupported::X_Comm_revoke::<A>,
+        X_Comm_shrink: unsupported::X_Comm_shrink::<A>,
+        X_Delete_error_class: super::shims::X_Delete_error_class::<A>,
+        X_Delete_error_code: super::shims::X_Delete_error_code::<A>,
+        X_Delete_error_string: super::shims::X_Delete_error_string::<A>,
         X_Progress_set: super::shims::X_Progress_set::<A>,
         X_Win_icomplete: super::shims::X_Win_icomplete::<A>,
         X_Win_ifence: super::shims::X_Win_ifence::<A>,
@@ -1807,5 +1815,48 @@ mod unsupported {
     ) -> c_int {
         // SAFETY: `caller` is the calling rank, by the contract of the table.
         unsafe { crate::unsupported::<A>(caller, "MPI_Unpublish_name") }
+    }
+
+    pub unsafe extern "C" fn X_Comm_agree<A: Abi>(
+        caller: *const c_void,
+        _comm: <A as Abi>::Comm,
+        _flag: *mut c_int,
+    ) -> c_int {
+        // SAFETY: `caller` is the calling rank, by the contract of the table.
+        unsafe { crate::unsupported::<A>(caller, "MPIX_Comm_agree") }
+    }
+
+    pub unsafe extern "C" fn X_Comm_failure_ack<A: Abi>(
+        caller: *const c_void,
+        _comm: <A as Abi>::Comm,
+    ) -> c_int {
+        // SAFETY: `caller` is the calling rank, by the contract of the table.
+        unsafe { crate::unsupported::<A>(caller, "MPIX_Comm_failure_ack") }
+    }
+
+    pub unsafe extern "C" fn X_Comm_failure_get_acked<A: Abi>(
+        caller: *const c_void,
+        _comm: <A as Abi>::Comm,
+        _failed: *mut <A as Abi>::Group,
+    ) -> c_int {
+        // SAFETY: `caller` is the calling rank, by the contract of the table.
+        unsafe { crate::unsupported::<A>(caller, "MPIX_Comm_failure_get_acked") }
+    }
+
+    pub unsafe extern "C" fn X_Comm_revoke<A: Abi>(
+        caller: *const c_void,
+        _comm: <A as Abi>::Comm,
+    ) -> c_int {
+        // SAFETY: `caller` is the calling rank, by the contract of the table.
+        unsafe { crate::unsupported::<A>(caller, "MPIX_Comm_revoke") }
+    }
+
+    pub unsafe extern "C" fn X_Comm_shrink<A: Abi>(
+        caller: *const c_void,
+        _comm: <A as Abi>::Comm,
+        _newcomm: *mut <A as Abi>::Comm,
+    ) -> c_int {
+        // SAFETY: `caller` is the calling rank, by the contract of the table.
+        unsafe { crate::unsupported::<A>(caller, "MPIX_Comm_shrink") }
     }
 }

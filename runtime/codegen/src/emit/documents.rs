@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// Chapters of the standard that are missing, and how the names of their procedures begin; the
 /// last one is for all others.
-const CHAPTERS: [(&str, &[&str]); 3] = [
+const CHAPTERS: [(&str, &[&str]); 4] = [
     ("Files", &["File_", "Register_datarep"]),
     (
         "Processes that start or meet later",
@@ -22,6 +22,7 @@ const CHAPTERS: [(&str, &[&str]); 3] = [
             "Unpublish_name",
         ],
     ),
+    ("MPICH's, which its Fortran library names", &["X_Comm_"]),
     ("Others", &[""]),
 ];
 

@@ -123,7 +123,28 @@ struct Passed {
     after: String,
 }
 
-/// The file.
+/// `runtime/fortran/src/generated/c.rs`: the C procedures that the others call.
+#[must_use]
+pub fn c_procedures(api: &Api) -> String {
+    let mut out = String::from(
+        "//! The C procedures, which the dynamic linker finds as it does for a program.\n\
+         #![allow(missing_docs)]\n\n\
+         use crate::A;\n\
+         use cohort_abi::{Abi, callback};\n\
+         use core::ffi::{c_char, c_int, c_void};\n\n\
+         unsafe extern \"C\" {\n",
+    );
+    let called = |p: &&Procedure| {
+        (is_external(p) || p.name.starts_with("I_")) && !NOT_CALLED.contains(&p.name.as_str())
+    };
+    for p in api.procedures.iter().filter(called) {
+        let (name, parameters, returns) = (p.c_name(), rust_parameters(p), rust_return(p));
+        let _ = writeln!(out, "pub fn {name}({parameters}){returns};");
+    }
+    out + "}\n"
+}
+
+/// The procedures of Fortran, and their names.
 ///
 /// # Errors
 /// A parameter of a kind that has no rule here.
@@ -131,25 +152,12 @@ pub fn procedures(api: &Api) -> Result<String, String> {
     let mut out = String::from(
         "//! The Fortran procedures: each calls the C procedure of its name.\n\
          #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\n\n\
+         use crate::generated::c;\n\
          use crate::text::{Room, Text};\n\
          use crate::{A, arguments, names, sentinel};\n\
-         use cohort_abi::{Abi, Handle, callback};\n\
-         use core::ffi::{c_char, c_int, c_void};\n\n\
-         /// The C procedures, which the dynamic linker finds as it does for a program.\n\
-         pub mod c {\nuse super::*;\nunsafe extern \"C\" {\n",
+         use cohort_abi::{Abi, Handle};\n\
+         use core::ffi::{c_char, c_int, c_void};\n",
     );
-    let called =
-        |p: &&Procedure| (is_external(p) || p.support()) && !NOT_CALLED.contains(&p.name.as_str());
-    for p in api.procedures.iter().filter(called) {
-        let _ = writeln!(
-            out,
-            "pub fn {}({}){};",
-            p.c_name(),
-            rust_parameters(p),
-            rust_return(p)
-        );
-    }
-    out += "}\n}\n";
     for procedure in api.procedures.iter().filter(|p| is_external(p)) {
         let lower = procedure.name.to_lowercase();
         match written_in(&procedure.name) {
@@ -222,10 +230,9 @@ fn wrapper(procedure: &Procedure, lower: &str) -> Result<String, String> {
 /// The rule for a parameter; `None` if there is none.
 fn passed(procedure: &Procedure, p: &Parameter) -> Option<Passed> {
     let n = rust_name(&p.name.to_lowercase());
-    let declared = |ty: &str| Some(format!("{n}: {ty}"));
     let simple = |ty: &str, argument: String| {
         Some(Passed {
-            declared: declared(ty),
+            declared: Some(format!("{n}: {ty}")),
             argument,
             ..Passed::default()
         })
@@ -242,7 +249,6 @@ fn passed(procedure: &Procedure, p: &Parameter) -> Option<Passed> {
             ..Passed::default()
         });
     }
-    let constant = if p.ty.constant { "*const" } else { "*mut" };
     match p.kind.as_str() {
         "BUFFER" => {
             let cast = if p.ty.constant { "" } else { ".cast_mut()" };
@@ -272,6 +278,19 @@ fn passed(procedure: &Procedure, p: &Parameter) -> Option<Passed> {
         }
         _ => {}
     }
+    by_type(p, &n)
+}
+
+/// The rule for a parameter whose C type says enough.
+fn by_type(p: &Parameter, n: &str) -> Option<Passed> {
+    let simple = |ty: &str, argument: String| {
+        Some(Passed {
+            declared: Some(format!("{n}: {ty}")),
+            argument,
+            ..Passed::default()
+        })
+    };
+    let constant = if p.ty.constant { "*const" } else { "*mut" };
     let pointers = p.ty.pointers + usize::from(!p.ty.array.is_empty());
     match (&p.ty.base, pointers) {
         (Base::Callback { .. }, _) | (Base::Void | Base::Char, _) => None,
@@ -280,7 +299,7 @@ fn passed(procedure: &Procedure, p: &Parameter) -> Option<Passed> {
             format!("<A as Abi>::{kind}::from_int(*{n})"),
         ),
         (Base::Handle(kind), 1) if p.ty.array.is_empty() => Some(Passed {
-            declared: declared("*mut c_int"),
+            declared: Some(format!("{n}: *mut c_int")),
             before: format!("let mut {n}_c = <A as Abi>::{kind}::from_int(*{n});\n"),
             argument: format!("&mut {n}_c"),
             after: format!("*{n} = {n}_c.to_int();\n"),
@@ -291,7 +310,7 @@ fn passed(procedure: &Procedure, p: &Parameter) -> Option<Passed> {
             format!("arguments::array({n})"),
         ),
         (base, 0) => simple(&format!("*const {}", base.rust()), format!("*{n}")),
-        (_, 1) => simple(&p.ty.rust(), n.clone()),
+        (_, 1) => simple(&p.ty.rust(), n.to_owned()),
         _ => None,
     }
 }

@@ -117,7 +117,7 @@ pub fn header(api: &Api, constants: &[Constant]) -> String {
     }
     for prefix in ["", "P"] {
         out += "\n";
-        for procedure in api.procedures.iter().filter(|p| !p.removed && !p.support()) {
+        for procedure in api.procedures.iter().filter(|p| !p.removed && !p.support) {
             prototype(&mut out, prefix, procedure);
         }
     }

@@ -1,0 +1,244 @@
+//! `tests/programs/fortran`: made by our `mpifort` and with MPICH's `mpif.h` and modules, and run with our Fortran
+//! library, with MPICH's over our C library, and under MPICH, which judges.
+
+use crate::command::{Ended, Program};
+use crate::{Outcome, place, trial};
+use libtest_mimic::Trial;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Programs that run the same under MPICH.
+const JUDGED: [&str; 5] = [
+    "arguments.f90",
+    "callbacks.f90",
+    "languages.f90",
+    "strings.f90",
+    "fixed.f",
+];
+
+/// Programs of what MPICH has not, or has otherwise.
+const OURS: [&str; 1] = ["beyond.f90"];
+
+/// Which Fortran library a program runs with.
+#[derive(Clone, Copy)]
+enum Library {
+    Ours,
+    Mpich,
+}
+
+/// One trial per program, number of ranks, compiler and library.
+pub fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        trial("fortran/names".into(), names),
+        trial("fortran/mpif90 compiles old Fortran".into(), wrappers),
+        trial("fortran/singleton".into(), singleton),
+        trial(
+            "fortran/a program of mpi_f08 keeps MPICH's library".into(),
+            mpi_f08,
+        ),
+    ];
+    for ranks in [2, 4] {
+        for name in JUDGED.into_iter().chain(OURS) {
+            trials.push(trial(format!("fortran/{name}/ours-{ranks}"), move || {
+                finished(run(&ours(name)?, ranks, Library::Ours)?, ranks)
+            }));
+        }
+        for name in JUDGED {
+            trials.push(trial(format!("fortran/{name}/mpich-{ranks}"), move || {
+                judged(name, ranks)
+            }));
+        }
+    }
+    trials
+}
+
+fn source(name: &str) -> PathBuf {
+    place::root().join("tests/programs/fortran").join(name)
+}
+
+/// Where compilers put the program and its modules: no two trials may write the same file.
+fn folder(name: &str, who: &str) -> Result<PathBuf, String> {
+    let thread = std::thread::current().id();
+    let folder = place::scratch()?.join(format!("{name}.{who}.{thread:?}"));
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder)
+}
+
+fn compile(
+    compiler: Program,
+    name: &str,
+    who: &str,
+    libraries: &[String],
+) -> Result<PathBuf, String> {
+    let folder = folder(name, who)?;
+    let program = folder.join("program");
+    compiler
+        .args(["-O2", "-Wall", "-J"])
+        .arg(&folder)
+        .arg("-o")
+        .arg(&program)
+        .arg(source(name))
+        .args(libraries)
+        .seconds(120)
+        .run()?
+        .expect_code(0)?;
+    Ok(program)
+}
+
+/// The program, made by our `mpifort`.
+fn ours(name: &str) -> Result<PathBuf, String> {
+    compile(
+        Program::new(place::built_file("mpifort")?),
+        name,
+        "ours",
+        &[],
+    )
+}
+
+/// The program, made as MPICH's `mpifort` makes it, for MPICH's library.
+fn of_mpich(name: &str) -> Result<PathBuf, String> {
+    let include = place::cached("mpich-fortran/include", "fortran")?;
+    let library = place::cached("mpich-fortran/lib", "fortran")?;
+    let compiler = Program::new("gfortran")
+        .arg("-fallow-argument-mismatch")
+        .arg(format!("-I{}", include.display()));
+    let libraries = [
+        format!("-L{}", library.display()),
+        // What MPICH's C library needs lies beside it and is found when it is loaded.
+        "-Wl,--unresolved-symbols=ignore-in-shared-libs".to_owned(),
+        "-lmpichfort".to_owned(),
+        "-lmpich".to_owned(),
+    ];
+    compile(compiler, name, "mpich", &libraries)
+}
+
+/// Runs a program under `pip-exec`.
+fn run(program: &PathBuf, ranks: u32, library: Library) -> Result<Ended, String> {
+    let mut run = Program::new(place::built_file("pip-exec")?).args(["-n", &ranks.to_string()]);
+    if matches!(library, Library::Mpich) {
+        let library = place::cached("mpich-fortran/lib/libmpichfort.so.12", "fortran")?;
+        run = run.args(["-genv", "LD_PRELOAD"]).arg(library);
+    }
+    run.arg(program).seconds(60).run()
+}
+
+/// Each rank says at its end that all was as expected.
+fn finished(ended: Ended, ranks: u32) -> Outcome {
+    let ended = ended.expect_code(0)?;
+    if sorted_lines(&ended) == done(ranks) {
+        Ok(())
+    } else {
+        Err(ended.failure("each rank is to say that it is done, and nothing else"))
+    }
+}
+
+fn done(ranks: u32) -> Vec<String> {
+    (0..ranks).map(|rank| format!("done {rank}")).collect()
+}
+
+fn sorted_lines(ended: &Ended) -> Vec<String> {
+    let mut lines: Vec<String> = ended.stdout.lines().map(String::from).collect();
+    lines.sort();
+    lines
+}
+
+/// A program as MPICH makes it runs under MPICH, with our library, and with MPICH's Fortran library over our C library.
+fn judged(name: &str, ranks: u32) -> Outcome {
+    let program = of_mpich(name)?;
+    let library = place::cached("mpich-fortran/lib", "fortran")?;
+    let judge = Program::new(place::cached("mpich-venv/bin/mpiexec", "mpich")?)
+        .args(["-genv", "LD_LIBRARY_PATH"])
+        .arg(library)
+        .args(["-n", &ranks.to_string()])
+        .arg(&program)
+        .seconds(60)
+        .run()?;
+    finished(judge, ranks)?;
+    finished(run(&program, ranks, Library::Ours)?, ranks)?;
+    finished(run(&program, ranks, Library::Mpich)?, ranks)
+}
+
+/// `mpi_f08` of MPICH calls procedures that ours has not.
+fn mpi_f08() -> Outcome {
+    let program = of_mpich("derived.f90")?;
+    let library = place::cached("mpich-fortran/lib", "fortran")?;
+    let ended = Program::new(place::built_file("pip-exec")?)
+        .args(["-n", "2", "-genv", "LD_LIBRARY_PATH"])
+        .arg(library)
+        .arg(program)
+        .seconds(60)
+        .run()?;
+    finished(ended, 2)
+}
+
+/// A program without `pip-exec` finds both libraries.
+fn singleton() -> Outcome {
+    finished(Program::new(ours("strings.f90")?).run()?, 1)
+}
+
+/// The other names of the wrapper, and what they show.
+fn wrappers() -> Outcome {
+    for name in ["mpif90", "mpif77"] {
+        let shown = Program::new(place::built_file(name)?)
+            .args(["-show", "x.f"])
+            .run()?;
+        shown.expect_code(0)?.expect_text("-lmpifort")?;
+    }
+    let program = compile(
+        Program::new(place::built_file("mpif77")?),
+        "fixed.f",
+        "mpif77",
+        &[],
+    )?;
+    finished(run(&program, 2, Library::Ours)?, 2)
+}
+
+/// The procedures that a library exports, but those of `mpi_f08`.
+fn exported(library: PathBuf) -> Result<BTreeSet<String>, String> {
+    let bytes =
+        std::fs::read(&library).map_err(|error| format!("{}: {error}", library.display()))?;
+    let elf = goblin::elf::Elf::parse(&bytes).map_err(|error| error.to_string())?;
+    let names = elf
+        .dynsyms
+        .iter()
+        .filter(|symbol| symbol.is_function() && symbol.st_shndx != 0);
+    Ok(names
+        .filter_map(|symbol| elf.dynstrtab.get_at(symbol.st_name))
+        .filter(|name| {
+            let lower = name.to_lowercase();
+            (lower.starts_with("mpi_") || lower.starts_with("pmpi_")) && !lower.contains("f08")
+        })
+        .map(str::to_owned)
+        .collect())
+}
+
+/// Whether the name is one that a Fortran compiler makes of a procedure.
+fn is_external(name: &str) -> bool {
+    let is_mangled = name.ends_with('_') || name.bytes().all(|b| !b.is_ascii_lowercase());
+    // Modules of Intel's compiler, what only they call, and functions of the MPI-5 ABI's own library.
+    let of_modules =
+        name.contains("_mp_") || name.contains('.') || name.to_lowercase().contains("_toint");
+    is_mangled && !of_modules
+}
+
+/// Every procedure of MPICH's and of Intel's Fortran libraries is in ours, by each of its names.
+fn names() -> Outcome {
+    let own = exported(place::built_file("fortran/libmpifort.so.12")?)?;
+    for (file, item) in [
+        ("mpich-fortran/lib/libmpichfort.so.12", "fortran"),
+        ("impi-venv/lib/libmpifort.so.12", "impi"),
+    ] {
+        let theirs = exported(place::cached(file, item)?)?;
+        let missing: Vec<&String> = theirs
+            .difference(&own)
+            .filter(|name| is_external(name))
+            .collect();
+        if !missing.is_empty() {
+            return Err(format!("of {file} are missing: {missing:?}"));
+        }
+        if theirs.len() < 1000 {
+            return Err(format!("{file} has only {} procedures", theirs.len()));
+        }
+    }
+    Ok(())
+}
