@@ -362,7 +362,7 @@ mod tests {
         for pid in [100, 200] {
             let (stream, end) = UnixStream::pair().expect("descriptors");
             stream.set_nonblocking(true).expect("a socket");
-            let guest = server.admit(0, pid).ok().expect("the place is free");
+            let guest = server.admit(0, pid).expect("the place is free");
             guest.speaks_through(stream);
             assert_eq!(server.admit(0, pid + 1).err(), Some(pid), "has not spoken");
             let mut client = &end;
