@@ -136,6 +136,7 @@ fn check_status<A: Abi>(mut stored: A::Status) {
                     error,
                     count_bytes,
                     cancelled,
+                    beyond: 0,
                 };
                 stored.write(&status);
                 stored.write_error(error);

@@ -4,6 +4,7 @@
 //! starts; the node image reads the same table. A value that its row does not take, or a name that is nearly
 //! one of the table, is an [`Invalid`] that says what is valid. Other names are somebody else's.
 
+mod check;
 mod collectives;
 mod debug;
 mod memory;
@@ -211,16 +212,7 @@ pub static TABLE: &[Row] = &[
     algorithm!("COHORT_ALLTOALL", alltoall),
     algorithm!("COHORT_BARRIER", barrier),
     algorithm!("COHORT_BCAST", bcast),
-    Row {
-        name: "COHORT_CHECK",
-        values: "on, members, off",
-        default: "on",
-        help: "look for wrong arguments of MPI functions; members also compares those of all members",
-        set: |s, v| {
-            let choices = [("on", (1, 0)), ("members", (1, 1)), ("off", (0, 0))];
-            choose(v, &choices).map(|(own, all)| (s.check, s.check_members) = (own > 0, all > 0))
-        },
-    },
+    check::ROW,
     debug::ROW,
     Row {
         name: "COHORT_EAGER_MAX",

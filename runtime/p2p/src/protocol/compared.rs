@@ -59,7 +59,7 @@ pub(crate) fn is_short(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
 
 /// Whether a message carries its types: those inside collectives are packed at one end now and then.
 pub(crate) fn is_compared(envelope: Envelope) -> bool {
-    envelope.context % 2 == 0
+    envelope.context.is_multiple_of(2)
 }
 
 /// Sends a short message with its types.

@@ -35,7 +35,7 @@ pub(crate) unsafe fn run(
 ) -> Result<(), EngineError> {
     if group.rank().node().settings().check_members {
         let mine = compare::said(call, group.me);
-        view(group, hierarchy, mine, |all| compare::compare(all))??;
+        view(group, hierarchy, mine, compare::compare)??;
     }
     // A wrong operation is refused before anything is sent.
     call.folder()?;
