@@ -4,7 +4,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-/// A build directory with both facades, a stand-in for the node image, and the wrappers.
+/// A build directory with the facades, stand-ins for the node image and the launcher, and the wrappers.
 fn build_directory(name: &str) -> PathBuf {
     let target = common::scratch(name).join("target release");
     std::fs::create_dir(&target).expect("created");
@@ -12,6 +12,8 @@ fn build_directory(name: &str) -> PathBuf {
         std::fs::copy(common::libraries().join(file), target.join(file)).expect("copied facade");
     }
     common::stand_in(&target);
+    // Names of it are made, and nobody calls them.
+    std::fs::write(target.join("pip-exec"), "").expect("written");
     let script = common::root().join("tools/install-names.sh");
     common::run("sh", &[script.as_path(), &target]);
     target
