@@ -1,4 +1,5 @@
-//! Tells `pip-exec --version` the commit that it is built from. Only releases ask: others are built at each change.
+//! `pip-exec` takes some functions of the C library over for what it loads (crate `cohort-interpose`), and
+//! `pip-exec --version` tells the commit that it is built from. Only releases ask: others are built at each change.
 
 use std::process::Command;
 
@@ -9,7 +10,13 @@ fn git(words: &[&str]) -> Option<String> {
 }
 
 fn main() {
+    let list = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../fabric/interpose/exported.list"
+    );
+    println!("cargo::rustc-link-arg-bin=pip-exec=-Wl,--dynamic-list={list}");
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={list}");
     if std::env::var("PROFILE").as_deref() != Ok("release") {
         return;
     }
