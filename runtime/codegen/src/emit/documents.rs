@@ -73,7 +73,7 @@ const PARTLY: [(&[&str], &str); 8] = [
     ),
     (
         &["Abi_get_fortran_info", "Abi_get_fortran_booleans"],
-        "there are no Fortran bindings to tell about",
+        "there are no Fortran bindings of the MPI-5 ABI to tell about",
     ),
 ];
 
