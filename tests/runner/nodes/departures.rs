@@ -112,10 +112,13 @@ fn within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Kills these processes, and waits for the end of those: what is wrong.
+/// Kills these processes, and waits for the end of those: what is wrong. All are stopped first: a proxy of Hydra's that
+/// outlives `mpiexec` by a moment kills its clients itself, before they can say anything.
 fn kill_and_wait(managers: &[Pid], others: &[Pid]) -> Option<String> {
-    for &manager in managers {
-        let _ = kill_process(manager, Signal::KILL);
+    for signal in [Signal::STOP, Signal::KILL] {
+        for &manager in managers {
+            let _ = kill_process(manager, signal);
+        }
     }
     if within(PROMPT, || !others.iter().any(|&pid| is_running(pid))) {
         return None;
