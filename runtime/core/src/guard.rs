@@ -43,6 +43,10 @@ const SLOTS: usize = 256;
 /// Slots that a thread tries.
 const PROBES: usize = 8;
 
+/// Spreads stacks over the slots, also those that lie at equal distances.
+const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+const SPREAD_SHIFT: u32 = u64::BITS - SLOTS.ilog2();
+
 /// Bytes of stack below a guard's frame that a copy takes at most.
 const REACH: u64 = 16 << 10;
 
@@ -188,15 +192,14 @@ impl Slot {
     fn take() -> Option<&'static Self> {
         let here = 0_u8;
         let place = ((&raw const here).addr() >> PLACE_BITS) as u64;
-        let home = place as usize;
-        let slots = (home..home + PROBES).map(|index| &TAKEN[index % SLOTS]);
-        let slot = slots.into_iter().find(|slot| {
-            // Acquire pairs with the Release of the holder before.
-            let taken = slot
-                .taken
-                .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
-            taken.is_ok()
-        })?;
+        let home = (place.wrapping_mul(SPREAD) >> SPREAD_SHIFT) as usize;
+        let slots = || (home..home + PROBES).map(|index| &TAKEN[index % SLOTS]);
+        // Relaxed: a hint. A thread that comes back to its slot need not look at the handler.
+        let of = |place| move |slot: &&Self| slot.place.load(Ordering::Relaxed) == place;
+        let slot = slots()
+            .find(of(place))
+            .filter(|slot| slot.try_take())
+            .or_else(|| Self::take_another(slots().filter(of(0)).chain(slots())))?;
         let now = ticks();
         // Relaxed, both: the slot is ours, and its holders come after each other.
         let age = now.wrapping_sub(slot.looked.load(Ordering::Relaxed));
@@ -209,6 +212,20 @@ impl Slot {
             slot.looked.store(now, Ordering::Relaxed);
         }
         Some(slot)
+    }
+
+    /// The first of these that is free.
+    #[cold]
+    fn take_another(mut slots: impl Iterator<Item = &'static Self>) -> Option<&'static Self> {
+        slots.find(|slot| slot.try_take())
+    }
+
+    fn try_take(&self) -> bool {
+        // Acquire pairs with the Release of the holder before.
+        let taken = self
+            .taken
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok()
     }
 }
 
