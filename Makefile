@@ -74,10 +74,12 @@ managers: build
 	tools/cache.sh judges slurm mpich openmpi impi
 	cargo test -p cohort-tests --test runner -- managers/
 
-# Random programs whose every byte is checked, for MINUTES, from SEED; `make suites` runs them for two minutes.
+# Random programs whose every byte is checked, for MINUTES, from SEED; `make suites` runs them for two minutes. With
+# KINDS=burst, short messages only, ten times as many.
 soak: build
 	tools/cache.sh judges mpich
-	python3 tests/soak/soak.py --built $(BUILT) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
+	python3 tests/soak/soak.py --built $(BUILT) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) \
+	    $(if $(KINDS),--kinds $(KINDS))
 
 # Trials of the runner again and again, beside busy loops: RUNS times those with FILTER in their names.
 flaky: build

@@ -60,7 +60,8 @@ class Program:
             share = f"{self.ranks - self.ranks // 2},{self.ranks // 2}"
             hydra = hosts.hydra(cache() / "mpich-venv/bin/mpiexec.hydra")
             launch = [*hydra, "-n", 2, options.built / "pip-exec", "-n", share]
-        self.command = [str(word) for word in [*launch, options.program, self.seed]]
+        kinds = ["--kinds", options.kinds] if options.kinds else []
+        self.command = [str(word) for word in [*launch, options.program, self.seed, *kinds]]
 
     def run(self, *arguments, limit):
         """The output, and what was wrong if anything was: no round may take longer than `limit` seconds."""
@@ -146,6 +147,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=8, help="of each program")
+    parser.add_argument("--kinds", help="of rounds, with commas: burst makes most messages in a minute")
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     options = parser.parse_args()
     options.built = options.built.resolve()
