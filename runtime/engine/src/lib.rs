@@ -29,8 +29,8 @@ pub use {
     cohort_datatype as datatype,
     cohort_datatype::op,
     cohort_p2p::{
-        MessageRef, improbe, imrecv, iprobe, irecv, isend, isend_owned, matching, mprobe,
-        partitioned, probe, receive_now, recv, send, types_of,
+        MessageRef, Received, improbe, imrecv, iprobe, irecv, isend, isend_owned, matching, mprobe,
+        partitioned, probe, receive_or_start, recv, send, types_of,
     },
     cohort_progress::{offload, watch},
     cohort_rma as rma,

@@ -54,7 +54,7 @@ mod subsystem;
 mod want;
 
 #[cfg(not(loom))]
-pub use messages::{irecv, isend, isend_owned, receive_now, recv, send};
+pub use messages::{Received, irecv, isend, isend_owned, receive_or_start, recv, send};
 #[cfg(not(loom))]
 pub use partitioned::Partitioned;
 #[cfg(not(loom))]

@@ -121,29 +121,81 @@ pub unsafe fn irecv(
     Ok(unsafe { Operation::handle(made) })
 }
 
-/// Receives a message that is at the front of its only sender's ring, if [`irecv`] with the same arguments
-/// would get it at once: then there is no need of a request. `None`: nothing was done.
+/// What [`receive_or_start`] did.
+#[derive(Debug)]
+#[must_use]
+pub enum Received {
+    /// The message was here, and needed no request.
+    Now(Status),
+    /// The receive was started.
+    Later(RequestRef),
+}
+
+/// As [`irecv`], but without a request if the message is here: stored, or at the front of its only sender's ring.
+/// For the rank's own task.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`]; nothing was received then.
 ///
 /// # Safety
 /// As for [`irecv`].
 #[inline]
-pub unsafe fn receive_now(
+pub unsafe fn receive_or_start(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     from: Source,
     context: u32,
     tag: Tag,
-) -> Option<Status> {
+) -> Result<Received, EngineError> {
     let want = Want::new(claim.rank().node(), from, context, tag);
     let heap = claim.heap();
-    if !claim.of::<P2p>().unexpected.find(&want, heap).is_null() {
+    let stored = NonNull::new(claim.of::<P2p>().unexpected.find(&want, heap));
+    // SAFETY: the caller's promise; elements of the queue are valid, and what is due is no offer.
+    unsafe {
+        if let Some(stored) = stored {
+            if let Some(status) = receive_stored(claim, stored, buffer) {
+                return Ok(Received::Now(status));
+            }
+        } else if let Some(due) = poll::due(claim, sender_of(from), &want) {
+            let status = eager::receive(&due.payload(), buffer);
+            due.pop(claim.rank());
+            return Ok(Received::Now(status));
+        }
+    }
+    let made =
+        Operation::make(claim, &Kind::Receive, buffer, want).ok_or(EngineError::OutOfMemory)?;
+    let (request, sender) = (made.as_ptr(), sender_of(from));
+    // SAFETY: the request is fresh and ours, and this is its only reference.
+    unsafe {
+        match stored {
+            Some(_) => start_receive(claim, request, sender),
+            None => post_and_pull(claim, request, sender),
+        }
+        Ok(Received::Later(Operation::handle(made)))
+    }
+}
+
+/// Receives a stored message that has its data with it, and takes it out of its queue. `None`: it is of another kind,
+/// and nothing was done.
+///
+/// # Safety
+/// As for [`irecv`]; `stored` is in the queue.
+unsafe fn receive_stored(
+    claim: &mut Claim<'_>,
+    stored: NonNull<Stored>,
+    buffer: Buffer<'_>,
+) -> Option<Status> {
+    let payload = Payload::Stored(stored.as_ptr());
+    if !payload.header().kind.is_eager() {
         return None;
     }
-    let due = poll::due(claim, sender_of(from), &want)?;
-    // SAFETY: the caller's promise; the message is no offer.
-    let status = unsafe { eager::receive(&due.payload(), buffer) };
-    due.pop(claim.rank());
-    Some(status)
+    // SAFETY: the caller's promise; nobody else knows the message once it is out of the queue.
+    unsafe {
+        claim.of::<P2p>().unexpected.remove(stored.as_ptr());
+        let status = eager::receive(&payload, buffer);
+        claim.free_local(stored.cast());
+        Some(status)
+    }
 }
 
 /// Gives a receive its message if that is here, or posts it. `from` is the only sender it may take from.
@@ -159,9 +211,21 @@ pub unsafe fn start_receive(claim: &mut Claim<'_>, request: *mut Operation, from
             protocol::deliver(claim, &due.payload(), request);
             due.pop(claim.rank());
         } else {
-            post_receive(claim, request);
-            poll::pull_for(claim, from, request);
+            post_and_pull(claim, request, from);
         }
+    }
+}
+
+/// The rest of [`start_receive`] when no message is here that is known.
+///
+/// # Safety
+/// As there.
+#[inline]
+unsafe fn post_and_pull(claim: &mut Claim<'_>, request: *mut Operation, from: Option<Peer>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        post_receive(claim, request);
+        poll::pull_for(claim, from, request);
     }
 }
 
@@ -279,8 +343,10 @@ pub unsafe fn recv(
                 return Ok(status);
             }
         }
-        let request = irecv(&mut claim, buffer, from, context, tag)?;
-        Ok(finish(owner, claim, request))
+        match receive_or_start(&mut claim, buffer, from, context, tag)? {
+            Received::Now(status) => Ok(status),
+            Received::Later(request) => Ok(finish(owner, claim, request)),
+        }
     }
 }
 

@@ -72,6 +72,7 @@ fn status_of(stored: NonNull<Stored>) -> Status {
 }
 
 /// Looks for a message without receiving it (`MPI_Iprobe`).
+#[inline]
 pub fn iprobe(claim: &mut Claim<'_>, from: Source, context: u32, tag: Tag) -> Option<Status> {
     let want = Want::new(claim.rank().node(), from, context, tag);
     find(claim, from, &want).map(status_of)

@@ -86,6 +86,14 @@ pub enum PayloadKind {
     Arrival,
 }
 
+impl PayloadKind {
+    /// Whether the message has all its data with it, in memory of this node.
+    #[inline]
+    pub(crate) fn is_eager(self) -> bool {
+        matches!(self, Self::Inline | Self::Block | Self::Compared)
+    }
+}
+
 /// What precedes the payload of a head cell.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::datatype::pack;
 use cohort_engine::offload::Poster;
 use cohort_engine::{
-    Claim, EngineError, Envelope, Owner, Peer, RequestRef, SendMode, Source, Status, Tag,
+    Claim, EngineError, Envelope, Owner, Peer, Received, RequestRef, SendMode, Source, Status, Tag,
 };
 use cohort_object::blame;
 use cohort_object::hints::Assertion;
@@ -194,13 +194,20 @@ impl Incoming {
         unsafe { poster.irecv(buffer, from, self.context, self.tag) }
     }
 
-    /// Receives a message that is here already (`cohort_engine::receive_now`).
+    /// Receives the message if it is here, else starts the receive (`cohort_engine::receive_or_start`).
+    ///
+    /// # Errors
+    /// No memory for the request.
     #[inline]
-    pub fn receive_now(&self, claim: &mut Claim<'_>) -> Option<Status> {
-        let (from, buffer) = (self.from?, self.data.buffer());
+    pub fn receive_or_start(&self, claim: &mut Claim<'_>) -> Result<Received, EngineError> {
+        let Some(from) = self.from else {
+            return self.start(claim).map(Received::Later);
+        };
+        let buffer = self.data.buffer();
         let (context, tag) = (self.context, self.tag);
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer is writable.
-        unsafe { cohort_engine::receive_now(claim, buffer, from, context, tag) }
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
+        // is complete.
+        unsafe { cohort_engine::receive_or_start(claim, buffer, from, context, tag) }
     }
 
     /// Receives, and returns when the message is there.

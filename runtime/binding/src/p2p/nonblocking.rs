@@ -10,7 +10,7 @@ use crate::status::neutral_status;
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
 use cohort_engine::offload::Poster;
 use cohort_engine::watch::{leave_behind, leave_send_behind};
-use cohort_engine::{Claim, RequestRef, SendMode, Status};
+use cohort_engine::{Claim, Received, RequestRef, SendMode, Status};
 use core::ffi::c_int;
 
 /// Gives the program a handle of `request`, whose failures `comm` hears of.
@@ -162,10 +162,11 @@ pub fn irecv<A: Abi, C: Count>(
         return Ok(());
     }
     let claim = &mut call.rank().enter();
-    if let Some(status) = message.receive_now(claim) {
-        return publish_received(call, claim, &status, comm, request);
+    match message.receive_or_start(claim).map_err(engine_error)? {
+        Received::Now(status) => publish_received(call, claim, &status, comm, request),
+        Received::Later(started) => {
+            leave_behind(claim, &started, communicator.progress.get());
+            publish(call, claim, started, comm, request)
+        }
     }
-    let started = message.start(claim).map_err(engine_error)?;
-    leave_behind(claim, &started, communicator.progress.get());
-    publish(call, claim, started, comm, request)
 }

@@ -115,7 +115,7 @@ unsafe fn post_block(
 ///
 /// # Safety
 /// The buffer's data is writable; the message is not an offer, and is not received again.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn receive(payload: &Payload<'_>, buffer: Buffer<'_>) -> Status {
     let header = payload.header();
     let capacity = buffer.bytes();
