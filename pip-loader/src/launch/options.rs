@@ -1,8 +1,10 @@
 //! The command line, in mpiexec's manner: long options take one dash or two, a value
 //! follows as the next word or after `=`, and `:` separates programs.
 
+mod completion;
 mod foreign;
 mod help;
+mod man;
 mod readers;
 mod table;
 #[cfg(test)]
@@ -370,6 +372,18 @@ enum Print {
     Text(String),
     /// The page about options, or about all of them.
     Help { all: bool },
+    /// The page for man(1).
+    Manual,
+    /// What completes options in a shell.
+    Completion(Shell),
+}
+
+/// The shells that can complete options.
+#[derive(Clone, Copy)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 /// Reads one section.
@@ -427,6 +441,8 @@ fn parse_option(
         print = reader.print.map(|print| match print {
             Print::Text(text) => text,
             Print::Help { all } => help::page(all),
+            Print::Manual => man::page(),
+            Print::Completion(shell) => completion::script(shell),
         });
         if row.scope == Scope::Job {
             options.typed.append(&mut words.taken);

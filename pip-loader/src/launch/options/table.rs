@@ -4,7 +4,7 @@ use super::readers::{
     Done, add_hosts, exported, map_by, names, output_folder, print, push, set, some, words,
 };
 use super::values::{self, Unit};
-use super::{Inherit, Input, Print, Reader};
+use super::{Inherit, Input, Print, Reader, Shell};
 use crate::launch::host_list::{self, Launcher};
 use crate::launch::text;
 use cohort_base::settings::{MEMORY_KINDS, Progress};
@@ -514,9 +514,34 @@ pub static MORE: &[Row] = &[
     ),
 ];
 
+/// What packagers use.
+static HIDDEN: &[Row] = &[
+    row("--man", "", Here, "the page for man(1)", |r| {
+        r.print = Some(Print::Manual);
+        Ok(())
+    }),
+    row(
+        "--completion",
+        "bash|zsh|fish",
+        Here,
+        "what completes these options in a shell",
+        |r| {
+            let shells = [
+                ("bash", Shell::Bash),
+                ("zsh", Shell::Zsh),
+                ("fish", Shell::Fish),
+            ];
+            let shell = values::choose(r.option, &r.words.value(r.option)?, &shells)?;
+            r.print = Some(Print::Completion(shell));
+            Ok(())
+        },
+    ),
+];
+
 /// The option with this name, dashes aside.
 pub fn find(name: &str) -> Option<&'static Row> {
-    rows().find(|row| row.plain_names().any(|own| own == name))
+    let mut all = rows().chain(HIDDEN);
+    all.find(|row| row.plain_names().any(|own| own == name))
 }
 
 /// All options.
@@ -530,5 +555,24 @@ impl Row {
         self.names
             .split(' ')
             .map(|name| name.trim_start_matches('-'))
+    }
+
+    /// How many words follow it as its value; one that follows `=` in the same word is none.
+    pub fn value_words(&self) -> usize {
+        match self.value.starts_with("[=") {
+            true => 0,
+            false => self.value.split_whitespace().count(),
+        }
+    }
+
+    /// The words that its value may be, if it is one of some.
+    pub fn choices(&self) -> impl Iterator<Item = &'static str> {
+        let choices = self.value.split('|').filter(|_| self.value.contains('|'));
+        choices.filter(|word| word.chars().all(|letter| !letter.is_ascii_uppercase()))
+    }
+
+    /// Its value is the path of a file or folder.
+    pub fn takes_path(&self) -> bool {
+        self.value.starts_with("FILE") || self.value.starts_with("DIR")
     }
 }

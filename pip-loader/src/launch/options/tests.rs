@@ -126,6 +126,43 @@ fn help_fits_on_a_screen() {
 }
 
 #[test]
+fn the_manual_has_every_option_and_setting() {
+    let page = man::page();
+    let bare = page
+        .replace("\\fB", "")
+        .replace("\\fR", "")
+        .replace('\\', "");
+    for row in table::rows() {
+        let names = row.names.split(' ').collect::<Vec<_>>().join(", ");
+        assert!(bare.contains(&format!(".TP\n{names}")), "{names}");
+    }
+    for row in cohort_base::settings::TABLE {
+        assert!(bare.contains(&format!(".BR {} ", row.name)), "{}", row.name);
+    }
+}
+
+#[test]
+fn shells_complete_every_option() {
+    let printed = |shell: &str| match parse(vec!["--completion".into(), shell.into()]) {
+        Ok(Request::Print(text)) => text,
+        other => panic!("{shell}: {other:?}"),
+    };
+    let (bash, zsh, fish) = (printed("bash"), printed("zsh"), printed("fish"));
+    for name in table::rows().flat_map(|row| row.names.split(' ')) {
+        assert!(
+            bash.contains(&format!("{name} ")) || bash.contains(&format!("{name}'")),
+            "{name}"
+        );
+        assert!(zsh.contains(&format!("'*{name}[")), "{name}");
+        let plain = name.trim_start_matches('-');
+        let found = ["-s", "-o", "-l"].map(|kind| fish.contains(&format!("{kind} {plain} ")));
+        assert!(found.contains(&true), "{name}");
+    }
+    assert!(fish.contains("-l bind-to -x -a 'none hwthread core l3cache numa socket board'"));
+    assert!(refusal("--completion tcsh").contains("bash, zsh, fish"));
+}
+
+#[test]
 fn names_mean_one_option() {
     let mut names: Vec<&str> = table::rows().flat_map(table::Row::plain_names).collect();
     names.extend(foreign::names());
