@@ -11,6 +11,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use rustix::fs::{Access, access};
 
 /// Storage that the constructor fills before anybody reads it.
 struct Once<T>(UnsafeCell<T>);
@@ -54,7 +55,11 @@ static NODE: Once<NodeBoot> = Once(UnsafeCell::new(NodeBoot {
 /// Longest path of the node image, with its NUL.
 const PATH_MAX: usize = 4096;
 
-/// Loads the node image that lies beside this library and opens a node with one rank.
+/// Folders in which an installation's other libraries may lie, from that of this one. The second is for names of this
+/// library in the folder above them, where other software looks for an MPI.
+const FOLDERS: [&str; 2] = ["", "cohort/"];
+
+/// Loads the node image that belongs to this library and opens a node with one rank.
 /// Ends the process with a message if that is impossible.
 pub fn open() -> &'static RankBoot {
     check_environment();
@@ -119,10 +124,15 @@ fn is_managers(entry: &[u8]) -> bool {
     })
 }
 
-/// The function `symbol`, not NULL, of a library that lies beside this one.
+/// The function `symbol`, not NULL, of a library of this one's installation.
 fn load(library: &str, symbol: &str) -> *mut c_void {
     let mut buffer = [0; PATH_MAX];
-    let path = path_of(library, &mut buffer);
+    let is_there = |folder: &&&str| {
+        let mut buffer = [0; PATH_MAX];
+        access(path_of(folder, library, &mut buffer), Access::EXISTS).is_ok()
+    };
+    let folder = FOLDERS.iter().find(is_there).unwrap_or(&FOLDERS[0]);
+    let path = path_of(folder, library, &mut buffer);
     // SAFETY: a NUL-terminated path; the libraries' constructors have no conditions.
     let image = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
     if image.is_null() {
@@ -138,8 +148,8 @@ fn load(library: &str, symbol: &str) -> *mut c_void {
     symbol
 }
 
-/// Path of a library in the directory of the one that holds this function.
-fn path_of<'a>(library: &str, buffer: &'a mut [u8; PATH_MAX]) -> &'a CStr {
+/// Path of a library in a folder of the directory of the one that holds this function.
+fn path_of<'a>(folder: &str, library: &str, buffer: &'a mut [u8; PATH_MAX]) -> &'a CStr {
     let mut info = libc::DlInfo {
         file_name: core::ptr::null(),
         base: null_mut(),
@@ -160,12 +170,14 @@ fn path_of<'a>(library: &str, buffer: &'a mut [u8; PATH_MAX]) -> &'a CStr {
         .iter()
         .rposition(|&byte| byte == b'/')
         .map_or(0, |slash| slash + 1);
-    let length = directory + library.len();
+    let file = directory + folder.len();
+    let length = file + library.len();
     if length >= PATH_MAX {
         fail(127, format_args!("the path of the MPI library is too long"));
     }
     buffer[..directory].copy_from_slice(&own[..directory]);
-    buffer[directory..length].copy_from_slice(library.as_bytes());
+    buffer[directory..file].copy_from_slice(folder.as_bytes());
+    buffer[file..length].copy_from_slice(library.as_bytes());
     buffer[length] = 0;
     CStr::from_bytes_until_nul(buffer).unwrap_or(c"")
 }
@@ -183,7 +195,7 @@ fn fail_to_load(library: &str) -> ! {
     fail(
         127,
         format_args!(
-            "cannot load {library}: {}; it must lie in the directory of the MPI library, \
+            "cannot load {library}: {}; it must lie in the directory of the MPI library or in cohort below it, \
              both from one installation",
             reason.to_str().unwrap_or("(reason is not UTF-8)")
         ),
