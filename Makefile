@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 BUILT := $(TARGET)/release
+PREFIX ?= /usr/local
 CACHE := $(or $(TEST_COHORT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cohort)
 # Where tests find what `make` builds and fetches; no settings of the runtime.
 export TEST_COHORT_LIBRARIES := $(BUILT)
@@ -16,9 +17,12 @@ LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-
 
 .PHONY: help build run test unit unit-cached loom miri fuzz suites soak flaky managers policies lint system
 .PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows papers epochs scale
+.PHONY: install uninstall tarball deb wheel
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
+	@echo "make install  what is built, below PREFIX=/usr/local (and DESTDIR); make uninstall"
+	@echo "make wheel   a wheel for pip; make deb, make tarball: other packages, in target/packages"
 	@echo "make run     build, then a heat solver on 4 ranks with steal statistics"
 	@echo "make test    unit tests, loom models, fuzzers, tidy checks, C programs, mpi4py's suite, binaries"
 	@echo "make miri    unit tests of the lower crates under Miri, with a nightly toolchain"
@@ -34,6 +38,16 @@ system:
 build: system
 	cargo build --release --workspace --exclude cohort-tests
 	tools/install-names.sh $(BUILT)
+
+# These take what `make build` has left, so that root needs no Rust.
+install:
+	tools/install.sh "$(BUILT)" "$(PREFIX)" "$(DESTDIR)"
+
+uninstall:
+	tools/install.sh --uninstall "$(PREFIX)" "$(DESTDIR)"
+
+tarball deb wheel: build
+	tools/package.sh $@ "$(BUILT)" "$(TARGET)/packages"
 
 run: build
 	@mkdir -p $(TARGET)/examples
@@ -65,7 +79,7 @@ fuzz: system
 	tools/fuzz.sh $(TARGET) $(or $(FUZZ_SECONDS),16)
 
 suites: build
-	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside
+	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside wheel
 	tools/install-names.sh $(BUILT)
 	cargo test -p cohort-tests --test runner -- $(FILTER)
 
@@ -83,7 +97,7 @@ soak: build
 
 # Trials of the runner again and again, beside busy loops: RUNS times those with FILTER in their names.
 flaky: build
-	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside
+	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside wheel
 	tools/install-names.sh $(BUILT)
 	tools/flaky.sh $(TARGET) $(or $(RUNS),50) $(or $(FILTER),c/)
 
@@ -96,7 +110,7 @@ overlap: build
 # Everything that runs programs, under each policy (about two hours). `make test` runs each program
 # of ours under several, and most of mpi4py's suite under one more than the default.
 policies: build
-	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside
+	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside wheel
 	tools/install-names.sh $(BUILT)
 	for progress in $(or $(POLICIES),$$($(BUILT)/pip-exec --policies | cut -f1)); do \
 	    TEST_COHORT_PROGRESS=$$progress cargo test -p cohort-tests --test runner -- --skip tidy/ $(FILTER); \

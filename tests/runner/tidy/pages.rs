@@ -4,9 +4,9 @@ use super::{outcome, text};
 use crate::Outcome;
 use std::path::Path;
 
-/// How names begin that look like paths and are none of the tree: what is built, what lies beside
-/// an installation, and the names of trials.
-const ELSEWHERE: [&str; 3] = ["target/", "../", CHECKS];
+/// How names begin that look like paths and are none of the tree: what is built, what lies in or beside an
+/// installation, and the names of trials.
+const ELSEWHERE: [&str; 4] = ["target/", "PREFIX/", "../", CHECKS];
 
 /// How the names of our own trials begin.
 const CHECKS: &str = "tidy/";
