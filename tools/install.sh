@@ -106,10 +106,10 @@ done
 
 version=$("$built/pip-exec" --version | sed -n '1s/.*) \([^,]*\),.*/\1/p')
 [ -n "$version" ] || fail "$built/pip-exec does not say its version"
-for name in cohort:MPI-5 cohort-mpich:MPICH cohort-fortran:MPICH; do
+# mpi.h is that of the MPI-5 ABI, mpif.h and the module those of MPICH's.
+for name in cohort:MPI-5 cohort-fortran:MPICH; do
     case $name in
         cohort:*) libraries=-lmpi_abi ;;
-        cohort-mpich:*) libraries=-lmpi ;;
         *) libraries="-L\${libraries}/fortran -Wl,-rpath,\${libraries}/fortran -lmpifort -lmpi" ;;
     esac
     sed -e "s/@NAME@/${name%:*}/; s/@ABI@/${name#*:}/; s/@VERSION@/$version/; s|@LIBRARIES@|$libraries|" \

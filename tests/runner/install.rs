@@ -85,7 +85,10 @@ impl Drop for Fresh {
 
 /// A script of `tools`.
 fn tool(name: &str) -> Program {
-    Program::new(place::root().join("tools").join(name)).env("TEST_COHORT_CACHE", place::cache())
+    let script = place::root().join("tools").join(name);
+    Program::new(script)
+        .env("TEST_COHORT_CACHE", place::cache())
+        .seconds(240)
 }
 
 /// Installs the build below `destination`, for the prefix `/opt/mpi`.
@@ -105,7 +108,10 @@ fn clean(fresh: &Fresh, bin: &Path, command: &str) -> Program {
     let path = format!("{}:{SYSTEM}", bin.display());
     let own = bin.join(command);
     let file = if own.exists() { own } else { command.into() };
-    Program::new(file).clean(path).directory(&fresh.0)
+    Program::new(file)
+        .clean(path)
+        .directory(&fresh.0)
+        .seconds(240)
 }
 
 /// Compiles and runs the C program with the commands of `bin`, whose names end with `suffix`.
@@ -166,21 +172,22 @@ fn prefix() -> Outcome {
     std::fs::rename(fresh.path("root"), &moved).map_err(|error| error.to_string())?;
     let mpi = moved.join("opt/mpi");
     programs(&fresh, &mpi.join("bin"), "")?;
-    for (name, library) in [("cohort", "-lmpi_abi"), ("cohort-mpich", "-lmpi")] {
-        let flags = clean(&fresh, &mpi.join("bin"), "pkg-config")
+    for (name, compiler, source) in [
+        ("cohort", "cc", "hello.c"),
+        ("cohort-fortran", "gfortran", "hello.f90"),
+    ] {
+        let bin = mpi.join("bin");
+        let flags = clean(&fresh, &bin, "pkg-config")
             .env("PKG_CONFIG_PATH", mpi.join("lib/pkgconfig"))
             .args(["--cflags", "--libs", name])
             .run()?
-            .expect_code(0)?
-            .expect_text(library)?;
-        let flags: Vec<&str> = flags.stdout.split_whitespace().collect();
-        let compile = clean(&fresh, &mpi.join("bin"), "cc").args(["hello.c", "-o", name]);
-        // MPICH's ABI has a header of its own, which is not ours to install.
-        if name == "cohort" {
-            compile.args(&flags).run()?.expect_code(0)?;
-            let job = clean(&fresh, &mpi.join("bin"), "mpiexec").args(["-n", "4", "./cohort"]);
-            job.run()?.expect_code(0)?.expect_text("size 4 sum 6")?;
-        }
+            .expect_code(0)?;
+        let compile = clean(&fresh, &bin, compiler).args([source, "-o", name]);
+        let compile = compile.args(flags.stdout.split_whitespace());
+        compile.run()?.expect_code(0)?;
+        let job = clean(&fresh, &bin, "mpiexec").args(["-n", "4"]);
+        let job = job.arg(fresh.path(name)).run()?;
+        job.expect_code(0)?.expect_text("sum 6")?;
     }
     uninstall().arg(&moved).run()?.expect_code(0)?;
     match files(&moved) {

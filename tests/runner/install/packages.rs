@@ -59,7 +59,7 @@ impl Debian {
 
     /// The package's dependencies are those of the machine, which this system does not know.
     fn dpkg(&self, action: &str, what: &Path) -> Outcome {
-        let command = Program::new("dpkg").clean(SYSTEM);
+        let command = Program::new("dpkg").clean(SYSTEM).seconds(240);
         let command = command.arg(format!("--root={}", self.0.display()));
         let command = command.args(["--force-script-chrootless", "--force-depends", action]);
         command.arg(what).run()?.expect_code(0)?;
