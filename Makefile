@@ -23,7 +23,7 @@ help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
 	@echo "make install  what is built, below PREFIX=/usr/local (and DESTDIR); make uninstall"
 	@echo "make wheel   a wheel for pip; make deb, make tarball: other packages, in target/packages"
-	@echo "make run     build, then a heat solver on 4 ranks with steal statistics"
+	@echo "make run     build, then two programs with and without stealing, and what it gained"
 	@echo "make test    unit tests, loom models, fuzzers, tidy checks, C programs, mpi4py's suite, binaries"
 	@echo "make miri    unit tests of the lower crates under Miri, with a nightly toolchain"
 	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
@@ -51,7 +51,10 @@ tarball deb wheel: build
 
 run: build
 	@mkdir -p $(TARGET)/examples
+	$(BUILT)/mpicc -O2 -o $(TARGET)/examples/insitu examples/insitu.c
 	$(BUILT)/mpicc -O2 -o $(TARGET)/examples/heat tests/programs/c/heat.c -lm
+	@tools/run-insitu.py $(BUILT)/pip-exec $(TARGET)/examples/insitu --mpich $(CACHE)/mpich-venv
+	@echo
 	@tools/run-heat.sh $(BUILT)/pip-exec $(TARGET)/examples/heat
 
 test: build unit loom fuzz suites

@@ -110,8 +110,26 @@ fn targets_exist() -> Outcome {
     }
 }
 
-/// What `make run` runs, which says how much stealing hid.
+/// What `make run` runs: an example whose whole gets faster, and a solver. Results are checked, not times.
 fn demonstration() -> Outcome {
+    let source = place::root().join("examples/insitu.c");
+    let insitu = programs::compile_as("readme-insitu", &source, Abi::Mpi5, &[])?;
+    let shown = Program::new(place::root().join("tools/run-insitu.py"))
+        .arg(place::built_file("pip-exec")?)
+        .arg(insitu)
+        .args(["--rounds", "1", "--steps", "5", "--mpich"])
+        .arg(place::cached("mpich-venv", "mpich")?)
+        .seconds(240)
+        .run()?
+        .expect_code(0)?
+        .expect_text("COHORT_PROGRESS=steal")?
+        .expect_text("All runs had the right results")?;
+    if !["No verdict, ", "times as fast"]
+        .iter()
+        .any(|text| shown.stdout.contains(text))
+    {
+        return Err(shown.failure("neither a verdict nor why there is none"));
+    }
     let source = programs::source("heat.c");
     let heat = programs::compile_as("readme-heat", &source, Abi::Mpi5, &[])?;
     Program::new(place::root().join("tools/run-heat.sh"))
