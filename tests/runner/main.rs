@@ -10,6 +10,7 @@
 //! | `faults/`   | killed and aborting ranks                                    | [`faults`]    |
 //! | `binaries/` | unmodified third-party binaries                              | [`binaries`]  |
 //! | `dropin/`   | what people type for other MPIs, beside other MPIs          | [`dropin`]    |
+//! | `containers/` | what containers take away                                  | [`containers`] |
 //! | `tools/`    | profiling tools between a program and MPI                    | [`profiling`] |
 //! | `install/`  | packages, each in a fresh place                              | [`install`]   |
 //! | `readme/`   | what README shows                                            | [`readme`]    |
@@ -20,6 +21,7 @@
 
 mod binaries;
 mod command;
+mod containers;
 mod directives;
 mod dropin;
 mod faults;
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
     trials.extend(faults::trials());
     trials.extend(binaries::trials());
     trials.extend(dropin::trials());
+    trials.extend(containers::trials());
     trials.extend(profiling::trials());
     trials.extend(install::trials());
     trials.extend(readme::trials());

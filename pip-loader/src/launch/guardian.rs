@@ -7,9 +7,12 @@
 //! * a mapping of a file in memory with the job's name, which a process has that a rank forked and that
 //!   executed nothing.
 //!
-//! It is no child of the root, whose children are the ranks, has a session of its own, and no descriptor but its end of
-//! a connection with the root. A root that ends by itself dismisses it. When the connection breaks without that, it
-//! kills whatever has a mark, until nothing has.
+//! It is no child of the root, whose children are the ranks, has a session of its own, and no descriptors but standard
+//! error and its end of a connection with the root. A root that ends by itself dismisses it. When the connection
+//! breaks without that, it kills whatever has a mark, until nothing has.
+//!
+//! When memory runs out, the kernel kills all processes that share an address space: root and ranks at once, and
+//! nobody is left to say so. The guardian has a memory of its own. It knows by the kernel's count, and says it.
 //!
 //! What it does not find: programs whose environment was emptied (`env -i`, `sudo`), and those of other users.
 
@@ -27,6 +30,11 @@ use nix::unistd::{ForkResult, Pid, fork, setsid};
 
 /// In the environment of ranks, and so of what they execute: the name of the job on this node.
 pub const VARIABLE: &str = "COHORT_GUARDED_JOB";
+
+/// What the guardian says when the root was killed, and the kernel has killed processes meanwhile.
+const OUT_OF_MEMORY: &str = "pip-exec: the job was killed, and memory has run out since it began: \
+     the kernel then kills all ranks and pip-exec, which share it. Run fewer ranks, or allow more memory \
+     (docker run -m, --mem of a batch system, resources.limits.memory)";
 
 /// Between two looks for processes.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -109,11 +117,18 @@ fn guard(mut connection: UnixStream, job: &str) {
     // Who looks for launchers, by name or to signal them, does not mean this one.
     let _ = nix::sys::prctl::set_name(c"cohort-guardian");
     let _ = std::env::set_current_dir("/");
-    keep_only(&connection);
+    keep_only(&[connection.as_raw_fd(), libc::STDERR_FILENO]);
+    let before = kills_for_memory();
     let mut word = [0];
     if !matches!(connection.read(&mut word), Ok(0) | Err(_)) {
         return;
     }
+    if kills_for_memory() > before {
+        eprintln!("{OUT_OF_MEMORY}");
+    }
+    // Whoever reads it waits for its end, and not for what follows.
+    // SAFETY: only this function writes there, and it does not any more.
+    unsafe { libc::close(libc::STDERR_FILENO) };
     let marks = Marks::of(job);
     let end = Instant::now() + LOOKS_END;
     let mut empty = 0;
@@ -126,16 +141,30 @@ fn guard(mut connection: UnixStream, job: &str) {
     }
 }
 
-/// Closes all descriptors but this one.
-fn keep_only(connection: &UnixStream) {
-    let kept = connection.as_raw_fd();
+/// How many processes the kernel has killed for lack of memory, on the whole machine.
+fn kills_for_memory() -> u64 {
+    let counts = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    killed_by(&counts)
+}
+
+fn killed_by(counts: &str) -> u64 {
+    let count = counts
+        .lines()
+        .find_map(|line| line.strip_prefix("oom_kill "));
+    count
+        .and_then(|count| count.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+/// Closes all descriptors but these.
+fn keep_only(kept: &[i32]) {
     let open = std::fs::read_dir("/proc/self/fd").map(|entries| {
         let numbers = entries.flatten().map(|entry| entry.file_name());
         let numbers = numbers.filter_map(|name| name.to_str()?.parse::<i32>().ok());
         numbers.collect::<Vec<_>>()
     });
     for number in open.unwrap_or_default() {
-        if number != kept {
+        if !kept.contains(&number) {
             // SAFETY: nothing that owns one of them is used or dropped in this process any more.
             unsafe { libc::close(number) };
         }
@@ -210,5 +239,19 @@ impl Marks {
         runs_ours
             && std::fs::read(process.join("maps"))
                 .is_ok_and(|maps| String::from_utf8_lossy(&maps).contains(&self.map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_of_kills_is_read() {
+        assert_eq!(
+            killed_by("nr_free_pages 7\noom_kill 12\noom_killer 5\n"),
+            12
+        );
+        assert_eq!(killed_by("nr_free_pages 7\n"), 0);
     }
 }

@@ -104,7 +104,16 @@ impl<'a> Job<'a> {
             this.kill_alive(Signal::SIGKILL);
             this.begin_shutdown(super::REFUSED);
             let _refused_anyway = this.wait();
-            return Err(Refusal::new(format!("cannot start {rank}: {error}")));
+            let way_out = match error.kind() {
+                // Of `clone`; memory that is short has another number.
+                std::io::ErrorKind::WouldBlock => {
+                    ": a limit of processes is reached (ulimit -u, docker run --pids-limit)"
+                }
+                _ => "",
+            };
+            return Err(Refusal::new(format!(
+                "cannot start {rank}: {error}{way_out}"
+            )));
         }
         this.signals.unblock_others()?;
         Ok(this)
