@@ -95,11 +95,18 @@ impl Signature {
     }
 
     /// The one class of all elements, if there is one.
+    #[inline]
     #[must_use]
     pub fn uniform(&self) -> Option<Basic> {
         match &self.kind {
-            Kind::Run(_, 0) => None,
-            Kind::Run(basic, _) => Some(*basic),
+            Kind::Run(basic, count) => (*count != 0).then_some(*basic),
+            kind => Self::uniform_of(kind),
+        }
+    }
+
+    fn uniform_of(kind: &Kind) -> Option<Basic> {
+        match kind {
+            Kind::Run(basic, count) => (*count != 0).then_some(*basic),
             Kind::Repeat(unit) => unit.uniform(),
             Kind::Sequence(parts) => {
                 let first = parts.first()?.uniform()?;

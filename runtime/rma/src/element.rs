@@ -45,6 +45,29 @@ impl Combiner {
         self.basic.size() as u64
     }
 
+    /// Whether an element is longer in memory than packed.
+    #[inline]
+    pub(super) fn has_holes(&self) -> bool {
+        self.basic.size() != self.basic.extent()
+    }
+
+    /// [`Combiner::apply`] to one run, of a class without holes.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub(super) unsafe fn apply_to(
+        &self,
+        turns: Option<&Turns>,
+        memory: *mut u8,
+        bytes: usize,
+        input: *const u8,
+        fetched: *mut u8,
+    ) {
+        // SAFETY: the caller's promise.
+        in_turn(turns, || unsafe { self.run(memory, bytes, input, fetched) });
+    }
+
     /// Applies the operation to the runs of memory that `each_run` tells, which begin and end with
     /// elements. `input` has the operands in their packed form; what was there before goes to
     /// `fetched`, unless that is null. All of it is one turn of `turns`; `None` if nobody else
@@ -60,7 +83,7 @@ impl Combiner {
         mut input: *const u8,
         mut fetched: *mut u8,
     ) {
-        let has_holes = self.basic.size() != self.basic.extent();
+        let has_holes = self.has_holes();
         let mut parts = Parts::EMPTY;
         let mut run = |memory: *mut u8, bytes: usize| {
             // SAFETY: the caller's promise: the runs are the target's, and input and result advance with them.

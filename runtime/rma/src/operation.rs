@@ -207,6 +207,13 @@ impl Resolved<'_> {
             false => self.origin.contiguous(),
         };
         let result = self.result;
+        if whole.is_some() || ignores_operand {
+            // SAFETY: the caller's promise.
+            let is_done = unsafe { self.accumulate_runs(&combiner, (from, to), whole, turns) };
+            if is_done {
+                return;
+            }
+        }
         let (mut operands, mut results) = (Bounce::new(), Bounce::new());
         let step = match whole.is_some() && result.is_none() {
             true => to - from,
@@ -238,6 +245,37 @@ impl Resolved<'_> {
             }
             at = end;
         }
+    }
+
+    /// [`Resolved::accumulate`] where target and result are one run of memory each; `false`: they are not.
+    ///
+    /// # Safety
+    /// As there; `operands` has the elements, or none is needed.
+    #[inline(always)]
+    unsafe fn accumulate_runs(
+        self,
+        combiner: &Combiner,
+        (from, to): (u64, u64),
+        operands: Option<*mut u8>,
+        turns: Option<&Turns>,
+    ) -> bool {
+        let (Some(memory), false) = (self.target.contiguous(), combiner.has_holes()) else {
+            return false;
+        };
+        let fetched = match self.result.map(|result| result.contiguous()) {
+            None => null_mut(),
+            Some(Some(result)) => result.wrapping_add(from as usize),
+            Some(None) => return false,
+        };
+        let input = operands.map_or(NOTHING.as_ptr(), |data| {
+            data.wrapping_add(from as usize).cast_const()
+        });
+        // SAFETY: the caller's promise.
+        unsafe {
+            let memory = memory.add(from as usize);
+            combiner.apply_to(turns, memory, (to - from) as usize, input, fetched);
+        }
+        true
     }
 }
 
