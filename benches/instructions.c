@@ -31,11 +31,12 @@ static void on_trap(int signal, siginfo_t *information, void *context) {
     count++;
 }
 
-/* The stack below is not ours to write to: a function's red zone. */
-#define TRACE_ON() \
-    __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::: "memory", "cc")
-#define TRACE_OFF() \
-    __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq $~0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::: "memory", "cc")
+/* Changes the trap flag. The stack below is not ours to write to: a function's red zone. */
+#define TRACE(how)                                                                                       \
+    __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; " how " (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::: \
+                         "memory", "cc")
+#define TRACE_ON() TRACE("orq $0x100,")
+#define TRACE_OFF() TRACE("andq $~0x100,")
 
 static void keep(void) {
     if (count >= best) return;

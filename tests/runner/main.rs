@@ -13,6 +13,7 @@
 //! | `containers/` | what containers take away                                  | [`containers`] |
 //! | `tools/`    | profiling tools between a program and MPI                    | [`profiling`] |
 //! | `install/`  | packages, each in a fresh place                              | [`install`]   |
+//! | `instructions/` | what calls may take                                      | [`instructions`] |
 //! | `readme/`   | what README shows                                            | [`readme`]    |
 //! | `nodes/`    | jobs of several nodes, in network namespaces                 | [`nodes`]     |
 //! | `soak/`     | random programs against a model, `tests/soak`                | [`soak`]      |
@@ -27,6 +28,7 @@ mod dropin;
 mod faults;
 mod fortran;
 mod install;
+mod instructions;
 mod mpi4py;
 mod nodes;
 mod place;
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
     trials.extend(containers::trials());
     trials.extend(profiling::trials());
     trials.extend(install::trials());
+    trials.extend(instructions::trials());
     trials.extend(readme::trials());
     trials.extend(nodes::trials());
     trials.extend(soak::trials());
