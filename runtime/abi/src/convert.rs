@@ -4,7 +4,7 @@
 /// Handles to and from `int` (MPI-5, `MPI_X_toint`), which is also what Fortran uses
 /// (`MPI_X_c2f`), and arithmetic on addresses.
 pub mod integer {
-    use crate::{Abi, Handle};
+    use crate::{Abi, Caller, Handle};
     use core::ffi::{c_int, c_void};
 
     macro_rules! conversions {
@@ -20,9 +20,11 @@ pub mod integer {
             #[doc = concat!("The handle of type `MPI_", stringify!($kind), "` of an integer.")]
             ///
             /// # Safety
-            /// None needed: the calling rank is not read.
-            pub unsafe extern "C" fn $from<A: Abi>(_caller: *const c_void, value: c_int) -> A::$kind {
-                A::$kind::from_int(value)
+            /// `caller` is the calling rank.
+            pub unsafe extern "C" fn $from<A: Abi>(caller: *const c_void, value: c_int) -> A::$kind {
+                // SAFETY: as the caller promises.
+                let context = A::context(unsafe { Caller::of(caller) });
+                A::$kind::of_int(context, value)
             }
         )*};
     }

@@ -44,15 +44,25 @@ pub const fn dynamic(kind: Kind, index: u32) -> u32 {
 
 /// A handle as a program holds it.
 pub trait Handle: Copy + PartialEq + 'static {
+    /// What the calling rank's copy of the ABI's library adds to a handle's number.
+    type Context: Copy;
     /// What it refers to.
     const KIND: Kind;
     /// The neutral handle; 0, which no object has, if it cannot be a handle of this ABI.
     /// Only the object table knows whether a dynamic handle is alive.
     fn neutral(self) -> u32;
-    /// The program's form of a neutral handle.
-    fn from_neutral(handle: u32) -> Self;
+    /// The program's form of a neutral handle, in the rank of the context.
+    fn from_neutral(context: Self::Context, handle: u32) -> Self;
     /// The integer that stands for the program's form, in Fortran and in `MPI_X_toint`.
     fn to_int(self) -> c_int;
-    /// The inverse of [`Handle::to_int`].
-    fn from_int(value: c_int) -> Self;
+    /// The inverse of [`Handle::to_int`], in the rank of the context.
+    fn of_int(context: Self::Context, value: c_int) -> Self;
+    /// The inverse of [`Handle::to_int`], where all ranks have the same handles.
+    #[inline]
+    fn from_int(value: c_int) -> Self
+    where
+        Self: Handle<Context = ()>,
+    {
+        Self::of_int((), value)
+    }
 }

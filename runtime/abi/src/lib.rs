@@ -9,6 +9,7 @@
 #![no_std]
 
 mod added_errors;
+mod caller;
 mod convert;
 mod count;
 mod handle;
@@ -26,6 +27,7 @@ mod generated {
     pub mod table;
 }
 
+pub use caller::Caller;
 pub use convert::{fortran, integer};
 pub use count::{Count, Integer};
 pub use generated::callback;
@@ -52,30 +54,32 @@ pub mod neutral {
 
 /// One ABI: its types, and through [`Constants`] its numbers.
 ///
-/// All functions are pure; they may run on any task.
+/// The numbers are pure functions. Handles may depend on the rank that holds them ([`Abi::Context`]).
 pub trait Abi: Constants + Copy + Send + Sync + 'static {
+    /// What the calling rank's copy of the library adds to the numbers of handles, `()` for most.
+    type Context: Copy + Send + Sync + 'static;
     /// `MPI_Comm`.
-    type Comm: Handle;
+    type Comm: Handle<Context = Self::Context>;
     /// `MPI_Datatype`.
-    type Datatype: Handle;
+    type Datatype: Handle<Context = Self::Context>;
     /// `MPI_Errhandler`.
-    type Errhandler: Handle;
+    type Errhandler: Handle<Context = Self::Context>;
     /// `MPI_File`.
-    type File: Handle;
+    type File: Handle<Context = Self::Context>;
     /// `MPI_Group`.
-    type Group: Handle;
+    type Group: Handle<Context = Self::Context>;
     /// `MPI_Info`.
-    type Info: Handle;
+    type Info: Handle<Context = Self::Context>;
     /// `MPI_Message`.
-    type Message: Handle;
+    type Message: Handle<Context = Self::Context>;
     /// `MPI_Op`.
-    type Op: Handle;
+    type Op: Handle<Context = Self::Context>;
     /// `MPI_Request`.
-    type Request: Handle;
+    type Request: Handle<Context = Self::Context>;
     /// `MPI_Session`.
-    type Session: Handle;
+    type Session: Handle<Context = Self::Context>;
     /// `MPI_Win`.
-    type Win: Handle;
+    type Win: Handle<Context = Self::Context>;
     /// `MPI_Status`.
     type Status: StatusLayout;
 
@@ -91,6 +95,9 @@ pub trait Abi: Constants + Copy + Send + Sync + 'static {
     const DUP_FN: Option<usize>;
     /// `MPI_LB` and `MPI_UB`, which MPI-3 removed, where the ABI still has them.
     const BOUNDS: Option<[core::ffi::c_int; 2]> = None;
+
+    /// The context of a calling rank.
+    fn context(caller: &Caller) -> Self::Context;
 
     /// C's number of a keyval that Fortran has passed.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use crate::handle::{Handle, Kind};
 use crate::status::{Status, StatusLayout};
-use crate::{Abi, neutral};
+use crate::{Abi, Caller, neutral};
 use core::ffi::{c_int, c_void};
 
 /// The MPI-5 ABI.
@@ -17,13 +17,14 @@ macro_rules! handles {
         pub struct $name(*mut c_void);
 
         impl Handle for $name {
+            type Context = ();
             const KIND: Kind = Kind::$name;
             #[inline]
             fn neutral(self) -> u32 {
                 u32::try_from(self.0.addr()).unwrap_or(0)
             }
             #[inline]
-            fn from_neutral(handle: u32) -> Self {
+            fn from_neutral(_context: (), handle: u32) -> Self {
                 Self(core::ptr::without_provenance_mut(handle as usize))
             }
 
@@ -32,7 +33,7 @@ macro_rules! handles {
                 self.0.addr() as c_int
             }
             #[inline]
-            fn from_int(value: c_int) -> Self {
+            fn of_int(_context: (), value: c_int) -> Self {
                 Self(core::ptr::without_provenance_mut(value as u32 as usize))
             }
         }
@@ -87,6 +88,7 @@ impl StatusLayout for Mpi5Status {
 }
 
 impl Abi for Mpi5 {
+    type Context = ();
     type Comm = Comm;
     type Datatype = Datatype;
     type Errhandler = Errhandler;
@@ -104,4 +106,7 @@ impl Abi for Mpi5 {
     const ID: cohort_base::boot::AbiId = cohort_base::boot::AbiId::Mpi5;
     const VERSION: (i32, i32) = (neutral::ABI_VERSION, neutral::ABI_SUBVERSION);
     const DUP_FN: Option<usize> = Some(1);
+
+    #[inline]
+    fn context(_caller: &Caller) {}
 }

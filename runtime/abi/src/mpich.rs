@@ -7,7 +7,7 @@
 
 use crate::handle::{FIRST_DYNAMIC, Handle, Kind};
 use crate::status::{Status, StatusLayout};
-use crate::{Abi, Constants, Mpich};
+use crate::{Abi, Caller, Constants, Mpich};
 use core::ffi::{c_int, c_void};
 use handles as predefined;
 
@@ -21,6 +21,7 @@ macro_rules! handles {
         pub struct $name(c_int);
 
         impl Handle for $name {
+            type Context = ();
             const KIND: Kind = Kind::$name;
             #[inline]
             fn neutral(self) -> u32 {
@@ -31,7 +32,7 @@ macro_rules! handles {
                 predefined::$input(value).unwrap_or(0)
             }
             #[inline]
-            fn from_neutral(handle: u32) -> Self {
+            fn from_neutral(_context: (), handle: u32) -> Self {
                 Self(predefined::$output(handle).unwrap_or(handle) as c_int)
             }
 
@@ -40,7 +41,7 @@ macro_rules! handles {
                 self.0
             }
             #[inline]
-            fn from_int(value: c_int) -> Self {
+            fn of_int(_context: (), value: c_int) -> Self {
                 Self(value)
             }
         }
@@ -68,6 +69,7 @@ pub struct Datatype(c_int);
 const PAIRS: core::ops::RangeInclusive<u32> = 0x8c00_0000..=0x8c00_0007;
 
 impl Handle for Datatype {
+    type Context = ();
     const KIND: Kind = Kind::Datatype;
 
     #[inline]
@@ -86,7 +88,7 @@ impl Handle for Datatype {
     }
 
     #[inline]
-    fn from_neutral(handle: u32) -> Self {
+    fn from_neutral(_context: (), handle: u32) -> Self {
         if handle >= FIRST_DYNAMIC {
             return Self(handle as c_int);
         }
@@ -98,7 +100,7 @@ impl Handle for Datatype {
         self.0
     }
     #[inline]
-    fn from_int(value: c_int) -> Self {
+    fn of_int(_context: (), value: c_int) -> Self {
         Self(value)
     }
 }
@@ -109,6 +111,7 @@ impl Handle for Datatype {
 pub struct File(*mut c_void);
 
 impl Handle for File {
+    type Context = ();
     const KIND: Kind = Kind::File;
 
     #[inline]
@@ -121,7 +124,7 @@ impl Handle for File {
     }
 
     #[inline]
-    fn from_neutral(handle: u32) -> Self {
+    fn from_neutral(_context: (), handle: u32) -> Self {
         let address = predefined::file_out(handle).unwrap_or(handle);
         Self(core::ptr::without_provenance_mut(address as usize))
     }
@@ -131,7 +134,7 @@ impl Handle for File {
         self.0.addr() as c_int
     }
     #[inline]
-    fn from_int(value: c_int) -> Self {
+    fn of_int(_context: (), value: c_int) -> Self {
         Self(core::ptr::without_provenance_mut(value as u32 as usize))
     }
 }
@@ -184,6 +187,7 @@ impl StatusLayout for MpichStatus {
 }
 
 impl Abi for Mpich {
+    type Context = ();
     type Comm = Comm;
     type Datatype = Datatype;
     type Errhandler = Errhandler;
@@ -208,4 +212,7 @@ impl Abi for Mpich {
         let is_predefined = number as u32 >> 30 == 1;
         number - c_int::from(is_predefined && number % 2 == 0)
     }
+
+    #[inline]
+    fn context(_caller: &Caller) {}
 }

@@ -14,9 +14,9 @@ use std::collections::HashSet;
 use std::vec::Vec;
 
 /// The neutral handles of the predefined objects of type `H`, found by trying all codes.
-fn predefined<H: Handle>() -> Vec<u32> {
+fn predefined<H: Handle<Context = ()>>() -> Vec<u32> {
     (1..4096)
-        .filter(|&code| H::from_neutral(code).neutral() == code)
+        .filter(|&code| H::from_neutral((), code).neutral() == code)
         .collect()
 }
 
@@ -24,11 +24,11 @@ fn predefined<H: Handle>() -> Vec<u32> {
 fn known_handles_have_the_mpich_values() {
     type M = Mpich;
     assert_eq!(
-        <M as Abi>::Comm::from_neutral(handle::COMM_WORLD).to_int(),
+        <M as Abi>::Comm::from_neutral((), handle::COMM_WORLD).to_int(),
         0x4400_0000
     );
     assert_eq!(
-        <M as Abi>::Datatype::from_neutral(handle::DOUBLE).to_int(),
+        <M as Abi>::Datatype::from_neutral((), handle::DOUBLE).to_int(),
         0x4c00_080b
     );
     assert_eq!(
@@ -38,7 +38,7 @@ fn known_handles_have_the_mpich_values() {
     assert_eq!(<M as Abi>::Op::from_int(0x5800_0003).neutral(), handle::SUM);
     assert_eq!(<M as Abi>::File::from_int(0).neutral(), handle::FILE_NULL);
     assert_eq!(
-        <M as Abi>::Request::from_neutral(handle::REQUEST_NULL).to_int(),
+        <M as Abi>::Request::from_neutral((), handle::REQUEST_NULL).to_int(),
         0x2c00_0000
     );
     assert_eq!(
@@ -78,7 +78,7 @@ fn foreign_numbers_are_no_handles() {
 }
 
 /// Dynamic handles of a kind, at both ends of the range, in one ABI.
-fn check_dynamic<H: Handle>() {
+fn check_dynamic<H: Handle<Context = ()>>() {
     let first = if H::KIND == Kind::Datatype {
         FIRST_DYNAMIC_DATATYPE_INDEX
     } else {
@@ -86,18 +86,18 @@ fn check_dynamic<H: Handle>() {
     };
     for index in [first, first + 1, INDEX_MAX] {
         let neutral = dynamic(H::KIND, index);
-        let outside = H::from_neutral(neutral);
+        let outside = H::from_neutral((), neutral);
         assert_eq!(outside.neutral(), neutral);
         assert_eq!(H::from_int(outside.to_int()).neutral(), neutral);
         assert!(
             !predefined::<H>()
                 .iter()
-                .any(|&code| H::from_neutral(code) == outside)
+                .any(|&code| H::from_neutral((), code) == outside)
         );
     }
 }
 
-fn check_dynamic_of_all_kinds<A: Abi>() {
+fn check_dynamic_of_all_kinds<A: Abi<Context = ()>>() {
     check_dynamic::<A::Comm>();
     check_dynamic::<A::Datatype>();
     check_dynamic::<A::Errhandler>();
@@ -117,7 +117,7 @@ fn dynamic_handles_survive_and_are_never_predefined() {
     check_dynamic_of_all_kinds::<Mpi5>();
 }
 
-fn check_status<A: Abi>(mut stored: A::Status) {
+fn check_status<A: Abi<Context = ()>>(mut stored: A::Status) {
     for count_bytes in [
         0,
         1,

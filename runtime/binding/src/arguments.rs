@@ -87,6 +87,12 @@ impl<'a, A: Abi> Call<'a, A> {
         self.process
     }
 
+    /// What makes a neutral handle the program's.
+    #[inline]
+    pub fn context(&self) -> A::Context {
+        A::context(&self.process.caller)
+    }
+
     /// The calling rank.
     #[inline]
     pub fn rank(&self) -> &'static Rank {
@@ -303,7 +309,7 @@ impl<'a, A: Abi> Call<'a, A> {
             true => self.objects().publish_parametrised(datatype)?,
             false => self.objects().add_datatype(Datatype::new(datatype))?,
         };
-        Ok(A::Datatype::from_neutral(handle))
+        Ok(A::Datatype::from_neutral(self.context(), handle))
     }
 }
 

@@ -8,7 +8,6 @@ use alloc::sync::Arc;
 use cohort_abi::{Abi, Handle, callback, neutral};
 use cohort_object::attribute::{AttributeCallbacks, Attributes, Keyval, Owner, Value};
 use core::ffi::{c_int, c_void};
-use core::marker::PhantomData;
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 type Copy<H> =
@@ -42,21 +41,21 @@ enum Copying<H> {
 }
 
 /// The functions of one keyval, for objects with handles of type `H`.
-struct Functions<A, H> {
+struct Functions<A: Abi, H> {
     copying: Copying<H>,
     delete: Option<Delete<H>>,
     extra: usize,
     /// Addresses of a [`CopyProxy`] and a [`DeleteProxy`]; 0 for functions of C.
     proxies: [AtomicUsize; 2],
-    abi: PhantomData<A>,
+    context: A::Context,
 }
 
 // SAFETY: functions of the program, and a value that only they interpret.
-unsafe impl<A, H> Send for Functions<A, H> {}
+unsafe impl<A: Abi, H> Send for Functions<A, H> {}
 // SAFETY: as above; nothing is changed but the proxies, which are atomic.
-unsafe impl<A, H> Sync for Functions<A, H> {}
+unsafe impl<A: Abi, H> Sync for Functions<A, H> {}
 
-impl<A, H> Functions<A, H> {
+impl<A: Abi, H> Functions<A, H> {
     fn extra(&self) -> *mut c_void {
         core::ptr::with_exposed_provenance_mut(self.extra)
     }
@@ -92,7 +91,7 @@ fn outcome<A: Abi>(code: c_int) -> Outcome<()> {
     }
 }
 
-impl<A: Abi, H: Handle> AttributeCallbacks for Functions<A, H> {
+impl<A: Abi, H: Handle<Context = A::Context>> AttributeCallbacks for Functions<A, H> {
     fn copy(&self, object: u32, keyval: i32, value: &Value) -> Outcome<Option<Value>> {
         let function = match self.copying {
             Copying::Never => return Ok(None),
@@ -100,7 +99,7 @@ impl<A: Abi, H: Handle> AttributeCallbacks for Functions<A, H> {
             Copying::Function(function) => function,
         };
         let (mut copied, mut flag) = (0_usize, 0);
-        let object = H::from_neutral(object);
+        let object = H::from_neutral(self.context, object);
         let place = (&raw mut copied).cast();
         if let Some(proxy) = self.copy_proxy() {
             let (kind, number) = for_proxy(value);
@@ -136,7 +135,7 @@ impl<A: Abi, H: Handle> AttributeCallbacks for Functions<A, H> {
         let Some(function) = self.delete else {
             return Ok(());
         };
-        let object = H::from_neutral(object);
+        let object = H::from_neutral(self.context, object);
         if let Some(proxy) = self.delete_proxy() {
             let (kind, number) = for_proxy(value);
             let (function, object) = (function as *mut c_void, object.to_int());
@@ -156,7 +155,7 @@ impl<A: Abi, H: Handle> AttributeCallbacks for Functions<A, H> {
 }
 
 /// Makes a keyval.
-fn create<A: Abi, H: Handle>(
+fn create<A: Abi, H: Handle<Context = A::Context>>(
     call: &Call<'_, A>,
     owner: Owner,
     copy: Option<Copy<H>>,
@@ -176,7 +175,7 @@ fn create<A: Abi, H: Handle>(
         delete,
         extra,
         proxies: [const { AtomicUsize::new(0) }; 2],
-        abi: PhantomData,
+        context: call.context(),
     };
     let object = Arc::new(Keyval::new(owner, Box::new(functions)));
     keyval.write(call.objects().add_keyval(object)? as c_int);

@@ -38,7 +38,7 @@ pub(crate) fn publish<A: Abi>(
         }
         None => COMM_NULL,
     };
-    target.write(A::Comm::from_neutral(handle));
+    target.write(A::Comm::from_neutral(call.context(), handle));
     Ok(())
 }
 
@@ -75,7 +75,7 @@ answers! {
 /// `MPI_Comm_get_parent`: no process is spawned by another yet.
 pub fn get_parent<A: Abi>(call: &Call<'_, A>, parent: Out<'_, A::Comm>) -> Outcome<()> {
     let parent = call.output(parent, "parent")?;
-    parent.write(A::Comm::from_neutral(COMM_NULL));
+    parent.write(A::Comm::from_neutral(call.context(), COMM_NULL));
     Ok(())
 }
 
@@ -103,7 +103,7 @@ pub fn compare<A: Abi>(
 pub fn dup<A: Abi>(call: &Call<'_, A>, comm: A::Comm, target: Out<'_, A::Comm>) -> Outcome<()> {
     let object = call.on_comm(comm)?;
     let target = call.output(target, "newcomm")?;
-    target.preset(A::Comm::from_neutral(COMM_NULL));
+    target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
     publish(call, Some(object.duplicate(comm.neutral())?), target)
 }
 
@@ -116,7 +116,7 @@ pub fn dup_with_info<A: Abi>(
 ) -> Outcome<()> {
     let object = call.on_comm(comm)?;
     let target = call.output(target, "newcomm")?;
-    target.preset(A::Comm::from_neutral(COMM_NULL));
+    target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
     let hints = crate::info::hints(call, info)?;
     let copy = object.duplicate(comm.neutral())?;
     take_hints(&copy, &hints)?;
@@ -133,7 +133,7 @@ fn duplicate_at_once<A: Abi>(
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
     let target = call.output(target, "newcomm")?;
-    target.preset(A::Comm::from_neutral(COMM_NULL));
+    target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
     call.objects().room_for_comm()?;
     let request = call.output(request, "request")?;
     let (copy, numbering) = comm.duplicate_at_once(handle.neutral())?;
@@ -141,7 +141,7 @@ fn duplicate_at_once<A: Abi>(
         take_hints(&copy, &hints)?;
     }
     let new = call.objects().add_comm(Box::new(copy))?;
-    target.write(A::Comm::from_neutral(new));
+    target.write(A::Comm::from_neutral(call.context(), new));
     let copy = call.objects().comm(new)?;
     publish_duplicate(call, handle.neutral(), copy, numbering, request)
 }
@@ -238,7 +238,7 @@ fn discard<A: Abi>(
     object.attributes.delete_all(handle)?;
     crate::p2p::forget_buffer(call, handle);
     call.objects().remove_comm(handle)?.release();
-    comm.set(A::Comm::from_neutral(COMM_NULL));
+    comm.set(A::Comm::from_neutral(call.context(), COMM_NULL));
     Ok(())
 }
 

@@ -9,29 +9,31 @@ use cohort_abi::{Abi, Constants, Handle, callback, neutral};
 use cohort_object::Errhandler;
 use cohort_object::errhandler::{ErrhandlerOwner, ErrorCallback, UserErrhandler};
 use core::ffi::c_int;
-use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 use neutral::handle::{ERRHANDLER_NULL, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
 
 pub mod file;
 
 /// A program's handler of errors on objects with handles of type `H`.
-pub(crate) struct Function<A, H> {
+pub(crate) struct Function<A: Abi, H> {
     function: unsafe extern "C" fn(*mut H, *mut c_int, ...),
-    abi: PhantomData<A>,
+    context: A::Context,
 }
 
-impl<A: Abi, H: Handle> Function<A, H> {
+impl<A: Abi, H: Handle<Context = A::Context>> Function<A, H> {
     /// Wraps the program's function.
-    pub(crate) fn new(function: unsafe extern "C" fn(*mut H, *mut c_int, ...)) -> Self {
-        let abi = PhantomData;
-        Self { function, abi }
+    pub(crate) fn new(
+        call: &Call<'_, A>,
+        function: unsafe extern "C" fn(*mut H, *mut c_int, ...),
+    ) -> Self {
+        let context = call.context();
+        Self { function, context }
     }
 }
 
-impl<A: Abi, H: Handle> ErrorCallback for Function<A, H> {
+impl<A: Abi, H: Handle<Context = A::Context>> ErrorCallback for Function<A, H> {
     fn call(&self, object: u32, code: i32) {
-        let mut handle = H::from_neutral(object);
+        let mut handle = H::from_neutral(self.context, object);
         let mut code = A::error_out(code);
         // SAFETY: the program's function, called as MPI promises.
         unsafe { (self.function)(&mut handle, &mut code) };
@@ -45,7 +47,7 @@ pub fn comm_create_errhandler<A: Abi>(
     target: Out<'_, A::Errhandler>,
 ) -> Outcome<()> {
     let function = function.ok_or(neutral::ERR_ARG)?;
-    let callback = Box::new(Function::<A, A::Comm>::new(function));
+    let callback = Box::new(Function::<A, A::Comm>::new(call, function));
     let user = UserErrhandler::new(ErrhandlerOwner::Comm, callback);
     publish(call, &Errhandler::User(Arc::new(user)), target)
 }
@@ -70,7 +72,7 @@ pub(crate) fn publish<A: Abi>(
             held.0
         }
     };
-    target.write(A::Errhandler::from_neutral(handle));
+    target.write(A::Errhandler::from_neutral(call.context(), handle));
     Ok(())
 }
 
@@ -137,7 +139,7 @@ pub fn free<A: Abi>(call: &Call<'_, A>, handle: InOut<'_, A::Errhandler>) -> Out
             }
         }
     }
-    handle.set(A::Errhandler::from_neutral(ERRHANDLER_NULL));
+    handle.set(A::Errhandler::from_neutral(call.context(), ERRHANDLER_NULL));
     Ok(())
 }
 

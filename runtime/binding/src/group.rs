@@ -19,7 +19,7 @@ pub(crate) fn publish<A: Abi>(
 ) -> Outcome<()> {
     let target = call.output(target, "newgroup")?;
     let handle = call.objects().publish_group(group)?;
-    target.write(A::Group::from_neutral(handle));
+    target.write(A::Group::from_neutral(call.context(), handle));
     Ok(())
 }
 
@@ -173,6 +173,9 @@ pub fn free<A: Abi>(call: &Call<'_, A>, handle: InOut<'_, A::Group>) -> Outcome<
     if handle.get().neutral() != neutral::handle::GROUP_EMPTY {
         call.objects().remove_group(handle.get().neutral())?;
     }
-    handle.set(A::Group::from_neutral(neutral::handle::GROUP_NULL));
+    handle.set(A::Group::from_neutral(
+        call.context(),
+        neutral::handle::GROUP_NULL,
+    ));
     Ok(())
 }

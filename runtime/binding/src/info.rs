@@ -51,7 +51,7 @@ pub(crate) fn publish<A: Abi>(
 ) -> Outcome<()> {
     let target = call.output(target, "info")?;
     let handle = call.objects().add_info(Box::new(info))?;
-    target.write(A::Info::from_neutral(handle));
+    target.write(A::Info::from_neutral(call.context(), handle));
     Ok(())
 }
 
@@ -77,7 +77,10 @@ pub fn dup<A: Abi>(call: &Call<'_, A>, old: A::Info, target: Out<'_, A::Info>) -
 pub fn free<A: Abi>(call: &Call<'_, A>, handle: InOut<'_, A::Info>) -> Outcome<()> {
     let handle = call.inout(handle, "info")?;
     call.objects().remove_info(handle.get().neutral())?;
-    handle.set(A::Info::from_neutral(neutral::handle::INFO_NULL));
+    handle.set(A::Info::from_neutral(
+        call.context(),
+        neutral::handle::INFO_NULL,
+    ));
     Ok(())
 }
 

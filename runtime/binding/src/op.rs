@@ -150,7 +150,10 @@ fn publish<A: Abi>(
         .ops
         .insert(claim, function)
         .ok_or(neutral::ERR_NO_MEM)?;
-    op.write(A::Op::from_neutral(dynamic(Kind::Op, index)));
+    op.write(A::Op::from_neutral(
+        call.context(),
+        dynamic(Kind::Op, index),
+    ));
     Ok(())
 }
 
@@ -183,7 +186,10 @@ pub fn free<A: Abi>(call: &Call<'_, A>, op: InOut<'_, A::Op>) -> Outcome<()> {
     user(call, handle)?;
     let claim = &mut call.rank().enter();
     call.pending().ops.remove(claim, handle & INDEX_MAX);
-    op.set(A::Op::from_neutral(neutral::handle::OP_NULL));
+    op.set(A::Op::from_neutral(
+        call.context(),
+        neutral::handle::OP_NULL,
+    ));
     Ok(())
 }
 

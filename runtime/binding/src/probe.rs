@@ -97,7 +97,10 @@ fn publish<A: Abi>(
         .messages
         .insert(claim, message)
         .ok_or(neutral::ERR_NO_MEM)?;
-    target.write(A::Message::from_neutral(dynamic(Kind::Message, index)));
+    target.write(A::Message::from_neutral(
+        call.context(),
+        dynamic(Kind::Message, index),
+    ));
     Ok(())
 }
 
@@ -114,7 +117,7 @@ pub fn mprobe<A: Abi>(
     let message = call.output(message, "message")?;
     let wanted = Wanted::check::<A>(comm, from, tag)?;
     let Some(from) = wanted.from else {
-        return no_process::<A>(message, status);
+        return no_process(call, message, status);
     };
     let (found, outcome) = cohort_engine::mprobe(call.owner(), from, wanted.context, wanted.tag);
     status.write(&neutral_status(&outcome));
@@ -137,7 +140,7 @@ pub fn improbe<A: Abi>(
     let wanted = Wanted::check::<A>(comm, from, tag)?;
     let Some(from) = wanted.from else {
         flag.write(1);
-        return no_process::<A>(message, status);
+        return no_process(call, message, status);
     };
     let found = twice(call, |claim| {
         cohort_engine::improbe(claim, from, wanted.context, wanted.tag)
@@ -151,8 +154,15 @@ pub fn improbe<A: Abi>(
 }
 
 /// What a matched probe of `MPI_PROC_NULL` gives.
-fn no_process<A: Abi>(message: Place<'_, A::Message>, status: StatusOut<'_, A>) -> Outcome<()> {
-    message.write(A::Message::from_neutral(neutral::handle::MESSAGE_NO_PROC));
+fn no_process<A: Abi>(
+    call: &Call<'_, A>,
+    message: Place<'_, A::Message>,
+    status: StatusOut<'_, A>,
+) -> Outcome<()> {
+    message.write(A::Message::from_neutral(
+        call.context(),
+        neutral::handle::MESSAGE_NO_PROC,
+    ));
     status.write(&neutral_status(&FROM_NOBODY));
     Ok(())
 }
@@ -166,7 +176,7 @@ fn receive<A: Abi, C: Count>(
     let message = call.inout(message, "message")?;
     let data = Data::check(call, buffer)?;
     let handle = message.get().neutral();
-    let null = A::Message::from_neutral(neutral::handle::MESSAGE_NULL);
+    let null = A::Message::from_neutral(call.context(), neutral::handle::MESSAGE_NULL);
     let claim = &mut call.rank().enter();
     if handle == neutral::handle::MESSAGE_NO_PROC {
         message.set(null);

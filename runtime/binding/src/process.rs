@@ -10,6 +10,7 @@ pub mod requests;
 pub mod tools;
 
 use alloc::boxed::Box;
+use cohort_abi::Caller;
 use cohort_engine::Rank;
 use cohort_object::Objects;
 use core::ffi::c_void;
@@ -22,7 +23,10 @@ use tools::Tool;
 pub const PREDEFINED: usize = 7;
 
 /// Everything that one rank has of MPI. The facade passes its address as first argument.
+#[repr(C)]
 pub struct Process {
+    /// What the codecs of handles know of the rank; its place is first.
+    pub caller: Caller,
     /// By handle.
     pub objects: Objects,
     /// Under way.
@@ -52,6 +56,7 @@ impl Process {
 pub fn attach(rank: &'static Rank) -> *const c_void {
     if rank.local().is_null() {
         let process = Process {
+            caller: Caller::default(),
             objects: Objects::new(rank),
             pending: Pending::default(),
             attributes: Default::default(),

@@ -61,7 +61,7 @@ pub fn init<A: Abi>(
     };
     let session = call.objects().add_session(Box::new(session))?;
     process.lifetime.enter(call.owner());
-    target.write(A::Session::from_neutral(session));
+    target.write(A::Session::from_neutral(call.context(), session));
     Ok(())
 }
 
@@ -75,7 +75,10 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>, session: InOut<'_, A::Session>) -> O
     crate::p2p::forget_buffer(call, handle);
     call.objects().remove_session(handle)?;
     process.lifetime.leave(call.owner());
-    session.set(A::Session::from_neutral(neutral::handle::SESSION_NULL));
+    session.set(A::Session::from_neutral(
+        call.context(),
+        neutral::handle::SESSION_NULL,
+    ));
     Ok(())
 }
 
@@ -208,7 +211,7 @@ pub fn create_errhandler<A: Abi>(
     target: Out<'_, A::Errhandler>,
 ) -> Outcome<()> {
     let function = function.ok_or(neutral::ERR_ARG)?;
-    let callback = Box::new(Function::<A, A::Session>::new(function));
+    let callback = Box::new(Function::<A, A::Session>::new(call, function));
     let user = UserErrhandler::new(ErrhandlerOwner::Session, callback);
     errhandler::publish(call, &Errhandler::User(Arc::new(user)), target)
 }

@@ -62,19 +62,19 @@ fn run_with(settings: Settings, ranks: u32, program: impl Fn(Program) + Sync) {
 }
 
 fn world() -> Comm {
-    Comm::from_neutral(neutral::handle::COMM_WORLD)
+    Comm::from_neutral((), neutral::handle::COMM_WORLD)
 }
 
 fn int() -> Datatype {
-    Datatype::from_neutral(neutral::handle::INT)
+    Datatype::from_neutral((), neutral::handle::INT)
 }
 
 fn byte() -> Datatype {
-    Datatype::from_neutral(neutral::handle::BYTE)
+    Datatype::from_neutral((), neutral::handle::BYTE)
 }
 
 fn null_request() -> Request {
-    Request::from_neutral(neutral::handle::REQUEST_NULL)
+    Request::from_neutral((), neutral::handle::REQUEST_NULL)
 }
 
 fn status() -> Status {

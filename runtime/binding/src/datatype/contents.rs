@@ -118,7 +118,7 @@ pub(super) const DEFAULT_ARGUMENT: i32 =
 fn handle<A: Abi>(call: &Call<'_, A>, datatype: &TypeRef) -> Outcome<A::Datatype> {
     match datatype.handle() {
         0 => call.add_datatype(datatype.clone()),
-        handle => Ok(A::Datatype::from_neutral(handle)),
+        handle => Ok(A::Datatype::from_neutral(call.context(), handle)),
     }
 }
 

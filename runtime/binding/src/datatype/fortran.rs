@@ -131,6 +131,6 @@ pub fn match_size<A: Abi>(
         .iter()
         .find(|entry| entry.0 == size)
         .ok_or(neutral::ERR_ARG)?;
-    datatype.write(A::Datatype::from_neutral(found.1));
+    datatype.write(A::Datatype::from_neutral(call.context(), found.1));
     Ok(())
 }

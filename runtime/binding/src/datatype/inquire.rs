@@ -101,6 +101,6 @@ pub fn get_value_index<A: Abi>(
     let pair = call.output(pair, "pair_type")?;
     let found = value_index(&*call.datatype(value)?, &*call.datatype(index)?);
     let handle = found.map_or(neutral::handle::DATATYPE_NULL, |found| found.handle());
-    pair.write(A::Datatype::from_neutral(handle));
+    pair.write(A::Datatype::from_neutral(call.context(), handle));
     Ok(())
 }

@@ -60,7 +60,10 @@ pub fn dup<A: Abi>(
     newtype: Out<'_, A::Datatype>,
 ) -> Outcome<()> {
     let newtype = call.output(newtype, "newtype")?;
-    newtype.preset(A::Datatype::from_neutral(neutral::handle::DATATYPE_NULL));
+    newtype.preset(A::Datatype::from_neutral(
+        call.context(),
+        neutral::handle::DATATYPE_NULL,
+    ));
     let old = call.objects().datatype(oldtype.neutral())?;
     let mut copy = Datatype::new(engine::dup(&old.layout));
     copy.attributes = old.attributes.copied(oldtype.neutral())?;
@@ -68,7 +71,7 @@ pub fn dup<A: Abi>(
         copy.commit();
     }
     let handle = call.objects().add_datatype(copy)?;
-    newtype.write(A::Datatype::from_neutral(handle));
+    newtype.write(A::Datatype::from_neutral(call.context(), handle));
     Ok(())
 }
 
@@ -84,6 +87,9 @@ pub fn free<A: Abi>(call: &Call<'_, A>, datatype: InOut<'_, A::Datatype>) -> Out
     }
     object.attributes.delete_all(handle)?;
     drop(call.objects().remove_datatype(handle)?);
-    datatype.set(A::Datatype::from_neutral(neutral::handle::DATATYPE_NULL));
+    datatype.set(A::Datatype::from_neutral(
+        call.context(),
+        neutral::handle::DATATYPE_NULL,
+    ));
     Ok(())
 }

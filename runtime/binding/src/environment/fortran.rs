@@ -53,7 +53,7 @@ pub fn abi_get_fortran_info<A: Abi>(call: &Call<'_, A>, target: Out<'_, A::Info>
     }
     for (name, handle) in OPTIONAL {
         // Some types have no handle in one ABI.
-        let has_handle = A::Datatype::from_neutral(handle).neutral() == handle;
+        let has_handle = A::Datatype::from_neutral(call.context(), handle).neutral() == handle;
         let has_data = predefined(handle).is_some_and(|datatype| datatype.size() > 0);
         let supported = has_handle && has_data;
         let key = FixedText::<64>::of(format_args!("mpi_{name}_supported"));

@@ -32,7 +32,7 @@ pub fn create<A: Abi>(
     call.on_file();
     let what = format_args!("file_errhandler_fn is NULL");
     let function = function.ok_or_else(|| call.blame(neutral::ERR_ARG, what))?;
-    let callback = Box::new(Function::<A, A::File>::new(function));
+    let callback = Box::new(Function::<A, A::File>::new(call, function));
     let user = UserErrhandler::new(ErrhandlerOwner::File, callback);
     publish(call, &Errhandler::User(Arc::new(user)), target)
 }

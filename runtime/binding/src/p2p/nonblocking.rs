@@ -26,7 +26,7 @@ pub(super) fn publish<A: Abi>(
     target: Place<'_, A::Request>,
 ) -> Outcome<()> {
     if request.is_shared() {
-        target.write(A::Request::from_neutral(SENT));
+        target.write(A::Request::from_neutral(call.context(), SENT));
         return Ok(());
     }
     let comm = comm.neutral();
@@ -34,7 +34,7 @@ pub(super) fn publish<A: Abi>(
     match call.pending().requests.try_insert(claim, state) {
         Ok(index) => {
             let handle = dynamic(Kind::Request, index);
-            target.write(A::Request::from_neutral(handle));
+            target.write(A::Request::from_neutral(call.context(), handle));
             Ok(())
         }
         Err(state) => {
@@ -60,7 +60,7 @@ fn publish_received<A: Abi>(
     let state = State::Received { status, comm };
     let index = call.pending().requests.insert(claim, state);
     let handle = dynamic(Kind::Request, index.ok_or(neutral::ERR_NO_MEM)?);
-    target.write(A::Request::from_neutral(handle));
+    target.write(A::Request::from_neutral(call.context(), handle));
     Ok(())
 }
 
@@ -83,7 +83,10 @@ fn offload<A: Abi>(
     let state = State::Once(Operation { request, comm });
     // SAFETY: the slot was reserved by this poster, and is filled once.
     unsafe { call.pending().requests.fill(index, state) };
-    Some(A::Request::from_neutral(dynamic(Kind::Request, index)))
+    Some(A::Request::from_neutral(
+        call.context(),
+        dynamic(Kind::Request, index),
+    ))
 }
 
 macro_rules! sends {

@@ -46,8 +46,8 @@ impl Finished {
 
 /// Gives the program the handle of an operation that was complete when its call returned; as [`publish_pending`], but
 /// it takes no slot, and cannot fail.
-pub fn publish_complete<A: Abi>(target: Place<'_, A::Request>) -> Outcome<()> {
-    target.write(A::Request::from_neutral(SENT));
+pub fn publish_complete<A: Abi>(call: &Call<'_, A>, target: Place<'_, A::Request>) -> Outcome<()> {
+    target.write(A::Request::from_neutral(call.context(), SENT));
     Ok(())
 }
 
@@ -63,7 +63,10 @@ pub fn publish<A: Abi>(
     let claim = &mut call.rank().enter();
     match call.pending().requests.try_insert(claim, state) {
         Ok(index) => {
-            target.write(A::Request::from_neutral(dynamic(Kind::Request, index)));
+            target.write(A::Request::from_neutral(
+                call.context(),
+                dynamic(Kind::Request, index),
+            ));
             Ok(())
         }
         Err(state) => {

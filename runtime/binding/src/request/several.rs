@@ -86,7 +86,7 @@ impl<'c, A: Abi> Requests<'c, A> {
     ) -> (Status, Result<(), Failure>) {
         let finished = request.finish_under(call, claim);
         if finished.freed {
-            let null = A::Request::from_neutral(neutral::handle::REQUEST_NULL);
+            let null = A::Request::from_neutral(call.context(), neutral::handle::REQUEST_NULL);
             self.0[entry].set(null);
         }
         (finished.status, finished.outcome())

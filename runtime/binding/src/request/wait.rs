@@ -48,7 +48,10 @@ fn one<A: Abi, const WAIT: bool>(
     }
     let finished: Finished = operation.finish(call);
     if finished.freed {
-        request.set(A::Request::from_neutral(neutral::handle::REQUEST_NULL));
+        request.set(A::Request::from_neutral(
+            call.context(),
+            neutral::handle::REQUEST_NULL,
+        ));
     }
     status.write(&finished.status);
     Ok(Some(finished.outcome()))

@@ -11,7 +11,7 @@ fn in_place() -> *mut c_void {
 }
 
 fn sum() -> Op {
-    Op::from_neutral(neutral::handle::SUM)
+    Op::from_neutral((), neutral::handle::SUM)
 }
 
 #[test]
@@ -117,9 +117,9 @@ fn predefined_operations_reduce() {
         let (from, to) = ((&raw const one).cast(), (&raw mut prefix).cast());
         assert_eq!(mpi!(program, Scan, from, to, 1, int(), sum(), world()), 0);
         assert_eq!(prefix, program.rank + 1);
-        let replace = Op::from_neutral(neutral::handle::REPLACE);
-        let float = Datatype::from_neutral(neutral::handle::FLOAT);
-        let band = Op::from_neutral(neutral::handle::BAND);
+        let replace = Op::from_neutral((), neutral::handle::REPLACE);
+        let float = Datatype::from_neutral((), neutral::handle::FLOAT);
+        let band = Op::from_neutral((), neutral::handle::BAND);
         let code = mpi!(program, Allreduce, from, to, 1, int(), replace, world());
         assert_eq!(code, neutral::ERR_OP);
         let code = mpi!(program, Allreduce, from, to, 1, float, band, world());
@@ -149,7 +149,7 @@ unsafe extern "C" fn digits(
 #[test]
 fn the_programs_operation_sees_its_own_handle() {
     run(2, |program| {
-        let mut op = Op::from_neutral(neutral::handle::OP_NULL);
+        let mut op = Op::from_neutral((), neutral::handle::OP_NULL);
         assert_eq!(mpi!(program, Op_create, Some(digits), 0, &mut op), 0);
         let mut commutes = -1;
         assert_eq!(mpi!(program, Op_commutative, op, &mut commutes), 0);
@@ -159,7 +159,7 @@ fn the_programs_operation_sees_its_own_handle() {
         assert_eq!(mpi!(program, Allreduce, from, to, 1, int(), op, world()), 0);
         assert_eq!(result, 12);
         assert_eq!(mpi!(program, Op_free, &mut op), 0);
-        assert!(op == Op::from_neutral(neutral::handle::OP_NULL));
+        assert!(op == Op::from_neutral((), neutral::handle::OP_NULL));
         let mut predefined = sum();
         assert_eq!(mpi!(program, Op_free, &mut predefined), neutral::ERR_OP);
         let code = mpi!(program, Op_create, None, 0, &mut op);

@@ -4,7 +4,7 @@ use super::*;
 use core::ptr::null_mut;
 
 fn null_type() -> Datatype {
-    Datatype::from_neutral(neutral::handle::DATATYPE_NULL)
+    Datatype::from_neutral((), neutral::handle::DATATYPE_NULL)
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn the_portable_form_is_big_endian() {
 fn a_status_remembers_elements() {
     run(1, |program| {
         let (mut status, mut count) = (status(), 0);
-        let pair = Datatype::from_neutral(neutral::handle::DOUBLE_INT);
+        let pair = Datatype::from_neutral((), neutral::handle::DOUBLE_INT);
         for elements in [0, 1, 2, 7] {
             assert_eq!(
                 mpi!(program, Status_set_elements, &mut status, pair, elements),

@@ -68,8 +68,8 @@ fn bad_arguments_are_refused() {
         let send = |count, datatype, to, tag, comm| {
             mpi!(program, Send, buffer, count, datatype, to, tag, comm)
         };
-        let null_type = Datatype::from_neutral(neutral::handle::DATATYPE_NULL);
-        let null_comm = Comm::from_neutral(neutral::handle::COMM_NULL);
+        let null_type = Datatype::from_neutral((), neutral::handle::DATATYPE_NULL);
+        let null_comm = Comm::from_neutral((), neutral::handle::COMM_NULL);
         assert_eq!(send(-1, int(), 0, 0, world()), neutral::ERR_COUNT);
         assert_eq!(send(1, null_type, 0, 0, world()), neutral::ERR_TYPE);
         assert_eq!(send(1, int(), 1, 0, world()), neutral::ERR_RANK);
@@ -202,7 +202,7 @@ fn a_matched_message_is_received_once() {
             return;
         }
         value = 0;
-        let null = <Mpi5 as Abi>::Message::from_neutral(neutral::handle::MESSAGE_NULL);
+        let null = <Mpi5 as Abi>::Message::from_neutral((), neutral::handle::MESSAGE_NULL);
         let (mut message, mut status) = (null, status());
         let (any, tag) = (neutral::ANY_SOURCE, neutral::ANY_TAG);
         assert_eq!(

@@ -14,19 +14,19 @@ type Info = <Mpi5 as Abi>::Info;
 type Errhandler = <Mpi5 as Abi>::Errhandler;
 
 fn null_comm() -> Comm {
-    Comm::from_neutral(neutral::handle::COMM_NULL)
+    Comm::from_neutral((), neutral::handle::COMM_NULL)
 }
 
 fn no_info() -> Info {
-    Info::from_neutral(neutral::handle::INFO_NULL)
+    Info::from_neutral((), neutral::handle::INFO_NULL)
 }
 
 fn errors_return() -> Errhandler {
-    Errhandler::from_neutral(neutral::handle::ERRORS_RETURN)
+    Errhandler::from_neutral((), neutral::handle::ERRORS_RETURN)
 }
 
 fn open_session(program: Program) -> Session {
-    let mut session = Session::from_neutral(neutral::handle::SESSION_NULL);
+    let mut session = Session::from_neutral((), neutral::handle::SESSION_NULL);
     let code = mpi!(
         program,
         Session_init,
@@ -39,7 +39,7 @@ fn open_session(program: Program) -> Session {
 }
 
 fn process_set(program: Program, session: Session, name: &CStr) -> Result<Group, c_int> {
-    let mut group = Group::from_neutral(neutral::handle::GROUP_NULL);
+    let mut group = Group::from_neutral((), neutral::handle::GROUP_NULL);
     match mpi!(
         program,
         Group_from_session_pset,
@@ -55,7 +55,7 @@ fn process_set(program: Program, session: Session, name: &CStr) -> Result<Group,
 /// The sum of all ranks over `comm`.
 fn sum_of_ranks(program: Program, comm: Comm) -> c_int {
     let (mine, mut sum) = (program.rank, -1);
-    let op = <Mpi5 as Abi>::Op::from_neutral(neutral::handle::SUM);
+    let op = <Mpi5 as Abi>::Op::from_neutral((), neutral::handle::SUM);
     let (from, to) = ((&raw const mine).cast(), (&raw mut sum).cast());
     assert_eq!(
         mpi!(program, Allreduce, from, to, 1, int(), op, comm),
@@ -251,7 +251,7 @@ fn a_trusted_program_may_send_what_it_did_not_commit() {
         run_with(settings, 1, |program| {
             let mut pair = int();
             assert_eq!(mpi!(program, Type_contiguous, 2, int(), &mut pair), 0);
-            let (sent, own) = ([3, 4], Comm::from_neutral(neutral::handle::COMM_SELF));
+            let (sent, own) = ([3, 4], Comm::from_neutral((), neutral::handle::COMM_SELF));
             let code = mpi!(program, Send, (&raw const sent).cast(), 1, pair, 0, 5, own);
             assert_eq!(code == neutral::ERR_TYPE, check);
             if !check {

@@ -75,7 +75,7 @@ fn calls_on_nothing_answer_at_once() {
             null_mut()
         );
         assert_eq!((code, count), (0, neutral::UNDEFINED));
-        let mut bad = Request::from_neutral(0x8000_0000 | 0xb << 26 | 77);
+        let mut bad = Request::from_neutral((), 0x8000_0000 | 0xb << 26 | 77);
         assert_eq!(
             mpi!(program, Wait, &mut bad, &mut status),
             neutral::ERR_REQUEST

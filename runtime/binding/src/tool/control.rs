@@ -59,7 +59,7 @@ pub fn cvar_get_info<A: Abi>(
             verbosity,
             A::tool_verbosity_out(neutral::T_VERBOSITY_USER_BASIC),
         );
-        answer(datatype, A::Datatype::from_neutral(kind));
+        answer(datatype, A::Datatype::from_neutral(call.context(), kind));
         answer(words, enumeration);
         answer(bind, A::tool_bind_out(neutral::T_BIND_NO_OBJECT));
         answer(scope, A::tool_scope_out(neutral::T_SCOPE_CONSTANT));

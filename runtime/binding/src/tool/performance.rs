@@ -99,7 +99,7 @@ pub fn pvar_get_info<A: Abi>(
             A::tool_verbosity_out(neutral::T_VERBOSITY_TUNER_BASIC),
         );
         answer(class, A::tool_class_out(neutral::T_PVAR_CLASS_COUNTER));
-        answer(datatype, A::Datatype::from_neutral(kind));
+        answer(datatype, A::Datatype::from_neutral(call.context(), kind));
         answer(words, core::ptr::null_mut());
         answer(bind, A::tool_bind_out(neutral::T_BIND_NO_OBJECT));
         answer(read_only, 1);

@@ -51,7 +51,10 @@ pub fn cart_create<A: Abi>(
 ) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     let target = call.output(target, "comm_cart")?;
-    target.preset(A::Comm::from_neutral(neutral::handle::COMM_NULL));
+    target.preset(A::Comm::from_neutral(
+        call.context(),
+        neutral::handle::COMM_NULL,
+    ));
     let cart = described(call, comm, dimensions, extents, periods)?;
     publish(call, comm.with_cart(cart, reorder != 0)?, target)
 }

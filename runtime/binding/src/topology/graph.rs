@@ -56,7 +56,10 @@ pub fn graph_create<A: Abi>(
     let graph = described(call, comm, nodes, index, edges)?;
     if nodes == 0 {
         // No node, no communicator; the members need not meet (MPI 8.5.3).
-        target.write(A::Comm::from_neutral(neutral::handle::COMM_NULL));
+        target.write(A::Comm::from_neutral(
+            call.context(),
+            neutral::handle::COMM_NULL,
+        ));
         return Ok(());
     }
     publish(call, comm.with_graph(graph, reorder != 0)?, target)

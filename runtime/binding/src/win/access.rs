@@ -105,7 +105,7 @@ impl Request<'_> {
     ) -> Outcome<()> {
         match self.access(call, win, true)? {
             Some(pending) => publish_pending(call, pending, handle.neutral(), target),
-            None => publish_complete::<A>(target),
+            None => publish_complete(call, target),
         }
     }
 }
@@ -329,7 +329,7 @@ pub fn rget_accumulate<A: Abi, C: Count>(
     let (place, there) = ((rank, displacement), (count, datatype));
     match Fetching::check(call, object, origin, result, place, there, op)? {
         Some(fetching) => fetching.request().publish(call, object, win, request),
-        None => publish_complete::<A>(request),
+        None => publish_complete(call, request),
     }
 }
 

@@ -43,7 +43,7 @@ fn publish<A: Abi>(
     let win = Box::new(Win::make(comm, flavor, part, hints)?);
     let part = win.part();
     let handle = call.objects().add_win(win)?;
-    target.write(A::Win::from_neutral(handle));
+    target.write(A::Win::from_neutral(call.context(), handle));
     Ok(part)
 }
 
@@ -157,6 +157,9 @@ pub fn free<A: Abi>(call: &Call<'_, A>, win: InOut<'_, A::Win>) -> Outcome<()> {
         .map_err(|error| failed(call, error))?;
     object.attributes.delete_all(handle.neutral())?;
     call.objects().remove_win(handle.neutral())?.release()?;
-    win.set(A::Win::from_neutral(neutral::handle::WIN_NULL));
+    win.set(A::Win::from_neutral(
+        call.context(),
+        neutral::handle::WIN_NULL,
+    ));
     Ok(())
 }

@@ -97,7 +97,7 @@ pub fn create_errhandler<A: Abi>(
     target: Out<'_, A::Errhandler>,
 ) -> Outcome<()> {
     let function = function.ok_or(neutral::ERR_ARG)?;
-    let callback = Box::new(Function::<A, A::Win>::new(function));
+    let callback = Box::new(Function::<A, A::Win>::new(call, function));
     let user = UserErrhandler::new(ErrhandlerOwner::Win, callback);
     errhandler::publish(call, &Errhandler::User(Arc::new(user)), target)
 }

@@ -21,7 +21,7 @@ pub(super) fn publish<A: Abi>(
     let closing = closing.map_err(|error| failed(call, error))?;
     match closing.request() {
         Some(pending) => publish_pending(call, pending, win.neutral(), request),
-        None => publish_complete::<A>(request),
+        None => publish_complete(call, request),
     }
 }
 
@@ -40,7 +40,7 @@ macro_rules! openings {
             let members = ranks(call, object, group)?;
             let opened = object.window.$open(call.owner(), &members);
             opened.map_err(|error| failed(call, error))?;
-            publish_complete::<A>(request)
+            publish_complete(call, request)
         }
     )*};
 }
@@ -95,7 +95,7 @@ macro_rules! at_one_target {
             let $window = &object.window;
             match super::target($call, object, rank)? {
                 Some($target) => publish($call, win, $begin, request),
-                None => publish_complete::<A>(request),
+                None => publish_complete($call, request),
             }
         }
     )*};
@@ -127,7 +127,7 @@ pub fn ifence<A: Abi>(
     }
     let closing = closing.map_err(|error| failed(call, error))?;
     object.window.forget(call.owner(), closing);
-    publish_complete::<A>(request)
+    publish_complete(call, request)
 }
 
 /// `MPIX_Win_ilock`.
@@ -146,7 +146,7 @@ pub fn ilock<A: Abi>(
         let locked = object.window.lock(call.owner(), target, exclusive);
         locked.map_err(|error| failed(call, error))?;
     }
-    publish_complete::<A>(request)
+    publish_complete(call, request)
 }
 
 /// `MPIX_Win_ilock_all`.
@@ -161,5 +161,5 @@ pub fn ilock_all<A: Abi>(
     may_lock(call, object)?;
     let locked = object.window.lock_all(call.owner());
     locked.map_err(|error| failed(call, error))?;
-    publish_complete::<A>(request)
+    publish_complete(call, request)
 }
