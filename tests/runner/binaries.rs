@@ -26,7 +26,7 @@ pub fn trials() -> Vec<Trial> {
             numpy(ranks)
         }));
     }
-    for abi in [Abi::Mpich, Abi::Mpi5, Abi::Mpi5Wheel] {
+    for abi in [Abi::Mpich, Abi::Mpi5, Abi::Mpi5Wheel, Abi::OpenMpi] {
         trials.push(trial(format!("binaries/singleton {abi}"), move || {
             singleton(abi)
         }));
@@ -138,10 +138,10 @@ fn singleton_python() -> Outcome {
 fn singleton(abi: Abi) -> Outcome {
     let source = programs::source("self.c");
     let executable = programs::compile_as("singleton", &source, abi, &[])?;
-    let face = if abi == Abi::Mpich {
-        "libmpi.so.12"
-    } else {
-        "libmpi_abi.so.1"
+    let face = match abi {
+        Abi::Mpich => "libmpi.so.12",
+        Abi::OpenMpi => "libmpi.so.40",
+        Abi::Mpi5 | Abi::Mpi5Wheel => "libmpi_abi.so.1",
     };
     Program::new(executable)
         // LD_PRELOAD, for the wheels' wrappers leave an RPATH to their own library.

@@ -3,7 +3,7 @@
 //! | key            | value                                             | default          |
 //! |----------------|---------------------------------------------------|------------------|
 //! | `ranks`        | counts to run with                                | `2 4`            |
-//! | `abi`          | `mpich`, `mpi5`, `mpi5-wheel` (see [`Abi`])       | `mpich mpi5`     |
+//! | `abi`          | `mpich`, `mpi5`, `mpi5-wheel`, `openmpi` (see [`Abi`]) | `mpich mpi5`     |
 //! | `progress`     | values of `COHORT_PROGRESS`, or `all`             | `steal`          |
 //! | `policies`     | `listed`: under those of `progress` only, which needs a reason beside it | `any` |
 //! | `wait`         | values of `COHORT_WAIT`                           | `auto`           |
@@ -38,6 +38,8 @@ pub enum Abi {
     Mpi5,
     /// `libmpi_abi.so.1`, by the MPICH wheel's `mpicc_abi`.
     Mpi5Wheel,
+    /// `libmpi.so.40`, by the Open MPI wheel's `mpicc`.
+    OpenMpi,
 }
 
 impl FromStr for Abi {
@@ -48,6 +50,7 @@ impl FromStr for Abi {
             "mpich" => Ok(Self::Mpich),
             "mpi5" => Ok(Self::Mpi5),
             "mpi5-wheel" => Ok(Self::Mpi5Wheel),
+            "openmpi" => Ok(Self::OpenMpi),
             _ => Err(format!("no such abi: {text}")),
         }
     }
@@ -59,6 +62,7 @@ impl fmt::Display for Abi {
             Self::Mpich => "mpich",
             Self::Mpi5 => "mpi5",
             Self::Mpi5Wheel => "mpi5-wheel",
+            Self::OpenMpi => "openmpi",
         })
     }
 }

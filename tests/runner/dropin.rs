@@ -50,20 +50,30 @@ pub fn trials() -> Vec<Trial> {
         trials.push(trial(name, move || wrapped(words, line)));
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 17] = [
+    let named: [(&str, Body); 21] = [
         ("another MPI's RPATH in what is opened", opened_rpath),
         ("another MPI's RPATH in a program", program_rpath),
         (
             "another MPI's RPATH in what a script starts",
             scripted_rpath,
         ),
-        ("a program of Open MPI's is refused", linked_to_another),
+        ("a program of another ABI is refused", linked_to_another),
+        ("a program of Open MPI's", openmpi_program),
         (
-            "a script's program of Open MPI's is refused",
+            "Open MPI's library that Python opens is ours",
+            opens_openmpi,
+        ),
+        ("one job of programs of three ABIs", three_abis),
+        (
+            "a program of Open MPI's Fortran is refused",
+            openmpi_fortran,
+        ),
+        (
+            "a script's program of another ABI is refused",
             scripted_another,
         ),
         (
-            "Open MPI's library is refused when it is opened",
+            "another ABI's library is refused when it is opened",
             opens_another,
         ),
         ("a script with #!", script),
@@ -155,6 +165,73 @@ fn openmpi() -> Result<PathBuf, String> {
     place::cached("openmpi-venv/lib/libmpi.so.40", "openmpi")
 }
 
+/// A library of an ABI that we do not have: only its name matters.
+fn another(name: &str) -> Result<PathBuf, String> {
+    let folder = place::scratch()?.join(format!("another-{name}"));
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let library = folder.join(name);
+    Program::new("cc")
+        .args(["-shared", "-nostdlib", "-x", "c", "/dev/null", "-o"])
+        .arg(&library)
+        .arg(format!("-Wl,-soname,{name}"))
+        .run()?
+        .expect_code(0)?;
+    Ok(library)
+}
+
+/// A program that needs this library and uses nothing of it.
+fn linked_to(library: &str, output: &str) -> Result<PathBuf, String> {
+    with_rpath(
+        "nothing.c",
+        output,
+        &another(library)?,
+        &["-Wl,--no-as-needed"],
+    )
+}
+
+/// `world.c` by Open MPI's compiler wrapper, which leaves the way to its own library in the program.
+fn openmpi_world() -> Result<PathBuf, String> {
+    static EXECUTABLE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let source = place::root().join("tests/programs/tools/world.c");
+    let make = || programs::compile_as("world", &source, Abi::OpenMpi, &[]);
+    EXECUTABLE.get_or_init(make).clone()
+}
+
+fn openmpi_program() -> Outcome {
+    one_world(two()?.arg(openmpi_world()?).run()?).map(drop)
+}
+
+fn opens_openmpi() -> Outcome {
+    let script = "import ctypes, sys; mpi = ctypes.CDLL(sys.argv[1]); mpi.MPI_Init(None, None)\n\
+        text, length = ctypes.create_string_buffer(8192), ctypes.c_int()\n\
+        mpi.MPI_Get_library_version(text, ctypes.byref(length)); mpi.MPI_Finalize()\n\
+        assert text.value.startswith(b'Cohort') and hasattr(mpi, 'ompi_mpi_comm_world'), text.value";
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let run = two()?.arg(python).args(["-c", script]).arg(openmpi()?);
+    run.run()?.expect_code(0).map(drop)
+}
+
+/// A program for each ABI, as one world of three.
+fn three_abis() -> Outcome {
+    let source = place::root().join("tests/programs/tools/world.c");
+    let mpi5 = programs::compile_as("world", &source, Abi::Mpi5, &[])?;
+    let run = Program::new(place::built_file("pip-exec")?);
+    let run = run.args(["-n", "1"]).arg(world()?).args([":", "-n", "1"]);
+    let run = run.arg(openmpi_world()?).args([":", "-n", "1"]).arg(mpi5);
+    let ended = run.run()?.expect_code(0)?;
+    let all = ended.stdout.lines().filter(|line| *line == "size 3 sum 6");
+    match all.count() {
+        3 => Ok(()),
+        _ => Err(ended.failure("expected one world of three")),
+    }
+}
+
+fn openmpi_fortran() -> Outcome {
+    let program = linked_to("libmpi_mpifh.so.40", "nothing-fortran")?;
+    let ended = two()?.arg(program).run()?.expect_code(2)?;
+    ended.expect_text("Open MPI's Fortran library").map(drop)
+}
+
 fn opened_rpath() -> Outcome {
     let options = ["-shared", "-fPIC", "-DENTRY=world"];
     let library = with_rpath("world.c", "libworld.so", &mpich()?, &options)?;
@@ -170,18 +247,13 @@ fn program_rpath() -> Outcome {
 }
 
 fn linked_to_another() -> Outcome {
-    let program = with_rpath(
-        "nothing.c",
-        "nothing-openmpi",
-        &openmpi()?,
-        &["-Wl,--no-as-needed"],
-    )?;
+    let program = linked_to("libmpi.so.20", "nothing-another")?;
     let ended = two()?.arg(program).run()?.expect_code(2)?;
-    ended.expect_text("libmpi.so.40 of Open MPI").map(drop)
+    ended.expect_text("libmpi.so.20 of Open MPI").map(drop)
 }
 
 fn opens_another() -> Outcome {
-    let library = openmpi()?;
+    let library = another("libmpi.so.20")?;
     let script = "import ctypes, sys, time; ctypes.CDLL(sys.argv[1]); time.sleep(30)";
     let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
     let run = two()?.arg(python).args(["-c", script]).arg(&library);
@@ -225,14 +297,9 @@ fn scripted_rpath() -> Outcome {
 }
 
 fn scripted_another() -> Outcome {
-    let program = with_rpath(
-        "nothing.c",
-        "nothing-scripted",
-        &openmpi()?,
-        &["-Wl,--no-as-needed"],
-    )?;
+    let program = linked_to("libmpi.so.20", "nothing-scripted")?;
     let ended = scripted("\"$0\"", program)?.expect_code(2)?;
-    ended.expect_text("libmpi.so.40 of Open MPI").map(drop)
+    ended.expect_text("libmpi.so.20 of Open MPI").map(drop)
 }
 
 fn script() -> Outcome {

@@ -13,7 +13,7 @@ const RANKS: u32 = 3;
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let mut trials = vec![trial("tools/preloaded into netpipe".into(), netpipe)];
-    for abi in [Abi::Mpich, Abi::Mpi5, Abi::Mpi5Wheel] {
+    for abi in [Abi::Mpich, Abi::Mpi5, Abi::Mpi5Wheel, Abi::OpenMpi] {
         trials.push(trial(format!("tools/preloaded {abi}"), move || {
             preloaded(abi)
         }));

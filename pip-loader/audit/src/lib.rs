@@ -32,8 +32,8 @@ const CONSISTENT: c_uint = 0;
 /// Exit status of a process with another MPI, that of all refusals.
 const REFUSED: i32 = 2;
 
-/// Paths of our two libraries.
-static OURS: [names::Once; 2] = [names::Once::new(), names::Once::new()];
+/// Paths of our libraries.
+static OURS: [names::Once; 3] = [const { names::Once::new() }; 3];
 
 /// The last words.
 static MESSAGE: names::Once = names::Once::new();

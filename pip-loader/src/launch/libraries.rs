@@ -7,14 +7,19 @@
 use super::environment::Environment;
 use crate::elf::{self, LoadPlan};
 use crate::image;
-use cohort_base::libraries::OTHERS;
+use cohort_base::libraries::{COMPANIONS, OTHERS};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Names under which Cohort's own MPI libraries are asked for.
-pub const MPI_LIBRARIES: [&str; 3] = ["libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1"];
+pub const MPI_LIBRARIES: [&str; 4] = [
+    "libmpi.so.12",
+    "libmpich.so.12",
+    "libmpi_abi.so.1",
+    "libmpi.so.40",
+];
 
 /// Names under which our Fortran library is asked for.
 const FORTRAN_LIBRARIES: [&str; 2] = ["libmpifort.so.12", "libmpichfort.so.12"];
@@ -38,6 +43,8 @@ pub struct Dependencies {
     pub sanitizer: Option<&'static str>,
     /// A library of an MPI that we do not provide, and whose it is, if one of them needs one.
     pub other_mpi: Option<(String, Option<&'static str>)>,
+    /// A library that works with another MPI only, and what it is, if one of them needs one.
+    pub companion: Option<(String, &'static str)>,
     /// One of them needs procedures of the module `mpi_f08` or of MPICH's other modules: only MPICH's own Fortran
     /// library has them.
     pub mpich_fortran: bool,
@@ -80,6 +87,7 @@ pub fn follow(
                 found.rpath_first |= !rpath.is_empty() && runpath.is_empty();
             }
             found.other_mpi = found.other_mpi.or_else(|| other_mpi(&name));
+            found.companion = found.companion.or_else(|| companion(&name));
             if !seen.insert(name.clone()) {
                 continue;
             }
@@ -103,11 +111,21 @@ pub fn follow(
 /// The file's name and its vendor, if this is a library of an MPI with another ABI than ours.
 fn other_mpi(name: &str) -> Option<(String, Option<&'static str>)> {
     let file = Path::new(name).file_name()?.to_str()?;
-    if MPI_LIBRARIES.contains(&file) || file.starts_with("libmpi.so.12.") {
+    let versions = ["libmpi.so.12.", "libmpi.so.40."];
+    if MPI_LIBRARIES.contains(&file) || versions.iter().any(|start| file.starts_with(start)) {
         return None;
     }
     let (_, vendor) = OTHERS.iter().find(|(start, _)| file.starts_with(start))?;
     Some((name.to_owned(), *vendor))
+}
+
+/// The file's name and what it is, if this library works with another MPI only.
+fn companion(name: &str) -> Option<(String, &'static str)> {
+    let file = Path::new(name).file_name()?.to_str()?;
+    let (_, what) = COMPANIONS
+        .iter()
+        .find(|(start, _)| file.starts_with(start))?;
+    Some((name.to_owned(), what))
 }
 
 /// Whether an object imports what only MPICH's Fortran library has.
@@ -226,17 +244,31 @@ mod tests {
     #[test]
     fn libraries_of_other_abis_are_recognised() {
         let named = |name: &str| other_mpi(name).map(|(_, vendor)| vendor);
-        for ours in
-            MPI_LIBRARIES
-                .into_iter()
-                .chain(["libmpi.so.12.5.1", "libm.so.6", "libmpi_cxx.so.40"])
-        {
+        for ours in MPI_LIBRARIES.into_iter().chain([
+            "libmpi.so.12.5.1",
+            "libmpi.so.40.30.4",
+            "libmpi_cxx.so.40",
+        ]) {
             assert_eq!(named(ours), None, "{ours}");
         }
-        assert_eq!(named("libmpi.so.40"), Some(Some("Open MPI")));
+        assert_eq!(named("libmpi.so.41"), Some(None));
         assert_eq!(named("/x/libmpi.so.20.10"), Some(Some("Open MPI")));
         assert_eq!(named("libmpi_cray.so.12"), Some(Some("Cray MPICH")));
         assert_eq!(named("libmpich.so.10"), Some(None));
+    }
+
+    #[test]
+    fn companions_of_another_mpi_are_recognised() {
+        for name in [
+            "libmpi_mpifh.so.40",
+            "/x/libmpi_usempif08.so.40",
+            "liboshmem.so.40",
+        ] {
+            assert!(companion(name).is_some(), "{name}");
+        }
+        for name in ["libmpi.so.40", "libmpi_cxx.so.40", "libmpifort.so.12"] {
+            assert_eq!(companion(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -350,8 +350,15 @@ impl Context<'_> {
     }
 
     /// # Errors
-    /// The program needs an MPI that we do not provide.
+    /// The program needs an MPI that we do not provide, or what works with such a one only.
     fn check_mpi(&self, program: &Program, dependencies: &Dependencies) -> Result<(), Refusal> {
+        if let (Some(_), Some((library, what))) = (self.libraries, &dependencies.companion) {
+            let why = format!(
+                "it needs {library}, {what}, which works with Open MPI's own C library only: of its ABI, C and C++ \
+                 programs run here; build it for the MPICH ABI, or use that MPI's own launcher"
+            );
+            return Err(Refusal::to_run(&program.file, &why));
+        }
         let (Some(_), Some((library, vendor)), None) = (
             self.libraries,
             &dependencies.other_mpi,

@@ -1,23 +1,18 @@
-//! Error codes that the program adds, in the MPICH ABI: they lie above the ABI's own `MPI_ERR_LASTCODE`.
+//! Error codes that the program adds: they lie above the ABI's own `MPI_ERR_LASTCODE`, in the runtime above its.
 
 use crate::neutral;
 use core::ffi::c_int;
 
-const FIRST_ADDED: i32 = 0x4000_0000;
-
-/// Reads an error code that is no class of the standard.
-pub(crate) fn read(value: c_int) -> i32 {
-    if value < FIRST_ADDED {
-        neutral::INVALID
-    } else {
-        value - FIRST_ADDED + neutral::FIRST_ADDED_ERROR
+/// Reads an error code that is no class of the standard, in an ABI with this last code.
+pub(crate) fn read(value: c_int, last: c_int) -> i32 {
+    let added = i64::from(value) - i64::from(last) - 1 + i64::from(neutral::FIRST_ADDED_ERROR);
+    match i32::try_from(added) {
+        Ok(added) if added >= neutral::FIRST_ADDED_ERROR => added,
+        _ => neutral::INVALID,
     }
 }
 
-/// Writes an error code that is no class of the standard; `unknown` if it is none at all.
-pub(crate) fn write(value: i32, unknown: c_int) -> c_int {
-    if value < neutral::FIRST_ADDED_ERROR {
-        return unknown;
-    }
-    value - neutral::FIRST_ADDED_ERROR + FIRST_ADDED
+/// Writes an error code that the program has added, in an ABI with this last code.
+pub(crate) fn write(value: i32, last: c_int) -> c_int {
+    (value - neutral::FIRST_ADDED_ERROR).saturating_add(last + 1)
 }

@@ -15,6 +15,7 @@ mod count;
 mod handle;
 mod mpi5;
 mod mpich;
+pub mod openmpi;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use generated::constants::Constants;
 pub use generated::table::Table;
 pub use handle::{FIRST_DYNAMIC, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, INDEX_MAX, Kind, dynamic};
 pub use mpi5::Mpi5;
+pub use openmpi::OpenMpi;
 pub use status::{Status, StatusLayout};
 
 /// The MPICH ABI.

@@ -117,7 +117,7 @@ fn dynamic_handles_survive_and_are_never_predefined() {
     check_dynamic_of_all_kinds::<Mpi5>();
 }
 
-fn check_status<A: Abi<Context = ()>>(mut stored: A::Status) {
+fn check_status<A: Abi>(mut stored: A::Status) {
     for count_bytes in [
         0,
         1,
@@ -161,6 +161,7 @@ fn statuses_survive_the_round_trip() {
     unsafe {
         check_status::<Mpich>(core::mem::zeroed());
         check_status::<Mpi5>(core::mem::zeroed());
+        check_status::<crate::OpenMpi>(core::mem::zeroed());
     }
     assert_eq!(
         size_of::<<Mpich as Abi>::Status>(),
@@ -214,4 +215,35 @@ fn keys_and_modes() {
     assert_eq!(Mpich::access_mode_in(8 | 1), modes);
     assert_eq!(Mpich::access_mode_in(1 << 20), neutral::INVALID);
     assert_eq!(Mpich::assertion_in(0), 0);
+}
+
+/// Open MPI's objects: reading a handle is a load, whatever its kind.
+#[test]
+fn handles_of_open_mpi_lead_to_objects() {
+    use crate::openmpi::{Object, Objects};
+    type A = crate::OpenMpi;
+    static WORLD: Object<512> = Object::new(handle::COMM_WORLD, 0);
+    static INT: Object<512> = Object::new(handle::INT, 39);
+    static TABLE: Objects = Objects::new(&[
+        (handle::COMM_WORLD, (&raw const WORLD).cast()),
+        (handle::INT, (&raw const INT).cast()),
+    ]);
+    let world = <A as Abi>::Comm::from_neutral(&TABLE, handle::COMM_WORLD);
+    assert_eq!((world.neutral(), world.to_int()), (handle::COMM_WORLD, 0));
+    assert!(<A as Abi>::Comm::of_int(&TABLE, 0) == world);
+    assert_eq!(
+        <A as Abi>::Datatype::of_int(&TABLE, 39).neutral(),
+        handle::INT
+    );
+    for unknown in [-1, 0, 7] {
+        assert_eq!(<A as Abi>::Datatype::of_int(&TABLE, unknown).neutral(), 0);
+    }
+    for index in [FIRST_DYNAMIC_DATATYPE_INDEX, INDEX_MAX] {
+        let neutral = dynamic(Kind::Datatype, index);
+        let outside = <A as Abi>::Datatype::from_neutral(&TABLE, neutral);
+        assert_eq!(outside.neutral(), neutral);
+        assert!(<A as Abi>::Datatype::of_int(&TABLE, outside.to_int()) == outside);
+    }
+    assert_eq!(size_of::<Object<512>>(), 512);
+    assert_eq!(size_of::<<A as Abi>::Status>(), 24);
 }

@@ -21,7 +21,7 @@ pub const AT_COHORT: u64 = 0x434f_484f_5254; // "COHORT"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -230,6 +230,8 @@ pub enum AbiId {
     Mpich = 12,
     /// `libmpi_abi.so.1`.
     Mpi5 = 5,
+    /// `libmpi.so.40`.
+    OpenMpi = 40,
 }
 
 /// What [`NodeApi::attach`] gives to a facade.
@@ -247,8 +249,10 @@ pub struct NodeApi {
     /// [`VERSION`].
     pub version: u32,
     /// Connects the calling task, a rank, with the engine. Idempotent; `abi` is an
-    /// [`AbiId`]. Returns NULLs for an ABI that the image does not hold.
-    pub attach: unsafe extern "C" fn(boot: *const RankBoot, abi: u32) -> Attached,
+    /// [`AbiId`]; `objects` is what `Abi::context` finds, NULL for most. Returns NULLs for an ABI that the image
+    /// does not hold.
+    pub attach:
+        unsafe extern "C" fn(boot: *const RankBoot, abi: u32, objects: *const c_void) -> Attached,
     /// Writes the statistics report to `NodeBoot::report_fd` when `COHORT_STATS` asks
     /// for it. Called once, by the root task after all ranks ended. A singleton has nobody to
     /// help and makes no report.

@@ -1,22 +1,22 @@
 //! File names of MPI libraries: ours, those whose place ours take, and those of other ABIs.
 
-/// Our libraries: of the MPICH ABI, and of that of MPI-5.
-pub const OURS: [&str; 2] = ["libmpi.so.12", "libmpi_abi.so.1"];
+/// Our libraries: of the MPICH ABI, of that of MPI-5, and of Open MPI's.
+pub const OURS: [&str; 3] = ["libmpi.so.12", "libmpi_abi.so.1", "libmpi.so.40"];
 
 /// Names of libraries whose place ours take, with the index of ours. A version may follow those that end in one.
-pub const REPLACED: [(&str, usize); 6] = [
+pub const REPLACED: [(&str, usize); 7] = [
     ("libmpi.so", 0),
     ("libmpi.so.12", 0),
     ("libmpich.so", 0),
     ("libmpich.so.12", 0),
     ("libmpi_abi.so", 1),
     ("libmpi_abi.so.1", 1),
+    ("libmpi.so.40", 2),
 ];
 
 /// How names of MPI libraries begin that are none of [`REPLACED`], and whose they are if that is certain: they have an
 /// ABI that we do not provide.
-pub const OTHERS: [(&str, Option<&str>); 9] = [
-    ("libmpi.so.40", Some("Open MPI")),
+pub const OTHERS: [(&str, Option<&str>); 8] = [
     ("libmpi.so.20", Some("Open MPI")),
     ("libmpi_ibm.so", Some("Spectrum MPI")),
     ("libmpi_ilp64.so", Some("Intel MPI")),
@@ -25,4 +25,11 @@ pub const OTHERS: [(&str, Option<&str>); 9] = [
     ("libmpi.so.", None),
     ("libmpich.so.", None),
     ("libmpi_abi.so.", None),
+];
+
+/// How names of libraries begin that work with their own MPI only, and what they are: they call its inner functions.
+pub const COMPANIONS: [(&str, &str); 3] = [
+    ("libmpi_mpifh", "Open MPI's Fortran library"),
+    ("libmpi_usempi", "Open MPI's Fortran library"),
+    ("liboshmem", "OpenSHMEM"),
 ];

@@ -14,7 +14,7 @@ use cohort_abi::Caller;
 use cohort_engine::Rank;
 use cohort_object::Objects;
 use core::ffi::c_void;
-use core::sync::atomic::AtomicI32;
+use core::sync::atomic::{AtomicI32, Ordering};
 use lifetime::Lifetime;
 use pending::Pending;
 use tools::Tool;
@@ -51,9 +51,10 @@ impl Process {
     }
 }
 
-/// The first argument of all functions for a rank. Idempotent; called by the rank's own task.
+/// The first argument of all functions for a rank, of which the facade gives the predefined objects, or NULL.
+/// Idempotent; called by the rank's own task.
 #[must_use]
-pub fn attach(rank: &'static Rank) -> *const c_void {
+pub fn attach(rank: &'static Rank, objects: *const c_void) -> *const c_void {
     if rank.local().is_null() {
         let process = Process {
             caller: Caller::default(),
@@ -64,6 +65,12 @@ pub fn attach(rank: &'static Rank) -> *const c_void {
             tool: Tool::default(),
         };
         rank.set_local(Box::into_raw(Box::new(process)).cast());
+    }
+    if !objects.is_null() {
+        // SAFETY: what this function has stored.
+        let process = unsafe { Process::of(rank.local()) };
+        let place = &process.caller.objects;
+        place.store(objects.cast_mut(), Ordering::Relaxed);
     }
     rank.local()
 }

@@ -42,7 +42,7 @@ fn run_with(settings: Settings, ranks: u32, program: impl Fn(Program) + Sync) {
             .map(|rank| {
                 let program = &program;
                 scope.spawn(move || {
-                    let caller = crate::attach(node.rank(rank));
+                    let caller = crate::attach(node.rank(rank), core::ptr::null());
                     // SAFETY: what `attach` gave.
                     let process = unsafe { Process::of(caller) };
                     process.objects.initialize();

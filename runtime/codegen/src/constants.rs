@@ -22,18 +22,67 @@ pub enum Value {
         mpi5: i64,
         /// In the MPICH ABI, if that has it.
         mpich: Option<i64>,
+        /// In Open MPI's ABI, if that has it.
+        openmpi: Option<OpenMpi>,
     },
 }
 
+/// What a constant is in Open MPI's ABI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenMpi {
+    /// A number.
+    Number(i64),
+    /// The address of a variable.
+    Variable {
+        /// Its name.
+        name: String,
+        /// The handle in Fortran, -1 if it has none.
+        fortran: i32,
+    },
+}
+
+/// An ABI with numbers of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// The MPICH ABI.
+    Mpich,
+    /// Open MPI's ABI.
+    OpenMpi,
+}
+
 impl Constant {
-    /// Both numbers, if the MPICH ABI has the constant and it is no alias.
+    /// The number in the MPI-5 ABI and that in another, if that has the constant and it is no alias.
     #[must_use]
-    pub fn pair(&self) -> Option<(i64, i64)> {
-        match self.value {
+    pub fn pair(&self, column: Column) -> Option<(i64, i64)> {
+        match (column, &self.value) {
+            (
+                Column::Mpich,
+                Value::Numbers {
+                    mpi5,
+                    mpich: Some(mpich),
+                    ..
+                },
+            ) => Some((*mpi5, *mpich)),
+            (
+                Column::OpenMpi,
+                Value::Numbers {
+                    mpi5,
+                    openmpi: Some(OpenMpi::Number(number)),
+                    ..
+                },
+            ) => Some((*mpi5, *number)),
+            _ => None,
+        }
+    }
+
+    /// The variable of Open MPI's ABI whose address a handle is, and the handle in Fortran.
+    #[must_use]
+    pub fn variable(&self) -> Option<(&str, i32)> {
+        match &self.value {
             Value::Numbers {
-                mpi5,
-                mpich: Some(mpich),
-            } => Some((mpi5, mpich)),
+                openmpi: Some(OpenMpi::Variable { name, fortran }),
+                ..
+            } => Some((name, *fortran)),
             _ => None,
         }
     }
@@ -102,9 +151,14 @@ fn read_line(line: &str) -> Option<Constant> {
             } else {
                 Some(number(mpich)?)
             };
+            let openmpi = match words.next()? {
+                "-" => None,
+                text => Some(openmpi(text)?),
+            };
             Value::Numbers {
                 mpi5: number(mpi5)?,
                 mpich,
+                openmpi,
             }
         }
     };
@@ -112,6 +166,16 @@ fn read_line(line: &str) -> Option<Constant> {
         family: family.to_owned(),
         name: name.to_owned(),
         value,
+    })
+}
+
+fn openmpi(text: &str) -> Option<OpenMpi> {
+    let Some((name, fortran)) = text.split_once(':') else {
+        return number(text).map(OpenMpi::Number);
+    };
+    Some(OpenMpi::Variable {
+        name: name.to_owned(),
+        fortran: fortran.parse().ok()?,
     })
 }
 

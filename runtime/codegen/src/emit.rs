@@ -6,6 +6,7 @@ pub mod exports;
 pub mod fortran;
 pub mod header;
 pub mod mpif;
+pub mod objects;
 pub mod shims;
 pub mod table;
 pub mod wiring;

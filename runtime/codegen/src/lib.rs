@@ -78,6 +78,14 @@ pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
             "runtime/abi-mpi5/src/generated/exports.rs",
             emit::exports::exports(&api, "Mpi5"),
         )?,
+        rust(
+            "runtime/abi-openmpi/src/generated/exports.rs",
+            emit::exports::exports(&api, "OpenMpi"),
+        )?,
+        rust(
+            "runtime/abi-openmpi/src/generated/objects.rs",
+            emit::objects::objects(&constants),
+        )?,
         Output {
             path: "include/mpi.h",
             text: emit::header::header(&api, &constants),

@@ -13,7 +13,7 @@ extern crate alloc;
 mod symbols;
 
 use alloc::boxed::Box;
-use cohort_abi::{Mpi5, Mpich, Table};
+use cohort_abi::{Mpi5, Mpich, OpenMpi, Table};
 use cohort_alloc::{SharedHeap, reserve};
 use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, VERSION};
 use cohort_base::settings::Settings;
@@ -32,6 +32,7 @@ static HEAP: SharedHeap = unsafe { SharedHeap::new() };
 
 static MPICH: Table<Mpich> = table();
 static MPI5: Table<Mpi5> = table();
+static OPEN_MPI: Table<OpenMpi> = table();
 
 static API: NodeApi = NodeApi {
     version: VERSION,
@@ -130,8 +131,8 @@ unsafe fn entries<'a>(block: *const *const c_char) -> impl Iterator<Item = &'a [
 /// See [`NodeApi::attach`].
 ///
 /// # Safety
-/// `boot` is the record of the calling task, of a node that was opened.
-unsafe extern "C" fn attach(boot: *const RankBoot, abi: u32) -> Attached {
+/// `boot` is the record of the calling task, of a node that was opened. `objects` belongs to the ABI and stays.
+unsafe extern "C" fn attach(boot: *const RankBoot, abi: u32, objects: *const c_void) -> Attached {
     // SAFETY: the caller's contract.
     let boot = unsafe { &*boot };
     // SAFETY: `boot.node` is what `cohort_node_open` gave, a node that is never unmade.
@@ -139,6 +140,7 @@ unsafe extern "C" fn attach(boot: *const RankBoot, abi: u32) -> Attached {
     let table: *const c_void = match abi {
         abi if abi == AbiId::Mpich as u32 => (&raw const MPICH).cast(),
         abi if abi == AbiId::Mpi5 as u32 => (&raw const MPI5).cast(),
+        abi if abi == AbiId::OpenMpi as u32 && !objects.is_null() => (&raw const OPEN_MPI).cast(),
         _ => {
             return Attached {
                 rank: core::ptr::null(),
@@ -147,7 +149,7 @@ unsafe extern "C" fn attach(boot: *const RankBoot, abi: u32) -> Attached {
         }
     };
     Attached {
-        rank: cohort_binding::attach(node.rank(boot.local_rank)),
+        rank: cohort_binding::attach(node.rank(boot.local_rank), objects),
         table,
     }
 }

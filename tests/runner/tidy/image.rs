@@ -87,7 +87,7 @@ pub fn few_undefined() -> Outcome {
 
 /// Every `MPI_X` has its `PMPI_X`, and there are as many as the standard has procedures.
 pub fn twin_names() -> Outcome {
-    for face in ["libmpi.so.12", "libmpi_abi.so.1"] {
+    for face in ["libmpi.so.12", "libmpi_abi.so.1", "libmpi.so.40"] {
         with_elf(face, |elf| {
             let names = exported(elf);
             let procedures: Vec<&&str> = names

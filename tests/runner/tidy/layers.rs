@@ -30,7 +30,12 @@ const LAYERS: [&[&str]; 14] = [
     &["cohort-object", "cohort-join", "cohort-audit"],
     &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],
-    &["cohort-abi-mpich", "cohort-abi-mpi5", "cohort-fortran"],
+    &[
+        "cohort-abi-mpich",
+        "cohort-abi-mpi5",
+        "cohort-abi-openmpi",
+        "cohort-fortran",
+    ],
     &["cohort-node"],
     &["cohort-codegen", "cohort-tests"],
 ];

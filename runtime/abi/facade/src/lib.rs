@@ -46,8 +46,9 @@ impl<A: Abi> Attachment<A> {
     }
 
     /// Attaches; called by the library's constructor. Ends the process with a message if that
-    /// is impossible. `after_fork` must call [`Attachment::refuse_after_fork`] of this attachment.
-    pub fn attach(&self, after_fork: extern "C" fn()) {
+    /// is impossible. `after_fork` must call [`Attachment::refuse_after_fork`] of this attachment; `objects` is
+    /// what `Abi::context` finds, NULL for an ABI whose context is nothing.
+    pub fn attach(&self, after_fork: extern "C" fn(), objects: *const c_void) {
         let boot = match rank_boot() {
             Some(boot) if boot.magic != MAGIC || boot.version != VERSION => fail(
                 1,
@@ -71,7 +72,7 @@ impl<A: Abi> Attachment<A> {
         // SAFETY: the loader, or `singleton::open`, stored the node image's API before now.
         let api = unsafe { &*boot.api };
         // SAFETY: `boot` is the calling task's own record and stays mapped.
-        let attached = unsafe { (api.attach)(boot, A::ID as u32) };
+        let attached = unsafe { (api.attach)(boot, A::ID as u32, objects) };
         if attached.table.is_null() {
             fail(
                 1,
@@ -115,7 +116,7 @@ fn is_own(boot: &RankBoot) -> bool {
 }
 
 /// Says why MPI cannot be used and ends the process.
-fn fail(status: i32, reason: core::fmt::Arguments<'_>) -> ! {
+pub fn fail(status: i32, reason: core::fmt::Arguments<'_>) -> ! {
     complain(format_args!("cohort: {reason}\n"));
     // SAFETY: no condition.
     unsafe { libc::_exit(status) }

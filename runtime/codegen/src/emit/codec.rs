@@ -1,6 +1,6 @@
 //! `runtime/abi/src/generated/{neutral,constants}.rs` and `runtime/abi/src/mpich/handles.rs`.
 
-use crate::constants::{Constant, Value};
+use crate::constants::{Column, Constant, Value};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -116,7 +116,7 @@ fn skipped_in_neutral(constant: &Constant) -> bool {
 pub fn constants(constants: &[Constant]) -> String {
     let mut out = String::from(
         "//! Integer constants of each ABI, to and from neutral ones.\n\n\
-         use crate::{Mpi5, Mpich, neutral};\nuse core::ffi::c_int;\n\n\
+         use crate::{Mpi5, Mpich, OpenMpi, neutral};\nuse core::ffi::c_int;\n\n\
          /// What an ABI chose for the constants of the standard.\n\
          ///\n\
          /// The `_in` functions give [`neutral::INVALID`] for a value that the ABI does not define;\n\
@@ -137,23 +137,30 @@ pub fn constants(constants: &[Constant]) -> String {
         );
     }
     out += "}\n\n";
-    for abi in ["Mpi5", "Mpich"] {
+    let abis = [
+        ("Mpi5", None),
+        ("Mpich", Some(Column::Mpich)),
+        ("OpenMpi", Some(Column::OpenMpi)),
+    ];
+    for (abi, column) in abis {
         let _ = writeln!(out, "impl Constants for {abi} {{");
         for (constant, ty) in &plain {
-            if let Some((mpi5, mpich)) = constant.pair() {
-                let value = if abi == "Mpi5" { mpi5 } else { mpich };
-                let value = match (*ty, value) {
-                    ("usize", ..0) => format!("{value}isize as usize"),
-                    _ => value.to_string(),
-                };
-                let _ = writeln!(out, "const {}: {ty} = {value};", constant.name);
-            }
+            let value = match column {
+                None => constant.mpi5(),
+                Some(column) => constant.pair(column).map(|(_, value)| value),
+            };
+            // A sentinel that an ABI does not have is an address that no program passes.
+            let value = match (*ty, value.unwrap_or(-2)) {
+                ("usize", value @ ..0) => format!("{value}isize as usize"),
+                (_, value) => value.to_string(),
+            };
+            let _ = writeln!(out, "const {}: {ty} = {value};", constant.name);
         }
-        if abi == "Mpich" {
+        if let Some(column) = column {
             for (family, shape, _) in FAMILIES {
                 let members: Vec<&Constant> =
                     constants.iter().filter(|c| c.family == *family).collect();
-                codec(&mut out, family, shape, &members);
+                codec(&mut out, family, shape, &members, column);
             }
         }
         out += "}\n\n";
@@ -171,8 +178,8 @@ fn plain(constants: &[Constant]) -> Vec<(&Constant, &'static str)> {
         .collect()
 }
 
-/// The MPICH side of one family.
-fn codec(out: &mut String, family: &str, shape: &Shape, members: &[&Constant]) {
+/// One family of an ABI with numbers of its own.
+fn codec(out: &mut String, family: &str, shape: &Shape, members: &[&Constant], column: Column) {
     for direction in ["in", "out"] {
         let input = direction == "in";
         let types = if input {
@@ -186,55 +193,58 @@ fn codec(out: &mut String, family: &str, shape: &Shape, members: &[&Constant]) {
             types.0, types.1
         );
         if let Shape::Bits = shape {
-            bits(out, input, members);
+            bits(out, input, members, column);
         } else {
-            choice(out, input, shape, members);
+            choice(out, input, shape, members, column);
         }
         *out += "}\n";
     }
 }
 
-fn choice(out: &mut String, input: bool, shape: &Shape, members: &[&Constant]) {
+fn choice(out: &mut String, input: bool, shape: &Shape, members: &[&Constant], column: Column) {
     if let Shape::ChoiceOrCount = shape {
         *out += "if value >= 0 { return value; }\n";
     }
     *out += "match value {\n";
     for member in members {
-        if let Some((_, mpich)) = member.pair() {
+        if let Some((_, own)) = member.pair(column) {
             let neutral = format!("neutral::{}", member.name);
-            let mpich = if mpich > i64::from(i32::MAX) {
-                mpich - (1 << 32)
+            let own = if own > i64::from(i32::MAX) {
+                own - (1 << 32)
             } else {
-                mpich
+                own
             };
             let _ = if input {
-                writeln!(out, "{mpich} => {neutral},")
+                writeln!(out, "{own} => {neutral},")
             } else {
-                writeln!(out, "{neutral} => {mpich},")
+                writeln!(out, "{neutral} => {own},")
             };
         }
     }
     *out += match (shape, input) {
         (Shape::ChoiceOrDynamic, true) => "..0 => value,\n_ => neutral::INVALID,\n}\n",
-        (Shape::Error, true) => "_ => crate::added_errors::read(value),\n}\n",
+        (Shape::Error, true) => {
+            "_ => crate::added_errors::read(value, Self::error_out(neutral::ERR_LASTCODE)),\n}\n"
+        }
         (Shape::Error, false) => {
-            "_ => crate::added_errors::write(value, Self::error_out(neutral::ERR_UNKNOWN)),\n}\n"
+            "..neutral::FIRST_ADDED_ERROR => Self::error_out(neutral::ERR_UNKNOWN),\n\
+             _ => crate::added_errors::write(value, Self::error_out(neutral::ERR_LASTCODE)),\n}\n"
         }
         (_, true) => "_ => neutral::INVALID,\n}\n",
         (_, false) => "_ => value,\n}\n",
     };
 }
 
-fn bits(out: &mut String, input: bool, members: &[&Constant]) {
+fn bits(out: &mut String, input: bool, members: &[&Constant], column: Column) {
     *out += "let mut rest = value;\nlet mut result = 0;\n";
     for member in members {
-        if let Some((_, mpich)) = member.pair() {
+        if let Some((_, own)) = member.pair(column) {
             let neutral = format!("neutral::{}", member.name);
-            let mpich = mpich.to_string();
+            let own = own.to_string();
             let (from, to) = if input {
-                (&mpich, &neutral)
+                (&own, &neutral)
             } else {
-                (&neutral, &mpich)
+                (&neutral, &own)
             };
             let _ = writeln!(
                 out,
@@ -257,7 +267,7 @@ pub fn mpich_handles(constants: &[Constant]) -> String {
         let members: Vec<(String, i64)> = constants
             .iter()
             .filter(|c| c.handle() == Some(kind))
-            .filter_map(|c| Some((c.rust_name(), c.pair()?.1)))
+            .filter_map(|c| Some((c.rust_name(), c.pair(Column::Mpich)?.1)))
             .collect();
         let _ = writeln!(
             out,
@@ -284,7 +294,7 @@ pub fn mpich_handles(constants: &[Constant]) -> String {
 fn datatypes(constants: &[Constant]) -> String {
     let (mut builtin, mut pair, mut neutral) = ([(0, 0); 80], [0; 8], [0; 256]);
     for constant in constants.iter().filter(|c| c.handle() == Some("datatype")) {
-        if let Some((mpi5, mpich)) = constant.pair() {
+        if let Some((mpi5, mpich)) = constant.pair(Column::Mpich) {
             if mpich >> 28 == 8 {
                 pair[mpich as usize & 7] = mpi5;
             } else {

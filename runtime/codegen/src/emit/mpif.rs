@@ -2,7 +2,7 @@
 
 use super::fortran::is_external;
 use crate::api::{Api, Parameter, Procedure};
-use crate::constants::{Constant, Value};
+use crate::constants::{Column, Constant, Value};
 use crate::ctype::Base;
 use std::fmt::Write;
 
@@ -84,8 +84,8 @@ pub fn mpif(constants: &[Constant]) -> String {
             Value::Alias(other) => constants
                 .iter()
                 .find(|c| c.name == *other)
-                .and_then(Constant::pair),
-            Value::Numbers { .. } => constant.pair(),
+                .and_then(|c| c.pair(Column::Mpich)),
+            Value::Numbers { .. } => constant.pair(Column::Mpich),
         };
         let Some((kind, value)) = value.and_then(|(_, mpich)| number(constant, mpich)) else {
             continue;

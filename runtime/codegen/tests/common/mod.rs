@@ -30,6 +30,14 @@ pub fn mpich_include() -> PathBuf {
     )
 }
 
+/// Where Open MPI's `mpi.h` is; its libraries lie in `../lib`.
+pub fn openmpi_include() -> PathBuf {
+    given(
+        "TEST_COHORT_OPENMPI_INCLUDE",
+        "the include directory of Open MPI 5",
+    )
+}
+
 /// Where `libmpi_mpich.so` and `libmpi_mpi5.so` were built.
 pub fn libraries() -> PathBuf {
     given(
@@ -114,10 +122,10 @@ pub fn stand_in(directory: &Path) {
         let _ = writeln!(text, "e_{},", procedure.name);
     }
     text += "};\n\
-        static Attached attach(const void *boot, unsigned abi) {\n\
+        static Attached attach(const void *boot, unsigned abi, const void *objects) {\n\
         (void)boot; cohort_test_abi = abi; Attached a = { &rank, table }; return a; }\n\
         static void report(void *node) { (void)node; }\n\
-        static const struct { unsigned version; Attached (*attach)(const void *, unsigned);\n\
+        static const struct { unsigned version; Attached (*attach)(const void *, unsigned, const void *);\n\
         void (*report)(void *); } api = { VERSION, attach, report };\n\
         const void *cohort_node_open(const void *boot, void **node) {\n\
         (void)boot; *node = 0; return &api; }\n";

@@ -1,0 +1,126 @@
+//! Our column, library and types of Open MPI's ABI, against the header and the library of Open MPI.
+
+mod common;
+
+use cohort_codegen::constants::{Column, Constant};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Open MPI's own additions that we do not have.
+const NOT_OURS: [&str; 5] = [
+    "MPIX_Comm_ack_failed",
+    "MPIX_Comm_get_failed",
+    "MPIX_Comm_iagree",
+    "MPIX_Comm_is_revoked",
+    "MPI_Session_set_info",
+];
+
+/// Whether C programs call this. Upper-case names are those of Fortran's functions.
+fn is_of_c(name: &str) -> bool {
+    let own = name.strip_prefix('P').unwrap_or(name);
+    let is_upper = own.bytes().all(|byte| !byte.is_ascii_lowercase());
+    own.starts_with("MPI") && !is_upper && !NOT_OURS.contains(&own)
+}
+
+fn gcc(name: &str, text: &str, option: &str) -> String {
+    let source = common::scratch(name).join("openmpi.c");
+    std::fs::write(&source, text).expect("written");
+    let include = format!("-I{}", common::openmpi_include().display());
+    let source = source.to_str().expect("UTF-8");
+    let arguments = ["-std=gnu11", "-w", option, include.as_str(), source];
+    String::from_utf8(common::run("gcc", &arguments).stdout).expect("text")
+}
+
+#[test]
+fn numbers_are_those_of_its_header() {
+    let mut text = "#include <stddef.h>\n#include <mpi.h>\n".to_owned();
+    for constant in common::constants() {
+        if let Some((_, value)) = constant.pair(Column::OpenMpi) {
+            let name = constant.c_name();
+            text += &format!("_Static_assert((long long)({name}) == {value}LL, \"{name}\");\n");
+        }
+    }
+    assert!(text.lines().count() > 250, "{}", text.lines().count());
+    // As `abi/src/openmpi.rs` has them, which asserts its side.
+    for (what, value) in [
+        ("sizeof(MPI_Status)", 24),
+        ("offsetof(MPI_Status, MPI_SOURCE)", 0),
+        ("offsetof(MPI_Status, MPI_TAG)", 4),
+        ("offsetof(MPI_Status, MPI_ERROR)", 8),
+        ("offsetof(MPI_Status, _cancelled)", 12),
+        ("offsetof(MPI_Status, _ucount)", 16),
+        ("sizeof(MPI_Aint)", 8),
+        ("sizeof(MPI_Count)", 8),
+        ("sizeof(MPI_Offset)", 8),
+        ("sizeof(MPI_Fint)", 4),
+        ("sizeof(MPI_T_enum)", 8),
+    ] {
+        text += &format!("_Static_assert({what} == {value}, \"{what}\");\n");
+    }
+    gcc("openmpi_numbers", &text, "-fsyntax-only");
+}
+
+#[test]
+fn handles_are_the_variables_of_its_header() {
+    let constants = common::constants();
+    let handles: Vec<(&Constant, &str)> = constants
+        .iter()
+        .filter_map(|constant| Some((constant, constant.variable()?.0)))
+        .collect();
+    let mut text = "#include <mpi.h>\n".to_owned();
+    for (constant, variable) in &handles {
+        text += &format!("HANDLE {variable} {}\n", constant.c_name());
+    }
+    let expanded = gcc("openmpi_handles", &text, "-E");
+    let lines: Vec<&str> = expanded
+        .lines()
+        .filter(|l| l.starts_with("HANDLE "))
+        .collect();
+    assert_eq!(lines.len(), handles.len());
+    let absent = ["MPI_INTEGER16", "MPI_REAL2", "MPI_COMPLEX4"];
+    for line in lines {
+        let rest = line.strip_prefix("HANDLE ").expect("begins so");
+        let (variable, value) = rest.split_once(' ').expect("two words");
+        let is_it = value.contains(&format!("&({variable})"));
+        assert!(is_it || absent.contains(&value), "{line}");
+    }
+}
+
+/// Names and sizes of what a library exports.
+fn symbols(library: &Path) -> BTreeMap<String, (char, u64)> {
+    let path = library.to_str().expect("UTF-8");
+    let listed = common::run("nm", &["-D", "-S", "--defined-only", path]).stdout;
+    let listed = String::from_utf8(listed).expect("text");
+    let read = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, size, kind, name] = words[..] else {
+            return None;
+        };
+        let size = u64::from_str_radix(size, 16).ok()?;
+        Some((name.to_owned(), (kind.chars().next()?, size)))
+    };
+    listed.lines().filter_map(read).collect()
+}
+
+/// Programs may hold copies of the variables, which the dynamic linker makes by size.
+#[test]
+fn the_library_has_its_functions_and_its_variables_of_the_same_size() {
+    let own = symbols(&common::libraries().join("libmpi_openmpi.so"));
+    let theirs = symbols(&common::openmpi_include().join("../lib/libmpi.so.40"));
+    let functions = theirs.iter().filter(|(_, (kind, _))| "TW".contains(*kind));
+    let missing: Vec<&String> = functions
+        .map(|(name, _)| name)
+        .filter(|name| is_of_c(name) && !own.contains_key(*name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    let mut compared = 0;
+    for (name, (kind, size)) in &theirs {
+        let is_variable = !"TW".contains(*kind);
+        let is_object = is_variable && (name.starts_with("ompi_mpi_") || name.starts_with("MPI_"));
+        if let (true, Some((_, own))) = (is_object, own.get(name)) {
+            assert_eq!(own, size, "{name}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 95, "{compared}");
+}
