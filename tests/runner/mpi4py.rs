@@ -16,6 +16,8 @@ struct Suite {
     ranks: Vec<u32>,
     /// The same under an mpi4py that our compiler wrapper built (MPI-5 ABI).
     own_ranks: Vec<u32>,
+    /// The same under mpi4py's wheel with Open MPI's ABI.
+    openmpi_ranks: Vec<u32>,
     /// Ranks of each node, for jobs of several nodes.
     nodes: Vec<Vec<u32>>,
     /// The same for jobs that talk through libfabric.
@@ -56,7 +58,7 @@ struct Also {
 }
 
 /// Which mpi4py runs.
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 enum Build {
     /// PyPI's wheel.
@@ -64,6 +66,8 @@ enum Build {
     Wheel,
     /// One that our `mpicc` built from our `mpi.h`.
     Own,
+    /// PyPI's wheel, which takes its modules for Open MPI when it is told so.
+    OpenMpi,
 }
 
 impl Build {
@@ -72,13 +76,14 @@ impl Build {
         match self {
             Self::Wheel => "mpi4py",
             Self::Own => "mpi4py/own build",
+            Self::OpenMpi => "mpi4py/openmpi",
         }
     }
 
     /// Its interpreter.
     fn python(self) -> Result<PathBuf, String> {
         match self {
-            Self::Wheel => place::cached("mpi4py-venv/bin/python", "mpi4py"),
+            Self::Wheel | Self::OpenMpi => place::cached("mpi4py-venv/bin/python", "mpi4py"),
             // The stamp is written when the build is complete.
             Self::Own => place::cached("mpi4py-abi-venv/stamp", "mpi4py-abi")
                 .and_then(|_| place::cached("mpi4py-abi-venv/bin/python", "mpi4py-abi")),
@@ -104,12 +109,16 @@ struct Skip {
     /// Only on several nodes.
     #[serde(default)]
     across_nodes: bool,
+    /// Only with Open MPI's ABI.
+    #[serde(default)]
+    openmpi: bool,
 }
 
 impl Skip {
-    fn applies(&self, ranks: u32, several_nodes: bool) -> bool {
-        (self.ranks.is_empty() || self.ranks.contains(&ranks))
-            && (several_nodes || !self.across_nodes)
+    fn applies(&self, start: &Start) -> bool {
+        (self.ranks.is_empty() || self.ranks.contains(&start.ranks))
+            && (start.several_nodes || !self.across_nodes)
+            && (start.build == Build::OpenMpi || !self.openmpi)
     }
 }
 
@@ -132,7 +141,9 @@ pub fn trials() -> Vec<Trial> {
     for index in 0..suite.group.len() {
         let wheel = suite.ranks.iter().map(|&ranks| (Build::Wheel, ranks));
         let own = suite.own_ranks.iter().map(|&ranks| (Build::Own, ranks));
-        for (build, ranks) in wheel.chain(own) {
+        let openmpi = suite.openmpi_ranks.iter();
+        let openmpi = openmpi.map(|&ranks| (Build::OpenMpi, ranks));
+        for (build, ranks) in wheel.chain(own).chain(openmpi) {
             let suite = Arc::clone(&suite);
             let name = format!("{}/{}/{ranks}", build.title(), suite.group[index].name);
             trials.push(trial(name, move || {
@@ -258,10 +269,13 @@ impl Suite {
         let skipped = self
             .skip
             .iter()
-            .filter(|skip| skip.applies(start.ranks, start.several_nodes))
+            .filter(|skip| skip.applies(&start))
             .flat_map(|skip| ["-x", skip.pattern.as_str()]);
-        let ended = start
-            .launcher
+        let launcher = match start.build {
+            Build::OpenMpi => start.launcher.env("MPI4PY_LIBMPI", "libmpi.so.40"),
+            Build::Wheel | Build::Own => start.launcher,
+        };
+        let ended = launcher
             .env("OPENBLAS_NUM_THREADS", "1")
             .arg(start.build.python()?)
             .arg("-B")

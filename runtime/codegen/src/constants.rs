@@ -32,6 +32,8 @@ pub enum Value {
 pub enum OpenMpi {
     /// A number.
     Number(i64),
+    /// Nothing of its own: programs get this constant.
+    Like(String),
     /// The address of a variable.
     Variable {
         /// Its name.
@@ -71,6 +73,21 @@ impl Constant {
                     ..
                 },
             ) => Some((*mpi5, *number)),
+            _ => None,
+        }
+    }
+
+    /// The constant that programs get in an ABI that does not have this one.
+    #[must_use]
+    pub fn substitute(&self, column: Column) -> Option<&str> {
+        match (column, &self.value) {
+            (
+                Column::OpenMpi,
+                Value::Numbers {
+                    openmpi: Some(OpenMpi::Like(other)),
+                    ..
+                },
+            ) => Some(other),
             _ => None,
         }
     }
@@ -170,6 +187,9 @@ fn read_line(line: &str) -> Option<Constant> {
 }
 
 fn openmpi(text: &str) -> Option<OpenMpi> {
+    if let Some(other) = text.strip_prefix('=') {
+        return Some(OpenMpi::Like(other.to_owned()));
+    }
     let Some((name, fortran)) = text.split_once(':') else {
         return number(text).map(OpenMpi::Number);
     };

@@ -1,5 +1,6 @@
 // Predefined attributes, and user attributes with their copy and delete callbacks.
 //# ranks: 1 2
+//# abi: mpich, mpi5, openmpi
 #include "check.h"
 static int copies, deletes;
 

@@ -1,7 +1,7 @@
 // Every data-moving collective against values computed without communication, for counts
 // from nothing to more than any eager limit and for every root.
 //# ranks: 1 2 3 4 8
-//# abi: mpich, mpi5, mpi5-wheel
+//# abi: mpich, mpi5, mpi5-wheel, openmpi
 //# progress: steal, none, thread, signal
 #include "check.h"
 static int *out, *in;

@@ -1,6 +1,7 @@
 // Vector, indexed, struct, subarray and resized types carry exactly their bytes, between
 // different layouts on both sides, in small and in rendezvous size.
 //# ranks: 2
+//# abi: mpich, mpi5, openmpi
 //# progress: steal, none
 #include "check.h"
 enum { SIDE = 700 };

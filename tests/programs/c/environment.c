@@ -1,6 +1,6 @@
 // Initialisation state, versions, names, clocks and finalisation.
 //# ranks: 1 3
-//# abi: mpich, mpi5, mpi5-wheel
+//# abi: mpich, mpi5, mpi5-wheel, openmpi
 #include "check.h"
 
 int main(int argc, char **argv) {

@@ -1,5 +1,6 @@
 // Group algebra, rank translation, and communicators made from groups.
 //# ranks: 1 4 8
+//# abi: mpich, mpi5, openmpi
 #include "check.h"
 
 int main(int argc, char **argv) {

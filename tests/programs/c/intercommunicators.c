@@ -1,5 +1,6 @@
 // Intercommunicators: made from communicators and from groups, messages, collectives, dup, split, merge.
 //# ranks: 2 3 8
+//# abi: mpich, mpi5, openmpi
 #include "check.h"
 
 static int low, members, others, here;

@@ -1,5 +1,6 @@
 // Names that the standard gives to datatypes and process sets, and what a session's info may ask for.
 //# ranks: 1 2
+//# abi: mpich, mpi5, openmpi
 #include "check.h"
 
 static void is_called(MPI_Datatype datatype, const char *expected) {

@@ -1,6 +1,7 @@
 // Reduce, Allreduce, Scan, Exscan and Reduce_scatter(_block) with predefined operations on
 // several types, MPI_IN_PLACE included.
 //# ranks: 1 2 3 4 8
+//# abi: mpich, mpi5, openmpi
 //# progress: steal, none, thread
 #include "check.h"
 static long *out, *in;

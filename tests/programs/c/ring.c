@@ -1,6 +1,6 @@
 // A token passes around the ring and every rank adds its number.
 //# ranks: 1 2 3 8
-//# abi: mpich, mpi5, mpi5-wheel
+//# abi: mpich, mpi5, mpi5-wheel, openmpi
 //# progress: steal, none, thread
 //# wait: auto, park
 //# differential: mpich

@@ -1,5 +1,6 @@
 // Counts of statuses that the program sets, up to the largest.
 //# ranks: 1
+//# abi: mpich, mpi5, openmpi
 #include "check.h"
 
 static void keeps(long long elements, MPI_Datatype datatype, long long size) {

@@ -1,5 +1,6 @@
 // Grids, graphs and distributed graphs: queries, parts, and neighbourhood collectives.
 //# ranks: 1 2 4 6 8
+//# abi: mpich, mpi5, openmpi
 //# differential: mpich
 #include "check.h"
 

@@ -1,6 +1,7 @@
 // A user operation that does not commute is applied in rank order, on the caller's own
 // thread, also on a derived datatype. The operation is the product of 2 x 2 matrices.
 //# ranks: 1 2 3 4 7
+//# abi: mpich, mpi5, openmpi
 //# progress: steal, none
 //# libs: -lpthread
 #include "check.h"

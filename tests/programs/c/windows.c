@@ -1,5 +1,6 @@
 // Windows of every kind: memory, attributes, names, hints, and each operation under each synchronisation.
 //# ranks: 1 2 4
+//# abi: mpich, mpi5, openmpi
 //# progress: steal none
 #include "check.h"
 #include <stdint.h>

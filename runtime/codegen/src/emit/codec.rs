@@ -207,6 +207,10 @@ fn choice(out: &mut String, input: bool, shape: &Shape, members: &[&Constant], c
     }
     *out += "match value {\n";
     for member in members {
+        if let (Some(other), false) = (member.substitute(column), input) {
+            let name = &member.name;
+            let _ = writeln!(out, "neutral::{name} => Self::error_out(neutral::{other}),");
+        }
         if let Some((_, own)) = member.pair(column) {
             let neutral = format!("neutral::{}", member.name);
             let own = if own > i64::from(i32::MAX) {
