@@ -89,7 +89,7 @@ wheel() {
     # mpi4py and others look for an MPI in the environment's lib, whether pip-exec runs them or not.
     unlink_libraries "$data/lib/cohort/fortran"
     unlink_libraries "$data/lib/cohort"
-    rm "$data"/lib/cohort/lib{mpi_mpich,mpi_mpi5,mpifort_mpich}.so
+    rm "$data"/lib/cohort/lib{mpi_mpich,mpi_mpi5,mpi_openmpi,mpifort_mpich}.so
     cp "$data"/lib/cohort/{libmpi.so,libmpi.so.12,libmpi_abi.so.1} "$data/lib/"
     cp "$root"/LICENSE-* "$stage/wheel/$name.dist-info/licenses/"
     cat >"$stage/wheel/$name.dist-info/WHEEL" <<WHEEL

@@ -1,5 +1,6 @@
 //! Symbols of Open MPI's ABI that are neither procedures of the standard nor handles: what its header makes programs
-//! import, and what its C++ library (`libmpi_cxx.so.40`) needs to be loaded. Programs may be linked to that without using it.
+//! import, and what its C++ library (`libmpi_cxx.so.40`) needs to be loaded. Programs may be linked to that without
+//! using it.
 #![allow(non_upper_case_globals, non_snake_case)]
 
 use cohort_abi::{Constants, OpenMpi, neutral};
@@ -114,7 +115,7 @@ pub static ompi_registered_datareps: [u64; 8] = [0; 8];
 
 /// As [`ompi_registered_datareps`]: Open MPI's table of error codes.
 #[unsafe(no_mangle)]
-pub static ompi_errcodes_intern: [u64; 16] = [0; 16];
+pub static ompi_errcodes_intern: [u64; 15] = [0; 15];
 
 /// As [`ompi_registered_datareps`]: how many of them there are.
 #[unsafe(no_mangle)]
