@@ -10846,23 +10846,19 @@ module mpi
 
   interface
     subroutine MPI_Pcontrol( &
-      level, &
-      ierror)
+      level)
       import :: MPI_ADDRESS_KIND, MPI_OFFSET_KIND, MPI_COUNT_KIND, MPI_STATUS_SIZE
       implicit none
       integer :: level
-      integer :: ierror
     end subroutine MPI_Pcontrol
   end interface
 
   interface
     subroutine PMPI_Pcontrol( &
-      level, &
-      ierror)
+      level)
       import :: MPI_ADDRESS_KIND, MPI_OFFSET_KIND, MPI_COUNT_KIND, MPI_STATUS_SIZE
       implicit none
       integer :: level
-      integer :: ierror
     end subroutine PMPI_Pcontrol
   end interface
 

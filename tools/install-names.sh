@@ -3,8 +3,8 @@
 #
 #   tools/install-names.sh TARGETDIR      for example target/release
 #
-# Makes links to the MPI libraries and to pip-exec, writes the compiler wrappers, and compiles the module `mpi` if
-# gfortran is there.
+# Makes links to the MPI libraries and to pip-exec, writes the compiler wrappers, and compiles the modules `mpi` and
+# `mpi_f08` if gfortran is there.
 set -eu
 
 if [ $# -ne 1 ] || [ ! -d "$1" ]; then
@@ -46,7 +46,7 @@ name pip-exec mpirun
 
 rm -rf "$target/include"
 mkdir "$target/include"
-cp "$include/mpi.h" "$include/mpif.h" "$include/mpi.f90" "$target/include/"
+cp "$include/mpi.h" "$include/mpif.h" "$include/mpi.f90" "$include/mpi_f08.f90" "$target/include/"
 
 wrapper() {
     # Not through a link that an earlier build may have left.
@@ -65,6 +65,7 @@ ln -sf mpicxx "$target/mpic++"
 mismatch=
 if command -v gfortran >/dev/null; then
     gfortran -J"$target/include" -fsyntax-only "$include/mpi.f90"
+    gfortran -J"$target/include" -fsyntax-only "$include/mpi_f08.f90"
     [ "$(gfortran -dumpversion | cut -d. -f1)" -lt 10 ] || mismatch=' -fallow-argument-mismatch'
 fi
 wrapper mpifort gfortran -fc MPICH_FC MPICH \

@@ -45,8 +45,7 @@ pub struct Dependencies {
     pub other_mpi: Option<(String, Option<&'static str>)>,
     /// A library that works with another MPI only, and what it is, if one of them needs one.
     pub companion: Option<(String, &'static str)>,
-    /// One of them needs procedures of the module `mpi_f08` or of MPICH's other modules: only MPICH's own Fortran
-    /// library has them.
+    /// One of them needs the Fortran library of another MPI, made by the compiler that has made the program.
     pub mpich_fortran: bool,
 }
 
@@ -79,7 +78,7 @@ pub fn follow(
             .iter()
             .any(|library| plan.needed.iter().any(|name| name == library))
         {
-            found.mpich_fortran |= needs_mpich_fortran(&object);
+            found.mpich_fortran |= needs_mpich_fortran(&object, &plan);
         }
         for name in plan.needed {
             if let Some(library) = MPI_LIBRARIES.into_iter().find(|library| *library == name) {
@@ -128,15 +127,24 @@ fn companion(name: &str) -> Option<(String, &'static str)> {
     Some((name.to_owned(), what))
 }
 
-/// Whether an object imports what only MPICH's Fortran library has.
-fn needs_mpich_fortran(object: &Path) -> bool {
-    let imports = |file: File| {
-        let bytes = image::file_bytes(&file).ok()??;
-        Some(elf::imports(&bytes, |name| {
-            name.contains("_f08") || name.starts_with("__mpi_")
-        }))
+/// Whether an object imports what only another Fortran library has: what compilers make of MPICH's modules for
+/// polymorphic handles, or procedures of `mpi_f08` with arrays, whose descriptors our library knows as gfortran makes
+/// them.
+fn needs_mpich_fortran(object: &Path, plan: &LoadPlan) -> bool {
+    let Some(bytes) = File::open(object)
+        .ok()
+        .and_then(|file| image::file_bytes(&file).ok()?)
+    else {
+        return false;
     };
-    File::open(object).ok().and_then(imports) == Some(true)
+    let imports = |wanted: fn(&str) -> bool| elf::imports(&bytes, wanted);
+    let is_gfortrans = plan
+        .needed
+        .iter()
+        .any(|name| name.starts_with("libgfortran.so."))
+        || imports(|name| name.starts_with("_gfortran_"));
+    imports(|name| name.starts_with("__mpi_") && name.contains("_MOD___"))
+        || !is_gfortrans && imports(|name| name.contains("_f08ts"))
 }
 
 fn read_plan(path: &Path) -> Option<LoadPlan> {

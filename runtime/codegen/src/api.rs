@@ -17,6 +17,10 @@ pub struct Parameter {
     pub direction: Direction,
     /// Whether the procedure has it in Fortran too.
     pub fortran: bool,
+    /// Whether MPI may use it after the call: `ASYNCHRONOUS` in `mpi_f08`.
+    pub asynchronous: bool,
+    /// Whether `mpi_f08` says its direction.
+    pub intent: bool,
 }
 
 /// What MPI does with an argument, or with what it points to.
@@ -60,6 +64,10 @@ pub struct Procedure {
     pub poly: bool,
     /// Whether `mpif.h` and `use mpi` have it.
     pub fortran: bool,
+    /// Whether `mpi_f08` has it.
+    pub f08: bool,
+    /// Whether it has an `ierror` in Fortran.
+    pub ierror: bool,
     /// Whether it is there for Fortran libraries only (`MPII_...`), and in no header of ours.
     pub support: bool,
 }
@@ -225,6 +233,8 @@ fn procedure(entry: &Value, kinds: &Kinds, large: bool) -> Result<Procedure, Str
         extension: false,
         poly: has_large_form(entry),
         fortran: !large && entry["attributes"]["f90_expressible"] == true,
+        f08: entry["attributes"]["f08_expressible"] == true,
+        ierror: parameters_of(entry).iter().any(|p| p["name"] == "ierror"),
         support: false,
     })
 }
@@ -264,6 +274,8 @@ fn parameter(p: &Value, kinds: &Kinds, large: bool) -> Option<Parameter> {
         kind: text(&p["kind"]).to_owned(),
         direction: Direction::parse(text(&p["param_direction"])),
         fortran: !text(&p["suppress"]).contains("f90_parameter"),
+        asynchronous: p["asynchronous"] == true,
+        intent: !text(&p["suppress"]).contains("f08_intent"),
     })
 }
 
@@ -379,6 +391,8 @@ fn listed_procedure(line: &str, kinds: &Kinds) -> Result<Procedure, String> {
         extension: false,
         poly: false,
         fortran: false,
+        f08: false,
+        ierror: true,
         support: false,
     })
 }

@@ -38,7 +38,8 @@ pub enum Base {
     Varargs,
 }
 
-const HANDLES: &[&str] = &[
+/// The kinds of handles.
+pub const HANDLES: &[&str] = &[
     "Comm",
     "Datatype",
     "Errhandler",

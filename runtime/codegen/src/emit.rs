@@ -3,6 +3,9 @@
 pub mod codec;
 pub mod documents;
 pub mod exports;
+pub mod f08;
+pub mod f08_module;
+mod f08_names;
 pub mod fortran;
 pub mod header;
 pub mod mpif;

@@ -100,7 +100,7 @@ pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
 }
 
 /// What Fortran has.
-fn fortran(api: &api::Api, constants: &[constants::Constant]) -> Result<[Output; 4], String> {
+fn fortran(api: &api::Api, constants: &[constants::Constant]) -> Result<[Output; 6], String> {
     Ok([
         rust(
             "runtime/fortran/src/generated/c.rs",
@@ -110,6 +110,14 @@ fn fortran(api: &api::Api, constants: &[constants::Constant]) -> Result<[Output;
             "runtime/fortran/src/generated/procedures.rs",
             emit::fortran::procedures(api)?,
         )?,
+        rust(
+            "runtime/fortran/src/generated/f08.rs",
+            emit::f08::procedures(api)?,
+        )?,
+        Output {
+            path: "include/mpi_f08.f90",
+            text: emit::f08_module::modules(api, constants),
+        },
         Output {
             path: "include/mpif.h",
             text: emit::mpif::header(constants),

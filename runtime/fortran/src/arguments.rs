@@ -4,6 +4,20 @@ use crate::{A, sentinel};
 use cohort_abi::{Abi, Constants, neutral};
 use core::ffi::c_int;
 
+/// `ierror`, which a caller of `mpi_f08` may leave out.
+#[repr(transparent)]
+pub struct Ierror<'a>(Option<&'a mut c_int>);
+
+impl Ierror<'_> {
+    /// Stores the code of C's function.
+    #[inline]
+    pub fn set(self, code: c_int) {
+        if let Some(ierror) = self.0 {
+            *ierror = code;
+        }
+    }
+}
+
 /// An array of handles: in this ABI C's handles are Fortran's.
 #[inline]
 pub fn array<Handle, Pointer: OfHandles<Handle>>(handles: Pointer) -> Pointer::C {

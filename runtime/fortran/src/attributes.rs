@@ -5,7 +5,7 @@
 //! Fortran may read each other's.
 
 use crate::A;
-use crate::arguments::TRUE;
+use crate::arguments::{Ierror, TRUE};
 use crate::generated::c;
 use cohort_abi::{Abi, Handle};
 use core::ffi::{c_int, c_void};
@@ -120,7 +120,7 @@ macro_rules! keyvals {
             delete: *const c_void,
             keyval: *mut c_int,
             extra_state: *const $value,
-            ierror: *mut c_int,
+            ierror: Ierror,
         ) {
             // SAFETY: the Fortran caller keeps the contract of this procedure. C calls the functions through proxies
             // only, so their types do not matter to it.
@@ -131,7 +131,7 @@ macro_rules! keyvals {
                     keyval,
                     (*extra_state).pointer(),
                 );
-                *ierror = if code == 0 { set_proxies::<$value>(*keyval) } else { code };
+                ierror.set(if code == 0 { set_proxies::<$value>(*keyval) } else { code });
             }
         }
     )*};
@@ -152,7 +152,7 @@ macro_rules! values {
             keyval: *const c_int,
             attribute_val: *mut $value,
             flag: *mut c_int,
-            ierror: *mut c_int,
+            ierror: Ierror,
         ) {
             let (mut value, mut found) = (core::ptr::null_mut::<c_void>(), 0);
             // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -164,7 +164,7 @@ macro_rules! values {
                     *flag = c_int::from(found != 0);
                     *attribute_val = <$value as Value>::of(value);
                 }
-                *ierror = code;
+                ierror.set(code);
             }
         }
 
@@ -173,12 +173,12 @@ macro_rules! values {
             object: *const c_int,
             keyval: *const c_int,
             attribute_val: *const $value,
-            ierror: *mut c_int,
+            ierror: Ierror,
         ) {
             // SAFETY: the Fortran caller keeps the contract of this procedure.
             unsafe {
                 let object = <A as Abi>::$object::from_int(*object);
-                *ierror = c::$set_c(object, *keyval, (*attribute_val).pointer(), $kind);
+                ierror.set(c::$set_c(object, *keyval, (*attribute_val).pointer(), $kind));
             }
         }
     )*};

@@ -4,9 +4,10 @@
 //! in this ABI C calls Fortran's functions as they are. Those of generalized requests get values in C, so C gets
 //! functions of ours and a record of Fortran's.
 
+use crate::A;
+use crate::arguments::{self, Ierror};
 use crate::generated::c;
 use crate::text::Text;
-use crate::{A, arguments};
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use core::ffi::{c_char, c_int, c_void};
@@ -17,20 +18,29 @@ const _: () = assert!(size_of::<<A as Abi>::Datatype>() == size_of::<c_int>());
 const _: () = assert!(size_of::<<A as Abi>::Comm>() == size_of::<c_int>());
 const _: () = assert!(size_of::<<A as Abi>::Win>() == size_of::<c_int>());
 
-/// `MPI_OP_CREATE`.
-pub unsafe extern "C" fn op_create(
-    function: *const c_void,
-    commute: *const c_int,
-    op: *mut c_int,
-    ierror: *mut c_int,
-) {
-    // SAFETY: the Fortran caller keeps the contract of this procedure; the function takes what C's takes.
-    unsafe {
-        let mut made = <A as Abi>::Op::from_int(*op);
-        let function = core::mem::transmute::<*const c_void, Option<_>>(function);
-        *ierror = c::MPI_Op_create(function, c_int::from(*commute != 0), &mut made);
-        *op = made.to_int();
-    }
+macro_rules! operations {
+    ($($name:ident $procedure:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($procedure), "`.")]
+        pub unsafe extern "C" fn $name(
+            function: *const c_void,
+            commute: *const c_int,
+            op: *mut c_int,
+            ierror: Ierror,
+        ) {
+            // SAFETY: the Fortran caller keeps the contract of this procedure; the function takes what C's takes.
+            unsafe {
+                let mut made = <A as Abi>::Op::from_int(*op);
+                let function = core::mem::transmute::<*const c_void, Option<_>>(function);
+                ierror.set(c::$procedure(function, c_int::from(*commute != 0), &mut made));
+                *op = made.to_int();
+            }
+        }
+    )*};
+}
+
+operations! {
+    op_create MPI_Op_create;
+    op_create_c MPI_Op_create_c;
 }
 
 macro_rules! errhandlers {
@@ -39,13 +49,13 @@ macro_rules! errhandlers {
         pub unsafe extern "C" fn $name(
             function: *const c_void,
             errhandler: *mut c_int,
-            ierror: *mut c_int,
+            ierror: Ierror,
         ) {
             // SAFETY: the Fortran caller keeps the contract of this procedure; the function takes what C's takes.
             unsafe {
                 let mut made = <A as Abi>::Errhandler::from_int(*errhandler);
                 let function = core::mem::transmute::<*const c_void, Option<_>>(function);
-                *ierror = c::$procedure(function, &mut made);
+                ierror.set(c::$procedure(function, &mut made));
                 *errhandler = made.to_int();
             }
         }
@@ -112,7 +122,7 @@ pub unsafe extern "C" fn grequest_start(
     cancel_fn: Cancel,
     extra_state: *const isize,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -123,14 +133,15 @@ pub unsafe extern "C" fn grequest_start(
             extra_state: *extra_state,
         }));
         let mut made = Request::from_int(*request);
-        *ierror = c::MPI_Grequest_start(
+        let code = c::MPI_Grequest_start(
             Some(query),
             Some(free),
             Some(cancel),
             state.cast(),
             &mut made,
         );
-        if *ierror == 0 {
+        ierror.set(code);
+        if code == 0 {
             *request = made.to_int();
         } else {
             drop(Box::from_raw(state));
@@ -138,27 +149,36 @@ pub unsafe extern "C" fn grequest_start(
     }
 }
 
-/// `MPI_REGISTER_DATAREP`. The library has no data representations of programs, so C reports that and never calls
-/// the functions.
-pub unsafe extern "C" fn register_datarep(
-    datarep: *const c_char,
-    _read: *const c_void,
-    _write: *const c_void,
-    _extent: *const c_void,
-    _extra_state: *const isize,
-    ierror: *mut c_int,
-    datarep_length: c_int,
-) {
-    // SAFETY: the Fortran caller keeps the contract of this procedure.
-    unsafe {
-        let datarep = Text::trimmed(datarep, datarep_length);
-        let nothing = core::ptr::null_mut();
-        let code = c::MPI_Register_datarep(datarep.pointer(), None, None, None, nothing);
-        *ierror = match code {
-            0 => A::error_out(neutral::ERR_UNSUPPORTED_OPERATION),
-            code => code,
-        };
-    }
+macro_rules! datareps {
+    ($($name:ident $procedure:ident;)*) => {$(
+        /// `MPI_REGISTER_DATAREP`, for small or large counts. The library has no data representations of programs, so
+        /// C reports that and never calls the functions.
+        pub unsafe extern "C" fn $name(
+            datarep: *const c_char,
+            _read: *const c_void,
+            _write: *const c_void,
+            _extent: *const c_void,
+            _extra_state: *const isize,
+            ierror: Ierror,
+            datarep_length: c_int,
+        ) {
+            // SAFETY: the Fortran caller keeps the contract of this procedure.
+            unsafe {
+                let datarep = Text::trimmed(datarep, datarep_length);
+                let nothing = core::ptr::null_mut();
+                let code = c::$procedure(datarep.pointer(), None, None, None, nothing);
+                ierror.set(match code {
+                    0 => A::error_out(neutral::ERR_UNSUPPORTED_OPERATION),
+                    code => code,
+                });
+            }
+        }
+    )*};
+}
+
+datareps! {
+    register_datarep MPI_Register_datarep;
+    register_datarep_c MPI_Register_datarep_c;
 }
 
 /// `MPI_CONVERSION_FN_NULL`, which stands for "no function" and is never called by MPI.

@@ -1,4 +1,5 @@
-//! `libmpifort.so.12`, also called `libmpichfort.so.12`: what `mpif.h` and `use mpi` call.
+//! `libmpifort.so.12`, also called `libmpichfort.so.12`: what `mpif.h`, `use mpi` and
+//! `use mpi_f08` call.
 //!
 //! Each procedure turns Fortran's arguments into C's and calls `MPI_X`, which the dynamic linker finds as it does for
 //! any program: so a tool that defines `MPI_X` sees the calls of Fortran programs too. `mpi_x_` and `pmpi_x_` are one
@@ -13,15 +14,19 @@ extern crate alloc;
 mod arguments;
 mod attributes;
 mod callbacks;
+mod descriptor;
 mod generated {
     pub mod c;
+    pub mod f08;
     pub mod procedures;
 }
 mod memory;
 mod removed;
+mod sections;
 mod sentinel;
 mod strings;
 mod text;
+mod types;
 
 use cohort_abi::Mpich;
 // The panic handler.

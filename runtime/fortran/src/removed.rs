@@ -1,6 +1,7 @@
 //! What MPI-3 removed: addresses and extents were INTEGER, 32 bits, in these.
 
 use crate::A;
+use crate::arguments::Ierror;
 use crate::generated::c;
 use crate::sentinel::buffer;
 use alloc::vec::Vec;
@@ -21,11 +22,12 @@ unsafe fn widened(count: c_int, displacements: *const c_int) -> Vec<isize> {
 }
 
 /// `MPI_ADDRESS`: the lower half of an address, as in MPICH.
-pub unsafe extern "C" fn address(location: *const c_void, address: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn address(location: *const c_void, address: *mut c_int, ierror: Ierror) {
     let mut whole = 0;
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        *ierror = c::MPI_Address(buffer(location).cast_mut(), &mut whole);
+        let code = c::MPI_Address(buffer(location).cast_mut(), &mut whole);
+        ierror.set(code);
         *address = whole as c_int;
     }
 }
@@ -36,12 +38,12 @@ macro_rules! extents {
         pub unsafe extern "C" fn $name(
             datatype: *const c_int,
             extent: *mut c_int,
-            ierror: *mut c_int,
+            ierror: Ierror,
         ) {
             let mut whole = 0;
             // SAFETY: the Fortran caller keeps the contract of this procedure.
             unsafe {
-                *ierror = c::$procedure(Datatype::from_int(*datatype), &mut whole);
+                ierror.set(c::$procedure(Datatype::from_int(*datatype), &mut whole));
                 *extent = whole as c_int;
             }
         }
@@ -61,12 +63,13 @@ pub unsafe extern "C" fn type_hvector(
     stride: *const c_int,
     oldtype: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let (oldtype, mut made) = (Datatype::from_int(*oldtype), Datatype::from_int(*newtype));
-        *ierror = c::MPI_Type_hvector(*count, *blocklength, *stride as isize, oldtype, &mut made);
+        let code = c::MPI_Type_hvector(*count, *blocklength, *stride as isize, oldtype, &mut made);
+        ierror.set(code);
         *newtype = made.to_int();
     }
 }
@@ -78,19 +81,20 @@ pub unsafe extern "C" fn type_hindexed(
     array_of_displacements: *const c_int,
     oldtype: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut displacements = widened(*count, array_of_displacements);
         let (oldtype, mut made) = (Datatype::from_int(*oldtype), Datatype::from_int(*newtype));
-        *ierror = c::MPI_Type_hindexed(
+        let code = c::MPI_Type_hindexed(
             *count,
             array_of_blocklengths,
             displacements.as_mut_ptr(),
             oldtype,
             &mut made,
         );
+        ierror.set(code);
         *newtype = made.to_int();
     }
 }
@@ -102,19 +106,20 @@ pub unsafe extern "C" fn type_struct(
     array_of_displacements: *const c_int,
     array_of_types: *mut c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut displacements = widened(*count, array_of_displacements);
         let mut made = Datatype::from_int(*newtype);
-        *ierror = c::MPI_Type_struct(
+        let code = c::MPI_Type_struct(
             *count,
             array_of_blocklengths,
             displacements.as_mut_ptr(),
             crate::arguments::array(array_of_types),
             &mut made,
         );
+        ierror.set(code);
         *newtype = made.to_int();
     }
 }

@@ -28,6 +28,26 @@ macro_rules! blocks {
     )*};
 }
 
+// Those of `mpi_f08`, by the names that MPICH gives them.
+blocks! {
+    /// `MPI_BOTTOM`
+    MPIR_F08_MPI_BOTTOM 1;
+    /// `MPI_IN_PLACE`
+    MPIR_F08_MPI_IN_PLACE 1;
+    /// `MPI_BUFFER_AUTOMATIC`
+    MPIR_F08_MPI_BUFFER_AUTOMATIC 1;
+    /// `MPI_UNWEIGHTED`
+    __mpi_f08_link_constants_MOD_mpi_unweighted 1;
+    /// `MPI_WEIGHTS_EMPTY`
+    __mpi_f08_link_constants_MOD_mpi_weights_empty 1;
+    /// `MPI_ERRCODES_IGNORE`
+    __mpi_f08_link_constants_MOD_mpi_errcodes_ignore 1;
+    /// `MPI_ARGV_NULL`
+    __mpi_f08_link_constants_MOD_mpi_argv_null 1;
+    /// `MPI_ARGVS_NULL`
+    __mpi_f08_link_constants_MOD_mpi_argvs_null 1;
+}
+
 blocks! {
     /// `MPI_BOTTOM`, `MPI_IN_PLACE`, `MPI_STATUS_IGNORE`
     mpipriv1_ 2 + STATUS;
@@ -69,6 +89,9 @@ pub fn buffer(buffer: *const c_void) -> *const c_void {
         address if address == bottom => A::BOTTOM,
         address if address == bottom + INTEGER => A::IN_PLACE,
         address if address == address!(mpifcmba_) => A::BUFFER_AUTOMATIC,
+        address if address == address!(MPIR_F08_MPI_BOTTOM) => A::BOTTOM,
+        address if address == address!(MPIR_F08_MPI_IN_PLACE) => A::IN_PLACE,
+        address if address == address!(MPIR_F08_MPI_BUFFER_AUTOMATIC) => A::BUFFER_AUTOMATIC,
         _ => return buffer,
     };
     core::ptr::without_provenance(sentinel)
@@ -78,37 +101,44 @@ pub fn buffer(buffer: *const c_void) -> *const c_void {
 #[inline]
 pub fn is_status_ignore(argument: *const c_int) -> bool {
     argument.addr() == address!(mpipriv1_) + 2 * INTEGER
+        || argument.addr() == address!(MPIR_F08_MPI_STATUS_IGNORE_OBJ)
 }
 
 /// Whether an argument is `MPI_STATUSES_IGNORE`.
 #[inline]
 pub fn is_statuses_ignore(argument: *const c_int) -> bool {
     argument.addr() == address!(mpipriv2_)
+        || argument.addr() == address!(MPIR_F08_MPI_STATUSES_IGNORE_OBJ)
 }
 
 /// Whether an argument is `MPI_ERRCODES_IGNORE`.
 pub fn is_errcodes_ignore(argument: *const c_int) -> bool {
     argument.addr() == address!(mpipriv2_) + STATUS * INTEGER
+        || argument.addr() == address!(__mpi_f08_link_constants_MOD_mpi_errcodes_ignore)
 }
 
 /// Whether an argument is `MPI_ARGVS_NULL`.
 pub fn is_argvs_null<T>(argument: *const T) -> bool {
     argument.addr() == address!(mpiprivc_)
+        || argument.addr() == address!(__mpi_f08_link_constants_MOD_mpi_argvs_null)
 }
 
 /// Whether an argument is `MPI_ARGV_NULL`.
 pub fn is_argv_null<T>(argument: *const T) -> bool {
     argument.addr() == address!(mpiprivc_) + 1
+        || argument.addr() == address!(__mpi_f08_link_constants_MOD_mpi_argv_null)
 }
 
 /// Whether an argument is `MPI_UNWEIGHTED`.
 pub fn is_unweighted(argument: *const c_int) -> bool {
     argument.addr() == address!(mpifcmb5_)
+        || argument.addr() == address!(__mpi_f08_link_constants_MOD_mpi_unweighted)
 }
 
 /// Whether an argument is `MPI_WEIGHTS_EMPTY`.
 pub fn is_weights_empty(argument: *const c_int) -> bool {
     argument.addr() == address!(mpifcmb9_)
+        || argument.addr() == address!(__mpi_f08_link_constants_MOD_mpi_weights_empty)
 }
 
 unsafe extern "C" {

@@ -1,9 +1,10 @@
 //! Procedures with CHARACTER arguments whose length is an argument too, and lists of CHARACTERs.
 
+use crate::A;
+use crate::arguments::{self, Ierror};
 use crate::generated::c;
 use crate::sentinel::{is_argv_null, is_argvs_null};
 use crate::text::{Room, Text};
-use crate::{A, arguments};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle};
 use core::ffi::{c_char, c_int};
@@ -18,7 +19,7 @@ pub unsafe extern "C" fn info_get(
     valuelen: *const c_int,
     value: *mut c_char,
     flag: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     key_length: c_int,
     value_length: c_int,
 ) {
@@ -27,8 +28,9 @@ pub unsafe extern "C" fn info_get(
         let key = Text::trimmed(key, key_length);
         let mut room = Room::of(usize::try_from(*valuelen).unwrap_or(0));
         let info = Info::from_int(*info);
-        *ierror = c::MPI_Info_get(info, key.pointer(), *valuelen, room.pointer(), flag);
-        if *ierror == 0 && *flag != 0 {
+        let code = c::MPI_Info_get(info, key.pointer(), *valuelen, room.pointer(), flag);
+        ierror.set(code);
+        if code == 0 && *flag != 0 {
             room.store(value, value_length);
         }
     }
@@ -41,7 +43,7 @@ pub unsafe extern "C" fn info_get_string(
     buflen: *mut c_int,
     value: *mut c_char,
     flag: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     key_length: c_int,
     value_length: c_int,
 ) {
@@ -51,8 +53,9 @@ pub unsafe extern "C" fn info_get_string(
         let (mut room, mut length) = room_for(*buflen);
         let asked = length;
         let info = Info::from_int(*info);
-        *ierror = c::MPI_Info_get_string(info, key.pointer(), &mut length, room.pointer(), flag);
-        if *ierror == 0 && *flag != 0 {
+        let code = c::MPI_Info_get_string(info, key.pointer(), &mut length, room.pointer(), flag);
+        ierror.set(code);
+        if code == 0 && *flag != 0 {
             *buflen = length - 1;
             if asked != 0 {
                 room.store(value, value_length);
@@ -68,7 +71,7 @@ pub unsafe extern "C" fn session_get_nth_pset(
     n: *const c_int,
     pset_len: *mut c_int,
     pset_name: *mut c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -77,8 +80,9 @@ pub unsafe extern "C" fn session_get_nth_pset(
         let asked = length;
         let session = <A as Abi>::Session::from_int(*session);
         let info = Info::from_int(*info);
-        *ierror = c::MPI_Session_get_nth_pset(session, info, *n, &mut length, room.pointer());
-        if *ierror == 0 {
+        let code = c::MPI_Session_get_nth_pset(session, info, *n, &mut length, room.pointer());
+        ierror.set(code);
+        if code == 0 {
             *pset_len = length - 1;
             if asked != 0 {
                 room.store(pset_name, name_length);
@@ -135,7 +139,7 @@ pub unsafe extern "C" fn comm_spawn(
     comm: *const c_int,
     intercomm: *mut c_int,
     array_of_errcodes: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     command_length: c_int,
     argv_length: c_int,
 ) {
@@ -147,7 +151,7 @@ pub unsafe extern "C" fn comm_spawn(
             .as_mut()
             .map_or(core::ptr::null_mut(), |list| list.pointers.as_mut_ptr());
         let mut made = Comm::from_int(*intercomm);
-        *ierror = c::MPI_Comm_spawn(
+        let code = c::MPI_Comm_spawn(
             command.pointer(),
             list,
             *maxprocs,
@@ -157,6 +161,7 @@ pub unsafe extern "C" fn comm_spawn(
             &mut made,
             arguments::errcodes(array_of_errcodes),
         );
+        ierror.set(code);
         *intercomm = made.to_int();
     }
 }
@@ -172,7 +177,7 @@ pub unsafe extern "C" fn comm_spawn_multiple(
     comm: *const c_int,
     intercomm: *mut c_int,
     array_of_errcodes: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     command_length: c_int,
     argv_length: c_int,
 ) {
@@ -203,7 +208,7 @@ pub unsafe extern "C" fn comm_spawn_multiple(
             false => argvs.as_mut_ptr(),
         };
         let mut made = Comm::from_int(*intercomm);
-        *ierror = c::MPI_Comm_spawn_multiple(
+        let code = c::MPI_Comm_spawn_multiple(
             *count,
             commands.pointers.as_mut_ptr(),
             argvs,
@@ -214,6 +219,7 @@ pub unsafe extern "C" fn comm_spawn_multiple(
             &mut made,
             arguments::errcodes(array_of_errcodes),
         );
+        ierror.set(code);
         *intercomm = made.to_int();
     }
 }

@@ -1,4 +1,4 @@
-! A program of the module mpi_f08, which only MPICH's own Fortran library has.
+! A program of the module mpi_f08.
 program derived
   use mpi_f08
   implicit none

@@ -3,6 +3,7 @@
 //! Each is a function with Fortran's arguments that calls the C function. What an argument becomes depends on its
 //! kind alone; procedures whose arguments need more are hand-written and listed in [`WRITTEN`].
 
+use super::f08_names::{has_f08, specific_name};
 use super::{rust_name, rust_parameters, rust_return};
 use crate::api::{Api, Direction, Parameter, Procedure};
 use crate::ctype::Base;
@@ -35,7 +36,9 @@ const WRITTEN: &[(&str, &[&str])] = &[
             "File_create_errhandler",
             "Grequest_start",
             "Op_create",
+            "Op_create_c",
             "Register_datarep",
+            "Register_datarep_c",
             "Session_create_errhandler",
             "Win_create_errhandler",
         ],
@@ -103,18 +106,28 @@ pub(super) fn is_external(procedure: &Procedure) -> bool {
     procedure.fortran && !LEFT_OUT.contains(&procedure.name.as_str())
 }
 
-fn written_in(name: &str) -> Option<&'static str> {
+/// The module with the hand-written procedure, if there is one.
+pub(super) fn written_in(name: &str) -> Option<&'static str> {
     let found = WRITTEN.iter().find(|(_, names)| names.contains(&name));
     found.map(|(module, _)| *module)
 }
 
+/// Who calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Face {
+    /// `mpif.h` and `use mpi`.
+    F90,
+    /// `use mpi_f08`.
+    F08,
+}
+
 /// What the wrapper does with one argument.
 #[derive(Default)]
-struct Passed {
+pub(super) struct Passed {
     /// The Fortran argument, `name: type`.
-    declared: Option<String>,
+    pub(super) declared: Option<String>,
     /// Its hidden length, for a CHARACTER.
-    hidden: Option<String>,
+    pub(super) hidden: Option<String>,
     /// A statement before the call.
     before: String,
     /// What C gets.
@@ -134,8 +147,10 @@ pub fn c_procedures(api: &Api) -> String {
          use core::ffi::{c_char, c_int, c_void};\n\n\
          unsafe extern \"C\" {\n",
     );
+    let in_f08 = |p: &Procedure| has_f08(p) && specific_name(api, p).is_some();
     let called = |p: &&Procedure| {
-        (is_external(p) || p.name.starts_with("I_")) && !NOT_CALLED.contains(&p.name.as_str())
+        (is_external(p) || in_f08(p) || p.name.starts_with("I_"))
+            && !NOT_CALLED.contains(&p.name.as_str())
     };
     for p in api.procedures.iter().filter(called) {
         let (name, parameters, returns) = (p.c_name(), rust_parameters(p), rust_return(p));
@@ -152,6 +167,7 @@ pub fn procedures(api: &Api) -> Result<String, String> {
     let mut out = String::from(
         "//! The Fortran procedures: each calls the C procedure of its name.\n\
          #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\n\n\
+         use crate::arguments::Ierror;\n\
          use crate::generated::c;\n\
          use crate::text::{Room, Text};\n\
          use crate::{A, arguments, names, sentinel};\n\
@@ -163,7 +179,7 @@ pub fn procedures(api: &Api) -> Result<String, String> {
         match written_in(&procedure.name) {
             Some(module) => out += &exported(&format!("crate::{module}::{lower}"), &lower),
             None => {
-                out += &wrapper(procedure, &lower)?;
+                out += &wrapper(procedure, &lower, Face::F90)?;
                 out += &exported(&lower, &lower);
             }
         }
@@ -192,21 +208,22 @@ fn exported(function: &str, lower: &str) -> String {
     format!("\nnames!({function}: {});\n", names.join(" "))
 }
 
-fn wrapper(procedure: &Procedure, lower: &str) -> Result<String, String> {
+/// The function `lower` that calls C's procedure.
+pub(super) fn wrapper(procedure: &Procedure, lower: &str, face: Face) -> Result<String, String> {
     let refused = |p: &Parameter| format!("{}: no rule for {} in Fortran", procedure.name, p.name);
     let passed = procedure
         .parameters
         .iter()
         .filter(|p| p.ty.base != Base::Varargs)
-        .map(|p| passed(procedure, p).ok_or_else(|| refused(p)))
+        .map(|p| passed(procedure, p, face).ok_or_else(|| refused(p)))
         .collect::<Result<Vec<Passed>, String>>()?;
     let all = |part: fn(&Passed) -> Option<&String>| -> Vec<String> {
         passed.iter().filter_map(part).cloned().collect()
     };
     let is_function = !matches!(procedure.returns, Base::Int(_));
     let mut declared = all(|p| p.declared.as_ref());
-    if !is_function {
-        declared.push("ierror: *mut c_int".to_owned());
+    if procedure.ierror && !is_function {
+        declared.push("ierror: Ierror".to_owned());
     }
     declared.extend(all(|p| p.hidden.as_ref()));
     let arguments: Vec<&str> = passed.iter().map(|p| p.argument.as_str()).collect();
@@ -216,7 +233,10 @@ fn wrapper(procedure: &Procedure, lower: &str) -> Result<String, String> {
     let (returns, body) = if is_function {
         (rust_return(procedure), call)
     } else {
-        let code = format!("{before}let code = {call};\n{after}*ierror = code;");
+        let code = match procedure.ierror {
+            true => format!("{before}let code = {call};\n{after}ierror.set(code);"),
+            false => format!("{before}{call};\n{after}"),
+        };
         (String::new(), code)
     };
     Ok(format!(
@@ -228,7 +248,7 @@ fn wrapper(procedure: &Procedure, lower: &str) -> Result<String, String> {
 }
 
 /// The rule for a parameter; `None` if there is none.
-fn passed(procedure: &Procedure, p: &Parameter) -> Option<Passed> {
+pub(super) fn passed(procedure: &Procedure, p: &Parameter, face: Face) -> Option<Passed> {
     let n = rust_name(&p.name.to_lowercase());
     let simple = |ty: &str, argument: String| {
         Some(Passed {
@@ -254,6 +274,7 @@ fn passed(procedure: &Procedure, p: &Parameter) -> Option<Passed> {
             let cast = if p.ty.constant { "" } else { ".cast_mut()" };
             return simple("*const c_void", format!("sentinel::buffer({n}){cast}"));
         }
+        "C_BUFFER2" if face == Face::F08 => return simple("*mut c_void", n.clone()),
         // Fortran cannot learn the address.
         "C_BUFFER2" => {
             return Some(Passed {

@@ -59,7 +59,7 @@ const PASSED_ON: &[&str] = &[
 ];
 
 /// The number of a constant in Fortran, if Fortran has it: an integer of which kind.
-fn number(constant: &Constant, value: i64) -> Option<(&'static str, i64)> {
+pub(super) fn number(constant: &Constant, value: i64) -> Option<(&'static str, i64)> {
     let skipped = ["pointer", "callback", "fortran_status"];
     let family = constant.family.as_str();
     if skipped.contains(&family) || family.starts_with("tool_") || constant.name.starts_with("T_") {
@@ -156,7 +156,7 @@ fn interface(out: &mut String, procedure: &Procedure, name: &str, pointer: bool)
         Base::Aint => Some("integer(kind=MPI_ADDRESS_KIND)"),
         _ => None,
     };
-    if function.is_none() {
+    if procedure.ierror {
         names.push("ierror".to_owned());
     }
     let form = if function.is_some() {
@@ -183,7 +183,8 @@ fn interface(out: &mut String, procedure: &Procedure, name: &str, pointer: bool)
     }
     match function {
         Some(ty) => drop(writeln!(out, "      {ty} :: {specific}")),
-        None => *out += "      integer :: ierror\n",
+        None if procedure.ierror => *out += "      integer :: ierror\n",
+        None => {}
     }
     let _ = writeln!(out, "    end {form} {specific}");
 }

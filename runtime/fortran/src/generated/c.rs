@@ -34,6 +34,17 @@ unsafe extern "C" {
         op: <A as Abi>::Op,
         win: <A as Abi>::Win,
     ) -> c_int;
+    pub fn MPI_Accumulate_c(
+        origin_addr: *const c_void,
+        origin_count: i64,
+        origin_datatype: <A as Abi>::Datatype,
+        target_rank: c_int,
+        target_disp: isize,
+        target_count: i64,
+        target_datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        win: <A as Abi>::Win,
+    ) -> c_int;
     pub fn MPI_Add_error_class(errorclass: *mut c_int) -> c_int;
     pub fn MPI_Add_error_code(errorclass: c_int, errorcode: *mut c_int) -> c_int;
     pub fn MPI_Add_error_string(errorcode: c_int, string: *const c_char) -> c_int;
@@ -49,12 +60,32 @@ unsafe extern "C" {
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Allgather_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Allgather_init(
         sendbuf: *const c_void,
         sendcount: c_int,
         sendtype: <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcount: c_int,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Allgather_init_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         info: <A as Abi>::Info,
@@ -70,6 +101,16 @@ unsafe extern "C" {
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Allgatherv_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        displs: *const isize,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Allgatherv_init(
         sendbuf: *const c_void,
         sendcount: c_int,
@@ -77,6 +118,18 @@ unsafe extern "C" {
         recvbuf: *mut c_void,
         recvcounts: *const c_int,
         displs: *const c_int,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Allgatherv_init_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        displs: *const isize,
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         info: <A as Abi>::Info,
@@ -91,10 +144,28 @@ unsafe extern "C" {
         op: <A as Abi>::Op,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Allreduce_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Allreduce_init(
         sendbuf: *const c_void,
         recvbuf: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Allreduce_init_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         op: <A as Abi>::Op,
         comm: <A as Abi>::Comm,
@@ -110,12 +181,32 @@ unsafe extern "C" {
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Alltoall_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Alltoall_init(
         sendbuf: *const c_void,
         sendcount: c_int,
         sendtype: <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcount: c_int,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Alltoall_init_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         info: <A as Abi>::Info,
@@ -132,6 +223,17 @@ unsafe extern "C" {
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Alltoallv_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        sdispls: *const isize,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        rdispls: *const isize,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Alltoallv_init(
         sendbuf: *const c_void,
         sendcounts: *const c_int,
@@ -140,6 +242,19 @@ unsafe extern "C" {
         recvbuf: *mut c_void,
         recvcounts: *const c_int,
         rdispls: *const c_int,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Alltoallv_init_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        sdispls: *const isize,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        rdispls: *const isize,
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         info: <A as Abi>::Info,
@@ -156,6 +271,17 @@ unsafe extern "C" {
         recvtypes: *const <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Alltoallw_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        sdispls: *const isize,
+        sendtypes: *const <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        rdispls: *const isize,
+        recvtypes: *const <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Alltoallw_init(
         sendbuf: *const c_void,
         sendcounts: *const c_int,
@@ -164,6 +290,19 @@ unsafe extern "C" {
         recvbuf: *mut c_void,
         recvcounts: *const c_int,
         rdispls: *const c_int,
+        recvtypes: *const <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Alltoallw_init_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        sdispls: *const isize,
+        sendtypes: *const <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        rdispls: *const isize,
         recvtypes: *const <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         info: <A as Abi>::Info,
@@ -183,9 +322,25 @@ unsafe extern "C" {
         root: c_int,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Bcast_c(
+        buffer: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Bcast_init(
         buffer: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Bcast_init_c(
+        buffer: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         root: c_int,
         comm: <A as Abi>::Comm,
@@ -200,6 +355,14 @@ unsafe extern "C" {
         tag: c_int,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Bsend_c(
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Bsend_init(
         buf: *const c_void,
         count: c_int,
@@ -209,8 +372,19 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Bsend_init_c(
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Buffer_attach(buffer: *mut c_void, size: c_int) -> c_int;
+    pub fn MPI_Buffer_attach_c(buffer: *mut c_void, size: i64) -> c_int;
     pub fn MPI_Buffer_detach(buffer_addr: *mut c_void, size: *mut c_int) -> c_int;
+    pub fn MPI_Buffer_detach_c(buffer_addr: *mut c_void, size: *mut i64) -> c_int;
     pub fn MPI_Buffer_flush() -> c_int;
     pub fn MPI_Buffer_iflush(request: *mut <A as Abi>::Request) -> c_int;
     pub fn MPI_Cancel(request: *mut <A as Abi>::Request) -> c_int;
@@ -269,6 +443,11 @@ unsafe extern "C" {
         buffer: *mut c_void,
         size: c_int,
     ) -> c_int;
+    pub fn MPI_Comm_attach_buffer_c(
+        comm: <A as Abi>::Comm,
+        buffer: *mut c_void,
+        size: i64,
+    ) -> c_int;
     pub fn MPI_Comm_call_errhandler(comm: <A as Abi>::Comm, errorcode: c_int) -> c_int;
     pub fn MPI_Comm_compare(
         comm1: <A as Abi>::Comm,
@@ -315,6 +494,11 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         buffer_addr: *mut c_void,
         size: *mut c_int,
+    ) -> c_int;
+    pub fn MPI_Comm_detach_buffer_c(
+        comm: <A as Abi>::Comm,
+        buffer_addr: *mut c_void,
+        size: *mut i64,
     ) -> c_int;
     pub fn MPI_Comm_disconnect(comm: *mut <A as Abi>::Comm) -> c_int;
     pub fn MPI_Comm_dup(comm: <A as Abi>::Comm, newcomm: *mut <A as Abi>::Comm) -> c_int;
@@ -467,10 +651,28 @@ unsafe extern "C" {
         op: <A as Abi>::Op,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Exscan_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Exscan_init(
         sendbuf: *const c_void,
         recvbuf: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Exscan_init_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         op: <A as Abi>::Op,
         comm: <A as Abi>::Comm,
@@ -531,6 +733,13 @@ unsafe extern "C" {
         datatype: <A as Abi>::Datatype,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_File_iread_all_c(
+        fh: <A as Abi>::File,
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_File_iread_at(
         fh: <A as Abi>::File,
         offset: i64,
@@ -547,10 +756,40 @@ unsafe extern "C" {
         datatype: <A as Abi>::Datatype,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_File_iread_at_all_c(
+        fh: <A as Abi>::File,
+        offset: i64,
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_File_iread_at_c(
+        fh: <A as Abi>::File,
+        offset: i64,
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_File_iread_c(
+        fh: <A as Abi>::File,
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_File_iread_shared(
         fh: <A as Abi>::File,
         buf: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_File_iread_shared_c(
+        fh: <A as Abi>::File,
+        buf: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
@@ -565,6 +804,13 @@ unsafe extern "C" {
         fh: <A as Abi>::File,
         buf: *const c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_File_iwrite_all_c(
+        fh: <A as Abi>::File,
+        buf: *const c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
@@ -584,10 +830,40 @@ unsafe extern "C" {
         datatype: <A as Abi>::Datatype,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_File_iwrite_at_all_c(
+        fh: <A as Abi>::File,
+        offset: i64,
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_File_iwrite_at_c(
+        fh: <A as Abi>::File,
+        offset: i64,
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_File_iwrite_c(
+        fh: <A as Abi>::File,
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_File_iwrite_shared(
         fh: <A as Abi>::File,
         buf: *const c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_File_iwrite_shared_c(
+        fh: <A as Abi>::File,
+        buf: *const c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
@@ -619,6 +895,19 @@ unsafe extern "C" {
         count: c_int,
         datatype: <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_File_read_all_begin_c(
+        fh: <A as Abi>::File,
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+    ) -> c_int;
+    pub fn MPI_File_read_all_c(
+        fh: <A as Abi>::File,
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
     pub fn MPI_File_read_all_end(
         fh: <A as Abi>::File,
         buf: *mut c_void,
@@ -647,9 +936,39 @@ unsafe extern "C" {
         count: c_int,
         datatype: <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_File_read_at_all_begin_c(
+        fh: <A as Abi>::File,
+        offset: i64,
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+    ) -> c_int;
+    pub fn MPI_File_read_at_all_c(
+        fh: <A as Abi>::File,
+        offset: i64,
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
     pub fn MPI_File_read_at_all_end(
         fh: <A as Abi>::File,
         buf: *mut c_void,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
+    pub fn MPI_File_read_at_c(
+        fh: <A as Abi>::File,
+        offset: i64,
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
+    pub fn MPI_File_read_c(
+        fh: <A as Abi>::File,
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
         status: *mut <A as Abi>::Status,
     ) -> c_int;
     pub fn MPI_File_read_ordered(
@@ -665,6 +984,19 @@ unsafe extern "C" {
         count: c_int,
         datatype: <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_File_read_ordered_begin_c(
+        fh: <A as Abi>::File,
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+    ) -> c_int;
+    pub fn MPI_File_read_ordered_c(
+        fh: <A as Abi>::File,
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
     pub fn MPI_File_read_ordered_end(
         fh: <A as Abi>::File,
         buf: *mut c_void,
@@ -674,6 +1006,13 @@ unsafe extern "C" {
         fh: <A as Abi>::File,
         buf: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
+    pub fn MPI_File_read_shared_c(
+        fh: <A as Abi>::File,
+        buf: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         status: *mut <A as Abi>::Status,
     ) -> c_int;
@@ -715,6 +1054,19 @@ unsafe extern "C" {
         count: c_int,
         datatype: <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_File_write_all_begin_c(
+        fh: <A as Abi>::File,
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+    ) -> c_int;
+    pub fn MPI_File_write_all_c(
+        fh: <A as Abi>::File,
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
     pub fn MPI_File_write_all_end(
         fh: <A as Abi>::File,
         buf: *const c_void,
@@ -743,9 +1095,39 @@ unsafe extern "C" {
         count: c_int,
         datatype: <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_File_write_at_all_begin_c(
+        fh: <A as Abi>::File,
+        offset: i64,
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+    ) -> c_int;
+    pub fn MPI_File_write_at_all_c(
+        fh: <A as Abi>::File,
+        offset: i64,
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
     pub fn MPI_File_write_at_all_end(
         fh: <A as Abi>::File,
         buf: *const c_void,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
+    pub fn MPI_File_write_at_c(
+        fh: <A as Abi>::File,
+        offset: i64,
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
+    pub fn MPI_File_write_c(
+        fh: <A as Abi>::File,
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
         status: *mut <A as Abi>::Status,
     ) -> c_int;
     pub fn MPI_File_write_ordered(
@@ -761,6 +1143,19 @@ unsafe extern "C" {
         count: c_int,
         datatype: <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_File_write_ordered_begin_c(
+        fh: <A as Abi>::File,
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+    ) -> c_int;
+    pub fn MPI_File_write_ordered_c(
+        fh: <A as Abi>::File,
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
     pub fn MPI_File_write_ordered_end(
         fh: <A as Abi>::File,
         buf: *const c_void,
@@ -770,6 +1165,13 @@ unsafe extern "C" {
         fh: <A as Abi>::File,
         buf: *const c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
+    pub fn MPI_File_write_shared_c(
+        fh: <A as Abi>::File,
+        buf: *const c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         status: *mut <A as Abi>::Status,
     ) -> c_int;
@@ -786,12 +1188,34 @@ unsafe extern "C" {
         root: c_int,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Gather_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        recvtype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Gather_init(
         sendbuf: *const c_void,
         sendcount: c_int,
         sendtype: <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcount: c_int,
+        recvtype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Gather_init_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
         recvtype: <A as Abi>::Datatype,
         root: c_int,
         comm: <A as Abi>::Comm,
@@ -809,6 +1233,17 @@ unsafe extern "C" {
         root: c_int,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Gatherv_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        displs: *const isize,
+        recvtype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Gatherv_init(
         sendbuf: *const c_void,
         sendcount: c_int,
@@ -816,6 +1251,19 @@ unsafe extern "C" {
         recvbuf: *mut c_void,
         recvcounts: *const c_int,
         displs: *const c_int,
+        recvtype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Gatherv_init_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        displs: *const isize,
         recvtype: <A as Abi>::Datatype,
         root: c_int,
         comm: <A as Abi>::Comm,
@@ -846,16 +1294,50 @@ unsafe extern "C" {
         op: <A as Abi>::Op,
         win: <A as Abi>::Win,
     ) -> c_int;
+    pub fn MPI_Get_accumulate_c(
+        origin_addr: *const c_void,
+        origin_count: i64,
+        origin_datatype: <A as Abi>::Datatype,
+        result_addr: *mut c_void,
+        result_count: i64,
+        result_datatype: <A as Abi>::Datatype,
+        target_rank: c_int,
+        target_disp: isize,
+        target_count: i64,
+        target_datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        win: <A as Abi>::Win,
+    ) -> c_int;
     pub fn MPI_Get_address(location: *const c_void, address: *mut isize) -> c_int;
+    pub fn MPI_Get_c(
+        origin_addr: *mut c_void,
+        origin_count: i64,
+        origin_datatype: <A as Abi>::Datatype,
+        target_rank: c_int,
+        target_disp: isize,
+        target_count: i64,
+        target_datatype: <A as Abi>::Datatype,
+        win: <A as Abi>::Win,
+    ) -> c_int;
     pub fn MPI_Get_count(
         status: *const <A as Abi>::Status,
         datatype: <A as Abi>::Datatype,
         count: *mut c_int,
     ) -> c_int;
+    pub fn MPI_Get_count_c(
+        status: *const <A as Abi>::Status,
+        datatype: <A as Abi>::Datatype,
+        count: *mut i64,
+    ) -> c_int;
     pub fn MPI_Get_elements(
         status: *const <A as Abi>::Status,
         datatype: <A as Abi>::Datatype,
         count: *mut c_int,
+    ) -> c_int;
+    pub fn MPI_Get_elements_c(
+        status: *const <A as Abi>::Status,
+        datatype: <A as Abi>::Datatype,
+        count: *mut i64,
     ) -> c_int;
     pub fn MPI_Get_elements_x(
         status: *const <A as Abi>::Status,
@@ -1025,6 +1507,16 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Iallgather_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Iallgatherv(
         sendbuf: *const c_void,
         sendcount: c_int,
@@ -1032,6 +1524,17 @@ unsafe extern "C" {
         recvbuf: *mut c_void,
         recvcounts: *const c_int,
         displs: *const c_int,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Iallgatherv_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        displs: *const isize,
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
@@ -1045,12 +1548,31 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Iallreduce_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Ialltoall(
         sendbuf: *const c_void,
         sendcount: c_int,
         sendtype: <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcount: c_int,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Ialltoall_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
@@ -1067,6 +1589,18 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Ialltoallv_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        sdispls: *const isize,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        rdispls: *const isize,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Ialltoallw(
         sendbuf: *const c_void,
         sendcounts: *const c_int,
@@ -1079,10 +1613,30 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Ialltoallw_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        sdispls: *const isize,
+        sendtypes: *const <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        rdispls: *const isize,
+        recvtypes: *const <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Ibarrier(comm: <A as Abi>::Comm, request: *mut <A as Abi>::Request) -> c_int;
     pub fn MPI_Ibcast(
         buffer: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Ibcast_c(
+        buffer: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         root: c_int,
         comm: <A as Abi>::Comm,
@@ -1097,10 +1651,28 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Ibsend_c(
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Iexscan(
         sendbuf: *const c_void,
         recvbuf: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Iexscan_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         op: <A as Abi>::Op,
         comm: <A as Abi>::Comm,
@@ -1117,6 +1689,17 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Igather_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        recvtype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Igatherv(
         sendbuf: *const c_void,
         sendcount: c_int,
@@ -1124,6 +1707,18 @@ unsafe extern "C" {
         recvbuf: *mut c_void,
         recvcounts: *const c_int,
         displs: *const c_int,
+        recvtype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Igatherv_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        displs: *const isize,
         recvtype: <A as Abi>::Datatype,
         root: c_int,
         comm: <A as Abi>::Comm,
@@ -1144,12 +1739,29 @@ unsafe extern "C" {
         message: *mut <A as Abi>::Message,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Imrecv_c(
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        message: *mut <A as Abi>::Message,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Ineighbor_allgather(
         sendbuf: *const c_void,
         sendcount: c_int,
         sendtype: <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcount: c_int,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Ineighbor_allgather_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
@@ -1165,12 +1777,33 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Ineighbor_allgatherv_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        displs: *const isize,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Ineighbor_alltoall(
         sendbuf: *const c_void,
         sendcount: c_int,
         sendtype: <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcount: c_int,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Ineighbor_alltoall_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
@@ -1187,6 +1820,18 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Ineighbor_alltoallv_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        sdispls: *const isize,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        rdispls: *const isize,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Ineighbor_alltoallw(
         sendbuf: *const c_void,
         sendcounts: *const c_int,
@@ -1194,6 +1839,18 @@ unsafe extern "C" {
         sendtypes: *const <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcounts: *const c_int,
+        rdispls: *const isize,
+        recvtypes: *const <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Ineighbor_alltoallw_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        sdispls: *const isize,
+        sendtypes: *const <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
         rdispls: *const isize,
         recvtypes: *const <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
@@ -1278,10 +1935,29 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Irecv_c(
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        source: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Ireduce(
         sendbuf: *const c_void,
         recvbuf: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Ireduce_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         op: <A as Abi>::Op,
         root: c_int,
@@ -1306,9 +1982,36 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Ireduce_scatter_block_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Ireduce_scatter_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Irsend(
         buf: *const c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Irsend_c(
+        buf: *const c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         dest: c_int,
         tag: c_int,
@@ -1325,12 +2028,32 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Iscan_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Iscatter(
         sendbuf: *const c_void,
         sendcount: c_int,
         sendtype: <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcount: c_int,
+        recvtype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Iscatter_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
         recvtype: <A as Abi>::Datatype,
         root: c_int,
         comm: <A as Abi>::Comm,
@@ -1348,9 +2071,30 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Iscatterv_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        displs: *const isize,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        recvtype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Isend(
         buf: *const c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Isend_c(
+        buf: *const c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         dest: c_int,
         tag: c_int,
@@ -1371,6 +2115,20 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Isendrecv_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        dest: c_int,
+        sendtag: c_int,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        recvtype: <A as Abi>::Datatype,
+        source: c_int,
+        recvtag: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Isendrecv_replace(
         buf: *mut c_void,
         count: c_int,
@@ -1382,9 +2140,29 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Isendrecv_replace_c(
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        sendtag: c_int,
+        source: c_int,
+        recvtag: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Issend(
         buf: *const c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Issend_c(
+        buf: *const c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         dest: c_int,
         tag: c_int,
@@ -1417,6 +2195,13 @@ unsafe extern "C" {
         message: *mut <A as Abi>::Message,
         status: *mut <A as Abi>::Status,
     ) -> c_int;
+    pub fn MPI_Mrecv_c(
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        message: *mut <A as Abi>::Message,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
     pub fn MPI_Neighbor_allgather(
         sendbuf: *const c_void,
         sendcount: c_int,
@@ -1426,12 +2211,32 @@ unsafe extern "C" {
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Neighbor_allgather_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Neighbor_allgather_init(
         sendbuf: *const c_void,
         sendcount: c_int,
         sendtype: <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcount: c_int,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Neighbor_allgather_init_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         info: <A as Abi>::Info,
@@ -1447,6 +2252,16 @@ unsafe extern "C" {
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Neighbor_allgatherv_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        displs: *const isize,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Neighbor_allgatherv_init(
         sendbuf: *const c_void,
         sendcount: c_int,
@@ -1454,6 +2269,18 @@ unsafe extern "C" {
         recvbuf: *mut c_void,
         recvcounts: *const c_int,
         displs: *const c_int,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Neighbor_allgatherv_init_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        displs: *const isize,
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         info: <A as Abi>::Info,
@@ -1468,12 +2295,32 @@ unsafe extern "C" {
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Neighbor_alltoall_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Neighbor_alltoall_init(
         sendbuf: *const c_void,
         sendcount: c_int,
         sendtype: <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcount: c_int,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Neighbor_alltoall_init_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         info: <A as Abi>::Info,
@@ -1490,6 +2337,17 @@ unsafe extern "C" {
         recvtype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Neighbor_alltoallv_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        sdispls: *const isize,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        rdispls: *const isize,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Neighbor_alltoallv_init(
         sendbuf: *const c_void,
         sendcounts: *const c_int,
@@ -1503,6 +2361,19 @@ unsafe extern "C" {
         info: <A as Abi>::Info,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Neighbor_alltoallv_init_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        sdispls: *const isize,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        rdispls: *const isize,
+        recvtype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Neighbor_alltoallw(
         sendbuf: *const c_void,
         sendcounts: *const c_int,
@@ -1510,6 +2381,17 @@ unsafe extern "C" {
         sendtypes: *const <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcounts: *const c_int,
+        rdispls: *const isize,
+        recvtypes: *const <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
+    pub fn MPI_Neighbor_alltoallw_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        sdispls: *const isize,
+        sendtypes: *const <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
         rdispls: *const isize,
         recvtypes: *const <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
@@ -1527,9 +2409,27 @@ unsafe extern "C" {
         info: <A as Abi>::Info,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Neighbor_alltoallw_init_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        sdispls: *const isize,
+        sendtypes: *const <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        rdispls: *const isize,
+        recvtypes: *const <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Op_commutative(op: <A as Abi>::Op, commute: *mut c_int) -> c_int;
     pub fn MPI_Op_create(
         user_fn: Option<callback::UserFunction<A, c_int>>,
+        commute: c_int,
+        op: *mut <A as Abi>::Op,
+    ) -> c_int;
+    pub fn MPI_Op_create_c(
+        user_fn: Option<callback::UserFunction<A, i64>>,
         commute: c_int,
         op: *mut <A as Abi>::Op,
     ) -> c_int;
@@ -1544,6 +2444,15 @@ unsafe extern "C" {
         position: *mut c_int,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Pack_c(
+        inbuf: *const c_void,
+        incount: i64,
+        datatype: <A as Abi>::Datatype,
+        outbuf: *mut c_void,
+        outsize: i64,
+        position: *mut i64,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Pack_external(
         datarep: *const c_char,
         inbuf: *const c_void,
@@ -1553,17 +2462,38 @@ unsafe extern "C" {
         outsize: isize,
         position: *mut isize,
     ) -> c_int;
+    pub fn MPI_Pack_external_c(
+        datarep: *const c_char,
+        inbuf: *const c_void,
+        incount: i64,
+        datatype: <A as Abi>::Datatype,
+        outbuf: *mut c_void,
+        outsize: i64,
+        position: *mut i64,
+    ) -> c_int;
     pub fn MPI_Pack_external_size(
         datarep: *const c_char,
         incount: c_int,
         datatype: <A as Abi>::Datatype,
         size: *mut isize,
     ) -> c_int;
+    pub fn MPI_Pack_external_size_c(
+        datarep: *const c_char,
+        incount: i64,
+        datatype: <A as Abi>::Datatype,
+        size: *mut i64,
+    ) -> c_int;
     pub fn MPI_Pack_size(
         incount: c_int,
         datatype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
         size: *mut c_int,
+    ) -> c_int;
+    pub fn MPI_Pack_size_c(
+        incount: i64,
+        datatype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+        size: *mut i64,
     ) -> c_int;
     pub fn MPI_Parrived(request: <A as Abi>::Request, partition: c_int, flag: *mut c_int) -> c_int;
     pub fn MPI_Pcontrol(level: c_int) -> c_int;
@@ -1621,6 +2551,16 @@ unsafe extern "C" {
         target_datatype: <A as Abi>::Datatype,
         win: <A as Abi>::Win,
     ) -> c_int;
+    pub fn MPI_Put_c(
+        origin_addr: *const c_void,
+        origin_count: i64,
+        origin_datatype: <A as Abi>::Datatype,
+        target_rank: c_int,
+        target_disp: isize,
+        target_count: i64,
+        target_datatype: <A as Abi>::Datatype,
+        win: <A as Abi>::Win,
+    ) -> c_int;
     pub fn MPI_Query_thread(provided: *mut c_int) -> c_int;
     pub fn MPI_Raccumulate(
         origin_addr: *const c_void,
@@ -1634,9 +2574,30 @@ unsafe extern "C" {
         win: <A as Abi>::Win,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Raccumulate_c(
+        origin_addr: *const c_void,
+        origin_count: i64,
+        origin_datatype: <A as Abi>::Datatype,
+        target_rank: c_int,
+        target_disp: isize,
+        target_count: i64,
+        target_datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Recv(
         buf: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        source: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
+    pub fn MPI_Recv_c(
+        buf: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         source: c_int,
         tag: c_int,
@@ -1652,10 +2613,28 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Recv_init_c(
+        buf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        source: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Reduce(
         sendbuf: *const c_void,
         recvbuf: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
+    pub fn MPI_Reduce_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         op: <A as Abi>::Op,
         root: c_int,
@@ -1672,10 +2651,28 @@ unsafe extern "C" {
         info: <A as Abi>::Info,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Reduce_init_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Reduce_local(
         inbuf: *const c_void,
         inoutbuf: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+    ) -> c_int;
+    pub fn MPI_Reduce_local_c(
+        inbuf: *const c_void,
+        inoutbuf: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         op: <A as Abi>::Op,
     ) -> c_int;
@@ -1695,6 +2692,14 @@ unsafe extern "C" {
         op: <A as Abi>::Op,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Reduce_scatter_block_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Reduce_scatter_block_init(
         sendbuf: *const c_void,
         recvbuf: *mut c_void,
@@ -1704,6 +2709,24 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         info: <A as Abi>::Info,
         request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Reduce_scatter_block_init_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Reduce_scatter_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
     ) -> c_int;
     pub fn MPI_Reduce_scatter_init(
         sendbuf: *const c_void,
@@ -1715,10 +2738,27 @@ unsafe extern "C" {
         info: <A as Abi>::Info,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Reduce_scatter_init_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        recvcounts: *const i64,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Register_datarep(
         datarep: *const c_char,
         read_conversion_fn: Option<callback::DatarepConversionFunction<A, c_int>>,
         write_conversion_fn: Option<callback::DatarepConversionFunction<A, c_int>>,
+        dtype_file_extent_fn: Option<callback::DatarepExtentFunction<A>>,
+        extra_state: *mut c_void,
+    ) -> c_int;
+    pub fn MPI_Register_datarep_c(
+        datarep: *const c_char,
+        read_conversion_fn: Option<callback::DatarepConversionFunction<A, i64>>,
+        write_conversion_fn: Option<callback::DatarepConversionFunction<A, i64>>,
         dtype_file_extent_fn: Option<callback::DatarepExtentFunction<A>>,
         extra_state: *mut c_void,
     ) -> c_int;
@@ -1777,6 +2817,32 @@ unsafe extern "C" {
         win: <A as Abi>::Win,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Rget_accumulate_c(
+        origin_addr: *const c_void,
+        origin_count: i64,
+        origin_datatype: <A as Abi>::Datatype,
+        result_addr: *mut c_void,
+        result_count: i64,
+        result_datatype: <A as Abi>::Datatype,
+        target_rank: c_int,
+        target_disp: isize,
+        target_count: i64,
+        target_datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Rget_c(
+        origin_addr: *mut c_void,
+        origin_count: i64,
+        origin_datatype: <A as Abi>::Datatype,
+        target_rank: c_int,
+        target_disp: isize,
+        target_count: i64,
+        target_datatype: <A as Abi>::Datatype,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Rput(
         origin_addr: *const c_void,
         origin_count: c_int,
@@ -1788,9 +2854,28 @@ unsafe extern "C" {
         win: <A as Abi>::Win,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Rput_c(
+        origin_addr: *const c_void,
+        origin_count: i64,
+        origin_datatype: <A as Abi>::Datatype,
+        target_rank: c_int,
+        target_disp: isize,
+        target_count: i64,
+        target_datatype: <A as Abi>::Datatype,
+        win: <A as Abi>::Win,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Rsend(
         buf: *const c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
+    pub fn MPI_Rsend_c(
+        buf: *const c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         dest: c_int,
         tag: c_int,
@@ -1805,6 +2890,15 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         request: *mut <A as Abi>::Request,
     ) -> c_int;
+    pub fn MPI_Rsend_init_c(
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPI_Scan(
         sendbuf: *const c_void,
         recvbuf: *mut c_void,
@@ -1813,10 +2907,28 @@ unsafe extern "C" {
         op: <A as Abi>::Op,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Scan_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Scan_init(
         sendbuf: *const c_void,
         recvbuf: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        op: <A as Abi>::Op,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Scan_init_c(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         op: <A as Abi>::Op,
         comm: <A as Abi>::Comm,
@@ -1833,12 +2945,34 @@ unsafe extern "C" {
         root: c_int,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Scatter_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        recvtype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Scatter_init(
         sendbuf: *const c_void,
         sendcount: c_int,
         sendtype: <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcount: c_int,
+        recvtype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Scatter_init_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
         recvtype: <A as Abi>::Datatype,
         root: c_int,
         comm: <A as Abi>::Comm,
@@ -1856,6 +2990,17 @@ unsafe extern "C" {
         root: c_int,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Scatterv_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        displs: *const isize,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        recvtype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Scatterv_init(
         sendbuf: *const c_void,
         sendcounts: *const c_int,
@@ -1863,6 +3008,19 @@ unsafe extern "C" {
         sendtype: <A as Abi>::Datatype,
         recvbuf: *mut c_void,
         recvcount: c_int,
+        recvtype: <A as Abi>::Datatype,
+        root: c_int,
+        comm: <A as Abi>::Comm,
+        info: <A as Abi>::Info,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Scatterv_init_c(
+        sendbuf: *const c_void,
+        sendcounts: *const i64,
+        displs: *const isize,
+        sendtype: <A as Abi>::Datatype,
+        recvbuf: *mut c_void,
+        recvcount: i64,
         recvtype: <A as Abi>::Datatype,
         root: c_int,
         comm: <A as Abi>::Comm,
@@ -1877,9 +3035,26 @@ unsafe extern "C" {
         tag: c_int,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Send_c(
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Send_init(
         buf: *const c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Send_init_c(
+        buf: *const c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         dest: c_int,
         tag: c_int,
@@ -1900,9 +3075,34 @@ unsafe extern "C" {
         comm: <A as Abi>::Comm,
         status: *mut <A as Abi>::Status,
     ) -> c_int;
+    pub fn MPI_Sendrecv_c(
+        sendbuf: *const c_void,
+        sendcount: i64,
+        sendtype: <A as Abi>::Datatype,
+        dest: c_int,
+        sendtag: c_int,
+        recvbuf: *mut c_void,
+        recvcount: i64,
+        recvtype: <A as Abi>::Datatype,
+        source: c_int,
+        recvtag: c_int,
+        comm: <A as Abi>::Comm,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
     pub fn MPI_Sendrecv_replace(
         buf: *mut c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        sendtag: c_int,
+        source: c_int,
+        recvtag: c_int,
+        comm: <A as Abi>::Comm,
+        status: *mut <A as Abi>::Status,
+    ) -> c_int;
+    pub fn MPI_Sendrecv_replace_c(
+        buf: *mut c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         dest: c_int,
         sendtag: c_int,
@@ -1916,6 +3116,11 @@ unsafe extern "C" {
         buffer: *mut c_void,
         size: c_int,
     ) -> c_int;
+    pub fn MPI_Session_attach_buffer_c(
+        session: <A as Abi>::Session,
+        buffer: *mut c_void,
+        size: i64,
+    ) -> c_int;
     pub fn MPI_Session_call_errhandler(session: <A as Abi>::Session, errorcode: c_int) -> c_int;
     pub fn MPI_Session_create_errhandler(
         session_errhandler_fn: Option<callback::SessionErrhandlerFunction<A>>,
@@ -1925,6 +3130,11 @@ unsafe extern "C" {
         session: <A as Abi>::Session,
         buffer_addr: *mut c_void,
         size: *mut c_int,
+    ) -> c_int;
+    pub fn MPI_Session_detach_buffer_c(
+        session: <A as Abi>::Session,
+        buffer_addr: *mut c_void,
+        size: *mut i64,
     ) -> c_int;
     pub fn MPI_Session_finalize(session: *mut <A as Abi>::Session) -> c_int;
     pub fn MPI_Session_flush_buffer(session: <A as Abi>::Session) -> c_int;
@@ -1974,9 +3184,26 @@ unsafe extern "C" {
         tag: c_int,
         comm: <A as Abi>::Comm,
     ) -> c_int;
+    pub fn MPI_Ssend_c(
+        buf: *const c_void,
+        count: i64,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
     pub fn MPI_Ssend_init(
         buf: *const c_void,
         count: c_int,
+        datatype: <A as Abi>::Datatype,
+        dest: c_int,
+        tag: c_int,
+        comm: <A as Abi>::Comm,
+        request: *mut <A as Abi>::Request,
+    ) -> c_int;
+    pub fn MPI_Ssend_init_c(
+        buf: *const c_void,
+        count: i64,
         datatype: <A as Abi>::Datatype,
         dest: c_int,
         tag: c_int,
@@ -1993,6 +3220,11 @@ unsafe extern "C" {
         status: *mut <A as Abi>::Status,
         datatype: <A as Abi>::Datatype,
         count: c_int,
+    ) -> c_int;
+    pub fn MPI_Status_set_elements_c(
+        status: *mut <A as Abi>::Status,
+        datatype: <A as Abi>::Datatype,
+        count: i64,
     ) -> c_int;
     pub fn MPI_Status_set_elements_x(
         status: *mut <A as Abi>::Status,
@@ -2035,11 +3267,28 @@ unsafe extern "C" {
         oldtype: <A as Abi>::Datatype,
         newtype: *mut <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_Type_contiguous_c(
+        count: i64,
+        oldtype: <A as Abi>::Datatype,
+        newtype: *mut <A as Abi>::Datatype,
+    ) -> c_int;
     pub fn MPI_Type_create_darray(
         size: c_int,
         rank: c_int,
         ndims: c_int,
         array_of_gsizes: *const c_int,
+        array_of_distribs: *const c_int,
+        array_of_dargs: *const c_int,
+        array_of_psizes: *const c_int,
+        order: c_int,
+        oldtype: <A as Abi>::Datatype,
+        newtype: *mut <A as Abi>::Datatype,
+    ) -> c_int;
+    pub fn MPI_Type_create_darray_c(
+        size: c_int,
+        rank: c_int,
+        ndims: c_int,
+        array_of_gsizes: *const i64,
         array_of_distribs: *const c_int,
         array_of_dargs: *const c_int,
         array_of_psizes: *const c_int,
@@ -2072,6 +3321,20 @@ unsafe extern "C" {
         oldtype: <A as Abi>::Datatype,
         newtype: *mut <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_Type_create_hindexed_block_c(
+        count: i64,
+        blocklength: i64,
+        array_of_displacements: *const i64,
+        oldtype: <A as Abi>::Datatype,
+        newtype: *mut <A as Abi>::Datatype,
+    ) -> c_int;
+    pub fn MPI_Type_create_hindexed_c(
+        count: i64,
+        array_of_blocklengths: *const i64,
+        array_of_displacements: *const i64,
+        oldtype: <A as Abi>::Datatype,
+        newtype: *mut <A as Abi>::Datatype,
+    ) -> c_int;
     pub fn MPI_Type_create_hvector(
         count: c_int,
         blocklength: c_int,
@@ -2079,10 +3342,24 @@ unsafe extern "C" {
         oldtype: <A as Abi>::Datatype,
         newtype: *mut <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_Type_create_hvector_c(
+        count: i64,
+        blocklength: i64,
+        stride: i64,
+        oldtype: <A as Abi>::Datatype,
+        newtype: *mut <A as Abi>::Datatype,
+    ) -> c_int;
     pub fn MPI_Type_create_indexed_block(
         count: c_int,
         blocklength: c_int,
         array_of_displacements: *const c_int,
+        oldtype: <A as Abi>::Datatype,
+        newtype: *mut <A as Abi>::Datatype,
+    ) -> c_int;
+    pub fn MPI_Type_create_indexed_block_c(
+        count: i64,
+        blocklength: i64,
+        array_of_displacements: *const i64,
         oldtype: <A as Abi>::Datatype,
         newtype: *mut <A as Abi>::Datatype,
     ) -> c_int;
@@ -2105,11 +3382,27 @@ unsafe extern "C" {
         array_of_types: *const <A as Abi>::Datatype,
         newtype: *mut <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_Type_create_struct_c(
+        count: i64,
+        array_of_blocklengths: *const i64,
+        array_of_displacements: *const i64,
+        array_of_types: *const <A as Abi>::Datatype,
+        newtype: *mut <A as Abi>::Datatype,
+    ) -> c_int;
     pub fn MPI_Type_create_subarray(
         ndims: c_int,
         array_of_sizes: *const c_int,
         array_of_subsizes: *const c_int,
         array_of_starts: *const c_int,
+        order: c_int,
+        oldtype: <A as Abi>::Datatype,
+        newtype: *mut <A as Abi>::Datatype,
+    ) -> c_int;
+    pub fn MPI_Type_create_subarray_c(
+        ndims: c_int,
+        array_of_sizes: *const i64,
+        array_of_subsizes: *const i64,
+        array_of_starts: *const i64,
         order: c_int,
         oldtype: <A as Abi>::Datatype,
         newtype: *mut <A as Abi>::Datatype,
@@ -2129,11 +3422,30 @@ unsafe extern "C" {
         array_of_addresses: *mut isize,
         array_of_datatypes: *mut <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_Type_get_contents_c(
+        datatype: <A as Abi>::Datatype,
+        max_integers: i64,
+        max_addresses: i64,
+        max_large_counts: i64,
+        max_datatypes: i64,
+        array_of_integers: *mut c_int,
+        array_of_addresses: *mut isize,
+        array_of_large_counts: *mut i64,
+        array_of_datatypes: *mut <A as Abi>::Datatype,
+    ) -> c_int;
     pub fn MPI_Type_get_envelope(
         datatype: <A as Abi>::Datatype,
         num_integers: *mut c_int,
         num_addresses: *mut c_int,
         num_datatypes: *mut c_int,
+        combiner: *mut c_int,
+    ) -> c_int;
+    pub fn MPI_Type_get_envelope_c(
+        datatype: <A as Abi>::Datatype,
+        num_integers: *mut i64,
+        num_addresses: *mut i64,
+        num_large_counts: *mut i64,
+        num_datatypes: *mut i64,
         combiner: *mut c_int,
     ) -> c_int;
     pub fn MPI_Type_get_extent(
@@ -2187,6 +3499,13 @@ unsafe extern "C" {
         oldtype: <A as Abi>::Datatype,
         newtype: *mut <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_Type_indexed_c(
+        count: i64,
+        array_of_blocklengths: *const i64,
+        array_of_displacements: *const i64,
+        oldtype: <A as Abi>::Datatype,
+        newtype: *mut <A as Abi>::Datatype,
+    ) -> c_int;
     pub fn MPI_Type_lb(datatype: <A as Abi>::Datatype, displacement: *mut isize) -> c_int;
     pub fn MPI_Type_match_size(
         typeclass: c_int,
@@ -2195,6 +3514,7 @@ unsafe extern "C" {
     ) -> c_int;
     pub fn MPI_Type_set_name(datatype: <A as Abi>::Datatype, type_name: *const c_char) -> c_int;
     pub fn MPI_Type_size(datatype: <A as Abi>::Datatype, size: *mut c_int) -> c_int;
+    pub fn MPI_Type_size_c(datatype: <A as Abi>::Datatype, size: *mut i64) -> c_int;
     pub fn MPI_Type_size_x(datatype: <A as Abi>::Datatype, size: *mut i64) -> c_int;
     pub fn MPI_Type_struct(
         count: c_int,
@@ -2211,12 +3531,28 @@ unsafe extern "C" {
         oldtype: <A as Abi>::Datatype,
         newtype: *mut <A as Abi>::Datatype,
     ) -> c_int;
+    pub fn MPI_Type_vector_c(
+        count: i64,
+        blocklength: i64,
+        stride: i64,
+        oldtype: <A as Abi>::Datatype,
+        newtype: *mut <A as Abi>::Datatype,
+    ) -> c_int;
     pub fn MPI_Unpack(
         inbuf: *const c_void,
         insize: c_int,
         position: *mut c_int,
         outbuf: *mut c_void,
         outcount: c_int,
+        datatype: <A as Abi>::Datatype,
+        comm: <A as Abi>::Comm,
+    ) -> c_int;
+    pub fn MPI_Unpack_c(
+        inbuf: *const c_void,
+        insize: i64,
+        position: *mut i64,
+        outbuf: *mut c_void,
+        outcount: i64,
         datatype: <A as Abi>::Datatype,
         comm: <A as Abi>::Comm,
     ) -> c_int;
@@ -2227,6 +3563,15 @@ unsafe extern "C" {
         position: *mut isize,
         outbuf: *mut c_void,
         outcount: c_int,
+        datatype: <A as Abi>::Datatype,
+    ) -> c_int;
+    pub fn MPI_Unpack_external_c(
+        datarep: *const c_char,
+        inbuf: *const c_void,
+        insize: i64,
+        position: *mut i64,
+        outbuf: *mut c_void,
+        outcount: i64,
         datatype: <A as Abi>::Datatype,
     ) -> c_int;
     pub fn MPI_Unpublish_name(
@@ -2261,9 +3606,25 @@ unsafe extern "C" {
         baseptr: *mut c_void,
         win: *mut <A as Abi>::Win,
     ) -> c_int;
+    pub fn MPI_Win_allocate_c(
+        size: isize,
+        disp_unit: isize,
+        info: <A as Abi>::Info,
+        comm: <A as Abi>::Comm,
+        baseptr: *mut c_void,
+        win: *mut <A as Abi>::Win,
+    ) -> c_int;
     pub fn MPI_Win_allocate_shared(
         size: isize,
         disp_unit: c_int,
+        info: <A as Abi>::Info,
+        comm: <A as Abi>::Comm,
+        baseptr: *mut c_void,
+        win: *mut <A as Abi>::Win,
+    ) -> c_int;
+    pub fn MPI_Win_allocate_shared_c(
+        size: isize,
+        disp_unit: isize,
         info: <A as Abi>::Info,
         comm: <A as Abi>::Comm,
         baseptr: *mut c_void,
@@ -2276,6 +3637,14 @@ unsafe extern "C" {
         base: *mut c_void,
         size: isize,
         disp_unit: c_int,
+        info: <A as Abi>::Info,
+        comm: <A as Abi>::Comm,
+        win: *mut <A as Abi>::Win,
+    ) -> c_int;
+    pub fn MPI_Win_create_c(
+        base: *mut c_void,
+        size: isize,
+        disp_unit: isize,
         info: <A as Abi>::Info,
         comm: <A as Abi>::Comm,
         win: *mut <A as Abi>::Win,
@@ -2334,6 +3703,13 @@ unsafe extern "C" {
         rank: c_int,
         size: *mut isize,
         disp_unit: *mut c_int,
+        baseptr: *mut c_void,
+    ) -> c_int;
+    pub fn MPI_Win_shared_query_c(
+        win: <A as Abi>::Win,
+        rank: c_int,
+        size: *mut isize,
+        disp_unit: *mut isize,
         baseptr: *mut c_void,
     ) -> c_int;
     pub fn MPI_Win_start(group: <A as Abi>::Group, assert: c_int, win: <A as Abi>::Win) -> c_int;

@@ -2,6 +2,7 @@
 //! The Fortran procedures: each calls the C procedure of its name.
 #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
 
+use crate::arguments::Ierror;
 use crate::generated::c;
 use crate::text::{Room, Text};
 use crate::{A, arguments, names, sentinel};
@@ -13,37 +14,37 @@ pub unsafe extern "C" fn abi_get_fortran_booleans(
     logical_true: *mut c_void,
     logical_false: *mut c_void,
     is_set: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code =
             c::MPI_Abi_get_fortran_booleans(*logical_size, logical_true, logical_false, is_set);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(abi_get_fortran_booleans: mpi_abi_get_fortran_booleans_ mpi_abi_get_fortran_booleans mpi_abi_get_fortran_booleans__ MPI_ABI_GET_FORTRAN_BOOLEANS pmpi_abi_get_fortran_booleans_ pmpi_abi_get_fortran_booleans pmpi_abi_get_fortran_booleans__ PMPI_ABI_GET_FORTRAN_BOOLEANS);
 
-pub unsafe extern "C" fn abi_get_fortran_info(info: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn abi_get_fortran_info(info: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut info_c = <A as Abi>::Info::from_int(*info);
         let code = c::MPI_Abi_get_fortran_info(&mut info_c);
         *info = info_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(abi_get_fortran_info: mpi_abi_get_fortran_info_ mpi_abi_get_fortran_info mpi_abi_get_fortran_info__ MPI_ABI_GET_FORTRAN_INFO pmpi_abi_get_fortran_info_ pmpi_abi_get_fortran_info pmpi_abi_get_fortran_info__ PMPI_ABI_GET_FORTRAN_INFO);
 
-pub unsafe extern "C" fn abi_get_info(info: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn abi_get_info(info: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut info_c = <A as Abi>::Info::from_int(*info);
         let code = c::MPI_Abi_get_info(&mut info_c);
         *info = info_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -52,12 +53,12 @@ names!(abi_get_info: mpi_abi_get_info_ mpi_abi_get_info mpi_abi_get_info__ MPI_A
 pub unsafe extern "C" fn abi_get_version(
     abi_major: *mut c_int,
     abi_minor: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Abi_get_version(abi_major, abi_minor);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -67,32 +68,32 @@ pub unsafe extern "C" fn abi_set_fortran_booleans(
     logical_size: *const c_int,
     logical_true: *mut c_void,
     logical_false: *mut c_void,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Abi_set_fortran_booleans(*logical_size, logical_true, logical_false);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(abi_set_fortran_booleans: mpi_abi_set_fortran_booleans_ mpi_abi_set_fortran_booleans mpi_abi_set_fortran_booleans__ MPI_ABI_SET_FORTRAN_BOOLEANS pmpi_abi_set_fortran_booleans_ pmpi_abi_set_fortran_booleans pmpi_abi_set_fortran_booleans__ PMPI_ABI_SET_FORTRAN_BOOLEANS);
 
-pub unsafe extern "C" fn abi_set_fortran_info(info: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn abi_set_fortran_info(info: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Abi_set_fortran_info(<A as Abi>::Info::from_int(*info));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(abi_set_fortran_info: mpi_abi_set_fortran_info_ mpi_abi_set_fortran_info mpi_abi_set_fortran_info__ MPI_ABI_SET_FORTRAN_INFO pmpi_abi_set_fortran_info_ pmpi_abi_set_fortran_info pmpi_abi_set_fortran_info__ PMPI_ABI_SET_FORTRAN_INFO);
 
-pub unsafe extern "C" fn abort(comm: *const c_int, errorcode: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn abort(comm: *const c_int, errorcode: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Abort(<A as Abi>::Comm::from_int(*comm), *errorcode);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -108,7 +109,7 @@ pub unsafe extern "C" fn accumulate(
     target_datatype: *const c_int,
     op: *const c_int,
     win: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -123,17 +124,17 @@ pub unsafe extern "C" fn accumulate(
             <A as Abi>::Op::from_int(*op),
             <A as Abi>::Win::from_int(*win),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(accumulate: mpi_accumulate_ mpi_accumulate mpi_accumulate__ MPI_ACCUMULATE pmpi_accumulate_ pmpi_accumulate pmpi_accumulate__ PMPI_ACCUMULATE);
 
-pub unsafe extern "C" fn add_error_class(errorclass: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn add_error_class(errorclass: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Add_error_class(errorclass);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -142,12 +143,12 @@ names!(add_error_class: mpi_add_error_class_ mpi_add_error_class mpi_add_error_c
 pub unsafe extern "C" fn add_error_code(
     errorclass: *const c_int,
     errorcode: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Add_error_code(*errorclass, errorcode);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -156,14 +157,14 @@ names!(add_error_code: mpi_add_error_code_ mpi_add_error_code mpi_add_error_code
 pub unsafe extern "C" fn add_error_string(
     errorcode: *const c_int,
     string: *const c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     string_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let string = Text::trimmed(string, string_length);
         let code = c::MPI_Add_error_string(*errorcode, string.pointer());
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -193,7 +194,7 @@ pub unsafe extern "C" fn allgather(
     recvcount: *const c_int,
     recvtype: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -206,7 +207,7 @@ pub unsafe extern "C" fn allgather(
             <A as Abi>::Datatype::from_int(*recvtype),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -222,7 +223,7 @@ pub unsafe extern "C" fn allgather_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -239,7 +240,7 @@ pub unsafe extern "C" fn allgather_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -254,7 +255,7 @@ pub unsafe extern "C" fn allgatherv(
     displs: *const c_int,
     recvtype: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -268,7 +269,7 @@ pub unsafe extern "C" fn allgatherv(
             <A as Abi>::Datatype::from_int(*recvtype),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -285,7 +286,7 @@ pub unsafe extern "C" fn allgatherv_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -303,7 +304,7 @@ pub unsafe extern "C" fn allgatherv_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -313,12 +314,12 @@ pub unsafe extern "C" fn alloc_mem(
     size: *const isize,
     info: *const c_int,
     baseptr: *mut c_void,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Alloc_mem(*size, <A as Abi>::Info::from_int(*info), baseptr);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -331,7 +332,7 @@ pub unsafe extern "C" fn allreduce(
     datatype: *const c_int,
     op: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -343,7 +344,7 @@ pub unsafe extern "C" fn allreduce(
             <A as Abi>::Op::from_int(*op),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -358,7 +359,7 @@ pub unsafe extern "C" fn allreduce_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -374,7 +375,7 @@ pub unsafe extern "C" fn allreduce_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -388,7 +389,7 @@ pub unsafe extern "C" fn alltoall(
     recvcount: *const c_int,
     recvtype: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -401,7 +402,7 @@ pub unsafe extern "C" fn alltoall(
             <A as Abi>::Datatype::from_int(*recvtype),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -417,7 +418,7 @@ pub unsafe extern "C" fn alltoall_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -434,7 +435,7 @@ pub unsafe extern "C" fn alltoall_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -450,7 +451,7 @@ pub unsafe extern "C" fn alltoallv(
     rdispls: *const c_int,
     recvtype: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -465,7 +466,7 @@ pub unsafe extern "C" fn alltoallv(
             <A as Abi>::Datatype::from_int(*recvtype),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -483,7 +484,7 @@ pub unsafe extern "C" fn alltoallv_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -502,7 +503,7 @@ pub unsafe extern "C" fn alltoallv_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -518,7 +519,7 @@ pub unsafe extern "C" fn alltoallw(
     rdispls: *const c_int,
     recvtypes: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -533,7 +534,7 @@ pub unsafe extern "C" fn alltoallw(
             arguments::array(recvtypes),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -551,7 +552,7 @@ pub unsafe extern "C" fn alltoallw_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -570,17 +571,17 @@ pub unsafe extern "C" fn alltoallw_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(alltoallw_init: mpi_alltoallw_init_ mpi_alltoallw_init mpi_alltoallw_init__ MPI_ALLTOALLW_INIT pmpi_alltoallw_init_ pmpi_alltoallw_init pmpi_alltoallw_init__ PMPI_ALLTOALLW_INIT);
 
-pub unsafe extern "C" fn attr_delete(comm: *const c_int, keyval: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn attr_delete(comm: *const c_int, keyval: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Attr_delete(<A as Abi>::Comm::from_int(*comm), *keyval);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -590,11 +591,11 @@ names!(crate::attributes::attr_get: mpi_attr_get_ mpi_attr_get mpi_attr_get__ MP
 
 names!(crate::attributes::attr_put: mpi_attr_put_ mpi_attr_put mpi_attr_put__ MPI_ATTR_PUT pmpi_attr_put_ pmpi_attr_put pmpi_attr_put__ PMPI_ATTR_PUT);
 
-pub unsafe extern "C" fn barrier(comm: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn barrier(comm: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Barrier(<A as Abi>::Comm::from_int(*comm));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -604,7 +605,7 @@ pub unsafe extern "C" fn barrier_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -615,7 +616,7 @@ pub unsafe extern "C" fn barrier_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -627,7 +628,7 @@ pub unsafe extern "C" fn bcast(
     datatype: *const c_int,
     root: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -638,7 +639,7 @@ pub unsafe extern "C" fn bcast(
             *root,
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -652,7 +653,7 @@ pub unsafe extern "C" fn bcast_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -667,7 +668,7 @@ pub unsafe extern "C" fn bcast_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -680,7 +681,7 @@ pub unsafe extern "C" fn bsend(
     dest: *const c_int,
     tag: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -692,7 +693,7 @@ pub unsafe extern "C" fn bsend(
             *tag,
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -706,7 +707,7 @@ pub unsafe extern "C" fn bsend_init(
     tag: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -721,21 +722,17 @@ pub unsafe extern "C" fn bsend_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(bsend_init: mpi_bsend_init_ mpi_bsend_init mpi_bsend_init__ MPI_BSEND_INIT pmpi_bsend_init_ pmpi_bsend_init pmpi_bsend_init__ PMPI_BSEND_INIT);
 
-pub unsafe extern "C" fn buffer_attach(
-    buffer: *const c_void,
-    size: *const c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn buffer_attach(buffer: *const c_void, size: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Buffer_attach(sentinel::buffer(buffer).cast_mut(), *size);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -744,47 +741,47 @@ names!(buffer_attach: mpi_buffer_attach_ mpi_buffer_attach mpi_buffer_attach__ M
 pub unsafe extern "C" fn buffer_detach(
     _buffer_addr: *const c_void,
     size: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut buffer_addr = core::ptr::null_mut::<c_void>();
         let code = c::MPI_Buffer_detach((&raw mut buffer_addr).cast(), size);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(buffer_detach: mpi_buffer_detach_ mpi_buffer_detach mpi_buffer_detach__ MPI_BUFFER_DETACH pmpi_buffer_detach_ pmpi_buffer_detach pmpi_buffer_detach__ PMPI_BUFFER_DETACH);
 
-pub unsafe extern "C" fn buffer_flush(ierror: *mut c_int) {
+pub unsafe extern "C" fn buffer_flush(ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Buffer_flush();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(buffer_flush: mpi_buffer_flush_ mpi_buffer_flush mpi_buffer_flush__ MPI_BUFFER_FLUSH pmpi_buffer_flush_ pmpi_buffer_flush pmpi_buffer_flush__ PMPI_BUFFER_FLUSH);
 
-pub unsafe extern "C" fn buffer_iflush(request: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn buffer_iflush(request: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut request_c = <A as Abi>::Request::from_int(*request);
         let code = c::MPI_Buffer_iflush(&mut request_c);
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(buffer_iflush: mpi_buffer_iflush_ mpi_buffer_iflush mpi_buffer_iflush__ MPI_BUFFER_IFLUSH pmpi_buffer_iflush_ pmpi_buffer_iflush pmpi_buffer_iflush__ PMPI_BUFFER_IFLUSH);
 
-pub unsafe extern "C" fn cancel(request: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn cancel(request: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut request_c = <A as Abi>::Request::from_int(*request);
         let code = c::MPI_Cancel(&mut request_c);
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -795,12 +792,12 @@ pub unsafe extern "C" fn cart_coords(
     rank: *const c_int,
     maxdims: *const c_int,
     coords: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Cart_coords(<A as Abi>::Comm::from_int(*comm), *rank, *maxdims, coords);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -813,7 +810,7 @@ pub unsafe extern "C" fn cart_create(
     periods: *const c_int,
     reorder: *const c_int,
     comm_cart: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -827,7 +824,7 @@ pub unsafe extern "C" fn cart_create(
             &mut comm_cart_c,
         );
         *comm_cart = comm_cart_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -839,7 +836,7 @@ pub unsafe extern "C" fn cart_get(
     dims: *mut c_int,
     periods: *mut c_int,
     coords: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -850,7 +847,7 @@ pub unsafe extern "C" fn cart_get(
             periods,
             coords,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -862,7 +859,7 @@ pub unsafe extern "C" fn cart_map(
     dims: *const c_int,
     periods: *const c_int,
     newrank: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -873,7 +870,7 @@ pub unsafe extern "C" fn cart_map(
             periods,
             newrank,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -883,12 +880,12 @@ pub unsafe extern "C" fn cart_rank(
     comm: *const c_int,
     coords: *const c_int,
     rank: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Cart_rank(<A as Abi>::Comm::from_int(*comm), coords, rank);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -900,7 +897,7 @@ pub unsafe extern "C" fn cart_shift(
     disp: *const c_int,
     rank_source: *mut c_int,
     rank_dest: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -911,7 +908,7 @@ pub unsafe extern "C" fn cart_shift(
             rank_source,
             rank_dest,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -921,7 +918,7 @@ pub unsafe extern "C" fn cart_sub(
     comm: *const c_int,
     remain_dims: *const c_int,
     newcomm: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -932,17 +929,17 @@ pub unsafe extern "C" fn cart_sub(
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(cart_sub: mpi_cart_sub_ mpi_cart_sub mpi_cart_sub__ MPI_CART_SUB pmpi_cart_sub_ pmpi_cart_sub pmpi_cart_sub__ PMPI_CART_SUB);
 
-pub unsafe extern "C" fn cartdim_get(comm: *const c_int, ndims: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn cartdim_get(comm: *const c_int, ndims: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Cartdim_get(<A as Abi>::Comm::from_int(*comm), ndims);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -950,14 +947,14 @@ names!(cartdim_get: mpi_cartdim_get_ mpi_cartdim_get mpi_cartdim_get__ MPI_CARTD
 
 pub unsafe extern "C" fn close_port(
     port_name: *const c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     port_name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let port_name = Text::trimmed(port_name, port_name_length);
         let code = c::MPI_Close_port(port_name.pointer());
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -969,7 +966,7 @@ pub unsafe extern "C" fn comm_accept(
     root: *const c_int,
     comm: *const c_int,
     newcomm: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     port_name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -984,7 +981,7 @@ pub unsafe extern "C" fn comm_accept(
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -994,7 +991,7 @@ pub unsafe extern "C" fn comm_attach_buffer(
     comm: *const c_int,
     buffer: *const c_void,
     size: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1003,7 +1000,7 @@ pub unsafe extern "C" fn comm_attach_buffer(
             sentinel::buffer(buffer).cast_mut(),
             *size,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1012,12 +1009,12 @@ names!(comm_attach_buffer: mpi_comm_attach_buffer_ mpi_comm_attach_buffer mpi_co
 pub unsafe extern "C" fn comm_call_errhandler(
     comm: *const c_int,
     errorcode: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Comm_call_errhandler(<A as Abi>::Comm::from_int(*comm), *errorcode);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1027,7 +1024,7 @@ pub unsafe extern "C" fn comm_compare(
     comm1: *const c_int,
     comm2: *const c_int,
     result: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1036,7 +1033,7 @@ pub unsafe extern "C" fn comm_compare(
             <A as Abi>::Comm::from_int(*comm2),
             result,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1048,7 +1045,7 @@ pub unsafe extern "C" fn comm_connect(
     root: *const c_int,
     comm: *const c_int,
     newcomm: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     port_name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -1063,7 +1060,7 @@ pub unsafe extern "C" fn comm_connect(
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1073,7 +1070,7 @@ pub unsafe extern "C" fn comm_create(
     comm: *const c_int,
     group: *const c_int,
     newcomm: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1084,7 +1081,7 @@ pub unsafe extern "C" fn comm_create(
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1098,7 +1095,7 @@ pub unsafe extern "C" fn comm_create_from_group(
     info: *const c_int,
     errhandler: *const c_int,
     newcomm: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     stringtag_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -1113,7 +1110,7 @@ pub unsafe extern "C" fn comm_create_from_group(
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1124,7 +1121,7 @@ pub unsafe extern "C" fn comm_create_group(
     group: *const c_int,
     tag: *const c_int,
     newcomm: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1136,7 +1133,7 @@ pub unsafe extern "C" fn comm_create_group(
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1147,12 +1144,12 @@ names!(crate::attributes::comm_create_keyval: mpi_comm_create_keyval_ mpi_comm_c
 pub unsafe extern "C" fn comm_delete_attr(
     comm: *const c_int,
     comm_keyval: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Comm_delete_attr(<A as Abi>::Comm::from_int(*comm), *comm_keyval);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1162,7 +1159,7 @@ pub unsafe extern "C" fn comm_detach_buffer(
     comm: *const c_int,
     _buffer_addr: *const c_void,
     size: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1172,31 +1169,31 @@ pub unsafe extern "C" fn comm_detach_buffer(
             (&raw mut buffer_addr).cast(),
             size,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_detach_buffer: mpi_comm_detach_buffer_ mpi_comm_detach_buffer mpi_comm_detach_buffer__ MPI_COMM_DETACH_BUFFER pmpi_comm_detach_buffer_ pmpi_comm_detach_buffer pmpi_comm_detach_buffer__ PMPI_COMM_DETACH_BUFFER);
 
-pub unsafe extern "C" fn comm_disconnect(comm: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn comm_disconnect(comm: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut comm_c = <A as Abi>::Comm::from_int(*comm);
         let code = c::MPI_Comm_disconnect(&mut comm_c);
         *comm = comm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_disconnect: mpi_comm_disconnect_ mpi_comm_disconnect mpi_comm_disconnect__ MPI_COMM_DISCONNECT pmpi_comm_disconnect_ pmpi_comm_disconnect pmpi_comm_disconnect__ PMPI_COMM_DISCONNECT);
 
-pub unsafe extern "C" fn comm_dup(comm: *const c_int, newcomm: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn comm_dup(comm: *const c_int, newcomm: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
         let code = c::MPI_Comm_dup(<A as Abi>::Comm::from_int(*comm), &mut newcomm_c);
         *newcomm = newcomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1206,7 +1203,7 @@ pub unsafe extern "C" fn comm_dup_with_info(
     comm: *const c_int,
     info: *const c_int,
     newcomm: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1217,39 +1214,39 @@ pub unsafe extern "C" fn comm_dup_with_info(
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_dup_with_info: mpi_comm_dup_with_info_ mpi_comm_dup_with_info mpi_comm_dup_with_info__ MPI_COMM_DUP_WITH_INFO pmpi_comm_dup_with_info_ pmpi_comm_dup_with_info pmpi_comm_dup_with_info__ PMPI_COMM_DUP_WITH_INFO);
 
-pub unsafe extern "C" fn comm_flush_buffer(comm: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn comm_flush_buffer(comm: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Comm_flush_buffer(<A as Abi>::Comm::from_int(*comm));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_flush_buffer: mpi_comm_flush_buffer_ mpi_comm_flush_buffer mpi_comm_flush_buffer__ MPI_COMM_FLUSH_BUFFER pmpi_comm_flush_buffer_ pmpi_comm_flush_buffer pmpi_comm_flush_buffer__ PMPI_COMM_FLUSH_BUFFER);
 
-pub unsafe extern "C" fn comm_free(comm: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn comm_free(comm: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut comm_c = <A as Abi>::Comm::from_int(*comm);
         let code = c::MPI_Comm_free(&mut comm_c);
         *comm = comm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_free: mpi_comm_free_ mpi_comm_free mpi_comm_free__ MPI_COMM_FREE pmpi_comm_free_ pmpi_comm_free pmpi_comm_free__ PMPI_COMM_FREE);
 
-pub unsafe extern "C" fn comm_free_keyval(comm_keyval: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn comm_free_keyval(comm_keyval: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Comm_free_keyval(comm_keyval);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1260,30 +1257,26 @@ names!(crate::attributes::comm_get_attr: mpi_comm_get_attr_ mpi_comm_get_attr mp
 pub unsafe extern "C" fn comm_get_errhandler(
     comm: *const c_int,
     errhandler: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut errhandler_c = <A as Abi>::Errhandler::from_int(*errhandler);
         let code = c::MPI_Comm_get_errhandler(<A as Abi>::Comm::from_int(*comm), &mut errhandler_c);
         *errhandler = errhandler_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_get_errhandler: mpi_comm_get_errhandler_ mpi_comm_get_errhandler mpi_comm_get_errhandler__ MPI_COMM_GET_ERRHANDLER pmpi_comm_get_errhandler_ pmpi_comm_get_errhandler pmpi_comm_get_errhandler__ PMPI_COMM_GET_ERRHANDLER);
 
-pub unsafe extern "C" fn comm_get_info(
-    comm: *const c_int,
-    info_used: *mut c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn comm_get_info(comm: *const c_int, info_used: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut info_used_c = <A as Abi>::Info::from_int(*info_used);
         let code = c::MPI_Comm_get_info(<A as Abi>::Comm::from_int(*comm), &mut info_used_c);
         *info_used = info_used_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1293,7 +1286,7 @@ pub unsafe extern "C" fn comm_get_name(
     comm: *const c_int,
     comm_name: *mut c_char,
     resultlen: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     comm_name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -1307,31 +1300,31 @@ pub unsafe extern "C" fn comm_get_name(
         if code == 0 {
             comm_name_c.store(comm_name, comm_name_length);
         }
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_get_name: mpi_comm_get_name_ mpi_comm_get_name mpi_comm_get_name__ MPI_COMM_GET_NAME pmpi_comm_get_name_ pmpi_comm_get_name pmpi_comm_get_name__ PMPI_COMM_GET_NAME);
 
-pub unsafe extern "C" fn comm_get_parent(parent: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn comm_get_parent(parent: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut parent_c = <A as Abi>::Comm::from_int(*parent);
         let code = c::MPI_Comm_get_parent(&mut parent_c);
         *parent = parent_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_get_parent: mpi_comm_get_parent_ mpi_comm_get_parent mpi_comm_get_parent__ MPI_COMM_GET_PARENT pmpi_comm_get_parent_ pmpi_comm_get_parent pmpi_comm_get_parent__ PMPI_COMM_GET_PARENT);
 
-pub unsafe extern "C" fn comm_group(comm: *const c_int, group: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn comm_group(comm: *const c_int, group: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut group_c = <A as Abi>::Group::from_int(*group);
         let code = c::MPI_Comm_group(<A as Abi>::Comm::from_int(*comm), &mut group_c);
         *group = group_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1341,7 +1334,7 @@ pub unsafe extern "C" fn comm_idup(
     comm: *const c_int,
     newcomm: *mut c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1354,7 +1347,7 @@ pub unsafe extern "C" fn comm_idup(
         );
         *newcomm = newcomm_c.to_int();
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1365,7 +1358,7 @@ pub unsafe extern "C" fn comm_idup_with_info(
     info: *const c_int,
     newcomm: *mut c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1379,7 +1372,7 @@ pub unsafe extern "C" fn comm_idup_with_info(
         );
         *newcomm = newcomm_c.to_int();
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1388,66 +1381,58 @@ names!(comm_idup_with_info: mpi_comm_idup_with_info_ mpi_comm_idup_with_info mpi
 pub unsafe extern "C" fn comm_iflush_buffer(
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut request_c = <A as Abi>::Request::from_int(*request);
         let code = c::MPI_Comm_iflush_buffer(<A as Abi>::Comm::from_int(*comm), &mut request_c);
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_iflush_buffer: mpi_comm_iflush_buffer_ mpi_comm_iflush_buffer mpi_comm_iflush_buffer__ MPI_COMM_IFLUSH_BUFFER pmpi_comm_iflush_buffer_ pmpi_comm_iflush_buffer pmpi_comm_iflush_buffer__ PMPI_COMM_IFLUSH_BUFFER);
 
-pub unsafe extern "C" fn comm_join(fd: *const c_int, intercomm: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn comm_join(fd: *const c_int, intercomm: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut intercomm_c = <A as Abi>::Comm::from_int(*intercomm);
         let code = c::MPI_Comm_join(*fd, &mut intercomm_c);
         *intercomm = intercomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_join: mpi_comm_join_ mpi_comm_join mpi_comm_join__ MPI_COMM_JOIN pmpi_comm_join_ pmpi_comm_join pmpi_comm_join__ PMPI_COMM_JOIN);
 
-pub unsafe extern "C" fn comm_rank(comm: *const c_int, rank: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn comm_rank(comm: *const c_int, rank: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Comm_rank(<A as Abi>::Comm::from_int(*comm), rank);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_rank: mpi_comm_rank_ mpi_comm_rank mpi_comm_rank__ MPI_COMM_RANK pmpi_comm_rank_ pmpi_comm_rank pmpi_comm_rank__ PMPI_COMM_RANK);
 
-pub unsafe extern "C" fn comm_remote_group(
-    comm: *const c_int,
-    group: *mut c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn comm_remote_group(comm: *const c_int, group: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut group_c = <A as Abi>::Group::from_int(*group);
         let code = c::MPI_Comm_remote_group(<A as Abi>::Comm::from_int(*comm), &mut group_c);
         *group = group_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_remote_group: mpi_comm_remote_group_ mpi_comm_remote_group mpi_comm_remote_group__ MPI_COMM_REMOTE_GROUP pmpi_comm_remote_group_ pmpi_comm_remote_group pmpi_comm_remote_group__ PMPI_COMM_REMOTE_GROUP);
 
-pub unsafe extern "C" fn comm_remote_size(
-    comm: *const c_int,
-    size: *mut c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn comm_remote_size(comm: *const c_int, size: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Comm_remote_size(<A as Abi>::Comm::from_int(*comm), size);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1458,7 +1443,7 @@ names!(crate::attributes::comm_set_attr: mpi_comm_set_attr_ mpi_comm_set_attr mp
 pub unsafe extern "C" fn comm_set_errhandler(
     comm: *const c_int,
     errhandler: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1466,20 +1451,20 @@ pub unsafe extern "C" fn comm_set_errhandler(
             <A as Abi>::Comm::from_int(*comm),
             <A as Abi>::Errhandler::from_int(*errhandler),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_set_errhandler: mpi_comm_set_errhandler_ mpi_comm_set_errhandler mpi_comm_set_errhandler__ MPI_COMM_SET_ERRHANDLER pmpi_comm_set_errhandler_ pmpi_comm_set_errhandler pmpi_comm_set_errhandler__ PMPI_COMM_SET_ERRHANDLER);
 
-pub unsafe extern "C" fn comm_set_info(comm: *const c_int, info: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn comm_set_info(comm: *const c_int, info: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Comm_set_info(
             <A as Abi>::Comm::from_int(*comm),
             <A as Abi>::Info::from_int(*info),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1488,24 +1473,24 @@ names!(comm_set_info: mpi_comm_set_info_ mpi_comm_set_info mpi_comm_set_info__ M
 pub unsafe extern "C" fn comm_set_name(
     comm: *const c_int,
     comm_name: *const c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     comm_name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let comm_name = Text::trimmed(comm_name, comm_name_length);
         let code = c::MPI_Comm_set_name(<A as Abi>::Comm::from_int(*comm), comm_name.pointer());
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_set_name: mpi_comm_set_name_ mpi_comm_set_name mpi_comm_set_name__ MPI_COMM_SET_NAME pmpi_comm_set_name_ pmpi_comm_set_name pmpi_comm_set_name__ PMPI_COMM_SET_NAME);
 
-pub unsafe extern "C" fn comm_size(comm: *const c_int, size: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn comm_size(comm: *const c_int, size: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Comm_size(<A as Abi>::Comm::from_int(*comm), size);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1520,7 +1505,7 @@ pub unsafe extern "C" fn comm_split(
     color: *const c_int,
     key: *const c_int,
     newcomm: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1532,7 +1517,7 @@ pub unsafe extern "C" fn comm_split(
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1544,7 +1529,7 @@ pub unsafe extern "C" fn comm_split_type(
     key: *const c_int,
     info: *const c_int,
     newcomm: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1557,17 +1542,17 @@ pub unsafe extern "C" fn comm_split_type(
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(comm_split_type: mpi_comm_split_type_ mpi_comm_split_type mpi_comm_split_type__ MPI_COMM_SPLIT_TYPE pmpi_comm_split_type_ pmpi_comm_split_type pmpi_comm_split_type__ PMPI_COMM_SPLIT_TYPE);
 
-pub unsafe extern "C" fn comm_test_inter(comm: *const c_int, flag: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn comm_test_inter(comm: *const c_int, flag: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Comm_test_inter(<A as Abi>::Comm::from_int(*comm), flag);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1581,7 +1566,7 @@ pub unsafe extern "C" fn compare_and_swap(
     target_rank: *const c_int,
     target_disp: *const isize,
     win: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1594,7 +1579,7 @@ pub unsafe extern "C" fn compare_and_swap(
             *target_disp,
             <A as Abi>::Win::from_int(*win),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1604,12 +1589,12 @@ pub unsafe extern "C" fn dims_create(
     nnodes: *const c_int,
     ndims: *const c_int,
     dims: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Dims_create(*nnodes, *ndims, dims);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1625,7 +1610,7 @@ pub unsafe extern "C" fn dist_graph_create(
     info: *const c_int,
     reorder: *const c_int,
     comm_dist_graph: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1642,7 +1627,7 @@ pub unsafe extern "C" fn dist_graph_create(
             &mut comm_dist_graph_c,
         );
         *comm_dist_graph = comm_dist_graph_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1659,7 +1644,7 @@ pub unsafe extern "C" fn dist_graph_create_adjacent(
     info: *const c_int,
     reorder: *const c_int,
     comm_dist_graph: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1677,7 +1662,7 @@ pub unsafe extern "C" fn dist_graph_create_adjacent(
             &mut comm_dist_graph_c,
         );
         *comm_dist_graph = comm_dist_graph_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1691,7 +1676,7 @@ pub unsafe extern "C" fn dist_graph_neighbors(
     maxoutdegree: *const c_int,
     destinations: *mut c_int,
     destweights: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1704,7 +1689,7 @@ pub unsafe extern "C" fn dist_graph_neighbors(
             destinations,
             arguments::weights(destweights),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1715,7 +1700,7 @@ pub unsafe extern "C" fn dist_graph_neighbors_count(
     indegree: *mut c_int,
     outdegree: *mut c_int,
     weighted: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1725,7 +1710,7 @@ pub unsafe extern "C" fn dist_graph_neighbors_count(
             outdegree,
             weighted,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1733,13 +1718,13 @@ names!(dist_graph_neighbors_count: mpi_dist_graph_neighbors_count_ mpi_dist_grap
 
 names!(crate::callbacks::errhandler_create: mpi_errhandler_create_ mpi_errhandler_create mpi_errhandler_create__ MPI_ERRHANDLER_CREATE pmpi_errhandler_create_ pmpi_errhandler_create pmpi_errhandler_create__ PMPI_ERRHANDLER_CREATE);
 
-pub unsafe extern "C" fn errhandler_free(errhandler: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn errhandler_free(errhandler: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut errhandler_c = <A as Abi>::Errhandler::from_int(*errhandler);
         let code = c::MPI_Errhandler_free(&mut errhandler_c);
         *errhandler = errhandler_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1748,14 +1733,14 @@ names!(errhandler_free: mpi_errhandler_free_ mpi_errhandler_free mpi_errhandler_
 pub unsafe extern "C" fn errhandler_get(
     comm: *const c_int,
     errhandler: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut errhandler_c = <A as Abi>::Errhandler::from_int(*errhandler);
         let code = c::MPI_Errhandler_get(<A as Abi>::Comm::from_int(*comm), &mut errhandler_c);
         *errhandler = errhandler_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1764,7 +1749,7 @@ names!(errhandler_get: mpi_errhandler_get_ mpi_errhandler_get mpi_errhandler_get
 pub unsafe extern "C" fn errhandler_set(
     comm: *const c_int,
     errhandler: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1772,7 +1757,7 @@ pub unsafe extern "C" fn errhandler_set(
             <A as Abi>::Comm::from_int(*comm),
             <A as Abi>::Errhandler::from_int(*errhandler),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1781,12 +1766,12 @@ names!(errhandler_set: mpi_errhandler_set_ mpi_errhandler_set mpi_errhandler_set
 pub unsafe extern "C" fn error_class(
     errorcode: *const c_int,
     errorclass: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Error_class(*errorcode, errorclass);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1796,7 +1781,7 @@ pub unsafe extern "C" fn error_string(
     errorcode: *const c_int,
     string: *mut c_char,
     resultlen: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     string_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -1806,7 +1791,7 @@ pub unsafe extern "C" fn error_string(
         if code == 0 {
             string_c.store(string, string_length);
         }
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1819,7 +1804,7 @@ pub unsafe extern "C" fn exscan(
     datatype: *const c_int,
     op: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1831,7 +1816,7 @@ pub unsafe extern "C" fn exscan(
             <A as Abi>::Op::from_int(*op),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1846,7 +1831,7 @@ pub unsafe extern "C" fn exscan_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1862,7 +1847,7 @@ pub unsafe extern "C" fn exscan_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1876,7 +1861,7 @@ pub unsafe extern "C" fn fetch_and_op(
     target_disp: *const isize,
     op: *const c_int,
     win: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -1889,7 +1874,7 @@ pub unsafe extern "C" fn fetch_and_op(
             <A as Abi>::Op::from_int(*op),
             <A as Abi>::Win::from_int(*win),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1898,24 +1883,24 @@ names!(fetch_and_op: mpi_fetch_and_op_ mpi_fetch_and_op mpi_fetch_and_op__ MPI_F
 pub unsafe extern "C" fn file_call_errhandler(
     fh: *const c_int,
     errorcode: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_call_errhandler(<A as Abi>::File::from_int(*fh), *errorcode);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_call_errhandler: mpi_file_call_errhandler_ mpi_file_call_errhandler mpi_file_call_errhandler__ MPI_FILE_CALL_ERRHANDLER pmpi_file_call_errhandler_ pmpi_file_call_errhandler pmpi_file_call_errhandler__ PMPI_FILE_CALL_ERRHANDLER);
 
-pub unsafe extern "C" fn file_close(fh: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn file_close(fh: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut fh_c = <A as Abi>::File::from_int(*fh);
         let code = c::MPI_File_close(&mut fh_c);
         *fh = fh_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1926,38 +1911,34 @@ names!(crate::callbacks::file_create_errhandler: mpi_file_create_errhandler_ mpi
 pub unsafe extern "C" fn file_delete(
     filename: *const c_char,
     info: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     filename_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let filename = Text::trimmed(filename, filename_length);
         let code = c::MPI_File_delete(filename.pointer(), <A as Abi>::Info::from_int(*info));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_delete: mpi_file_delete_ mpi_file_delete mpi_file_delete__ MPI_FILE_DELETE pmpi_file_delete_ pmpi_file_delete pmpi_file_delete__ PMPI_FILE_DELETE);
 
-pub unsafe extern "C" fn file_get_amode(fh: *const c_int, amode: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn file_get_amode(fh: *const c_int, amode: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_get_amode(<A as Abi>::File::from_int(*fh), amode);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_get_amode: mpi_file_get_amode_ mpi_file_get_amode mpi_file_get_amode__ MPI_FILE_GET_AMODE pmpi_file_get_amode_ pmpi_file_get_amode pmpi_file_get_amode__ PMPI_FILE_GET_AMODE);
 
-pub unsafe extern "C" fn file_get_atomicity(
-    fh: *const c_int,
-    flag: *mut c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn file_get_atomicity(fh: *const c_int, flag: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_get_atomicity(<A as Abi>::File::from_int(*fh), flag);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1967,12 +1948,12 @@ pub unsafe extern "C" fn file_get_byte_offset(
     fh: *const c_int,
     offset: *const i64,
     disp: *mut i64,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_get_byte_offset(<A as Abi>::File::from_int(*fh), *offset, disp);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -1981,52 +1962,48 @@ names!(file_get_byte_offset: mpi_file_get_byte_offset_ mpi_file_get_byte_offset 
 pub unsafe extern "C" fn file_get_errhandler(
     file: *const c_int,
     errhandler: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut errhandler_c = <A as Abi>::Errhandler::from_int(*errhandler);
         let code = c::MPI_File_get_errhandler(<A as Abi>::File::from_int(*file), &mut errhandler_c);
         *errhandler = errhandler_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_get_errhandler: mpi_file_get_errhandler_ mpi_file_get_errhandler mpi_file_get_errhandler__ MPI_FILE_GET_ERRHANDLER pmpi_file_get_errhandler_ pmpi_file_get_errhandler pmpi_file_get_errhandler__ PMPI_FILE_GET_ERRHANDLER);
 
-pub unsafe extern "C" fn file_get_group(fh: *const c_int, group: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn file_get_group(fh: *const c_int, group: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut group_c = <A as Abi>::Group::from_int(*group);
         let code = c::MPI_File_get_group(<A as Abi>::File::from_int(*fh), &mut group_c);
         *group = group_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_get_group: mpi_file_get_group_ mpi_file_get_group mpi_file_get_group__ MPI_FILE_GET_GROUP pmpi_file_get_group_ pmpi_file_get_group pmpi_file_get_group__ PMPI_FILE_GET_GROUP);
 
-pub unsafe extern "C" fn file_get_info(
-    fh: *const c_int,
-    info_used: *mut c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn file_get_info(fh: *const c_int, info_used: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut info_used_c = <A as Abi>::Info::from_int(*info_used);
         let code = c::MPI_File_get_info(<A as Abi>::File::from_int(*fh), &mut info_used_c);
         *info_used = info_used_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_get_info: mpi_file_get_info_ mpi_file_get_info mpi_file_get_info__ MPI_FILE_GET_INFO pmpi_file_get_info_ pmpi_file_get_info pmpi_file_get_info__ PMPI_FILE_GET_INFO);
 
-pub unsafe extern "C" fn file_get_position(fh: *const c_int, offset: *mut i64, ierror: *mut c_int) {
+pub unsafe extern "C" fn file_get_position(fh: *const c_int, offset: *mut i64, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_get_position(<A as Abi>::File::from_int(*fh), offset);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2035,22 +2012,22 @@ names!(file_get_position: mpi_file_get_position_ mpi_file_get_position mpi_file_
 pub unsafe extern "C" fn file_get_position_shared(
     fh: *const c_int,
     offset: *mut i64,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_get_position_shared(<A as Abi>::File::from_int(*fh), offset);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_get_position_shared: mpi_file_get_position_shared_ mpi_file_get_position_shared mpi_file_get_position_shared__ MPI_FILE_GET_POSITION_SHARED pmpi_file_get_position_shared_ pmpi_file_get_position_shared pmpi_file_get_position_shared__ PMPI_FILE_GET_POSITION_SHARED);
 
-pub unsafe extern "C" fn file_get_size(fh: *const c_int, size: *mut i64, ierror: *mut c_int) {
+pub unsafe extern "C" fn file_get_size(fh: *const c_int, size: *mut i64, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_get_size(<A as Abi>::File::from_int(*fh), size);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2060,7 +2037,7 @@ pub unsafe extern "C" fn file_get_type_extent(
     fh: *const c_int,
     datatype: *const c_int,
     extent: *mut isize,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2069,7 +2046,7 @@ pub unsafe extern "C" fn file_get_type_extent(
             <A as Abi>::Datatype::from_int(*datatype),
             extent,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2081,7 +2058,7 @@ pub unsafe extern "C" fn file_get_view(
     etype: *mut c_int,
     filetype: *mut c_int,
     datarep: *mut c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     datarep_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -2101,7 +2078,7 @@ pub unsafe extern "C" fn file_get_view(
         if code == 0 {
             datarep_c.store(datarep, datarep_length);
         }
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2113,7 +2090,7 @@ pub unsafe extern "C" fn file_iread(
     count: *const c_int,
     datatype: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2126,7 +2103,7 @@ pub unsafe extern "C" fn file_iread(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2138,7 +2115,7 @@ pub unsafe extern "C" fn file_iread_all(
     count: *const c_int,
     datatype: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2151,7 +2128,7 @@ pub unsafe extern "C" fn file_iread_all(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2164,7 +2141,7 @@ pub unsafe extern "C" fn file_iread_at(
     count: *const c_int,
     datatype: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2178,7 +2155,7 @@ pub unsafe extern "C" fn file_iread_at(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2191,7 +2168,7 @@ pub unsafe extern "C" fn file_iread_at_all(
     count: *const c_int,
     datatype: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2205,7 +2182,7 @@ pub unsafe extern "C" fn file_iread_at_all(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2217,7 +2194,7 @@ pub unsafe extern "C" fn file_iread_shared(
     count: *const c_int,
     datatype: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2230,7 +2207,7 @@ pub unsafe extern "C" fn file_iread_shared(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2242,7 +2219,7 @@ pub unsafe extern "C" fn file_iwrite(
     count: *const c_int,
     datatype: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2255,7 +2232,7 @@ pub unsafe extern "C" fn file_iwrite(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2267,7 +2244,7 @@ pub unsafe extern "C" fn file_iwrite_all(
     count: *const c_int,
     datatype: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2280,7 +2257,7 @@ pub unsafe extern "C" fn file_iwrite_all(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2293,7 +2270,7 @@ pub unsafe extern "C" fn file_iwrite_at(
     count: *const c_int,
     datatype: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2307,7 +2284,7 @@ pub unsafe extern "C" fn file_iwrite_at(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2320,7 +2297,7 @@ pub unsafe extern "C" fn file_iwrite_at_all(
     count: *const c_int,
     datatype: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2334,7 +2311,7 @@ pub unsafe extern "C" fn file_iwrite_at_all(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2346,7 +2323,7 @@ pub unsafe extern "C" fn file_iwrite_shared(
     count: *const c_int,
     datatype: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2359,7 +2336,7 @@ pub unsafe extern "C" fn file_iwrite_shared(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2371,7 +2348,7 @@ pub unsafe extern "C" fn file_open(
     amode: *const c_int,
     info: *const c_int,
     fh: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     filename_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -2386,17 +2363,17 @@ pub unsafe extern "C" fn file_open(
             &mut fh_c,
         );
         *fh = fh_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_open: mpi_file_open_ mpi_file_open mpi_file_open__ MPI_FILE_OPEN pmpi_file_open_ pmpi_file_open pmpi_file_open__ PMPI_FILE_OPEN);
 
-pub unsafe extern "C" fn file_preallocate(fh: *const c_int, size: *const i64, ierror: *mut c_int) {
+pub unsafe extern "C" fn file_preallocate(fh: *const c_int, size: *const i64, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_preallocate(<A as Abi>::File::from_int(*fh), *size);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2408,7 +2385,7 @@ pub unsafe extern "C" fn file_read(
     count: *const c_int,
     datatype: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2419,7 +2396,7 @@ pub unsafe extern "C" fn file_read(
             <A as Abi>::Datatype::from_int(*datatype),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2431,7 +2408,7 @@ pub unsafe extern "C" fn file_read_all(
     count: *const c_int,
     datatype: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2442,7 +2419,7 @@ pub unsafe extern "C" fn file_read_all(
             <A as Abi>::Datatype::from_int(*datatype),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2453,7 +2430,7 @@ pub unsafe extern "C" fn file_read_all_begin(
     buf: *const c_void,
     count: *const c_int,
     datatype: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2463,7 +2440,7 @@ pub unsafe extern "C" fn file_read_all_begin(
             *count,
             <A as Abi>::Datatype::from_int(*datatype),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2473,7 +2450,7 @@ pub unsafe extern "C" fn file_read_all_end(
     fh: *const c_int,
     buf: *const c_void,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2482,7 +2459,7 @@ pub unsafe extern "C" fn file_read_all_end(
             sentinel::buffer(buf).cast_mut(),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2495,7 +2472,7 @@ pub unsafe extern "C" fn file_read_at(
     count: *const c_int,
     datatype: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2507,7 +2484,7 @@ pub unsafe extern "C" fn file_read_at(
             <A as Abi>::Datatype::from_int(*datatype),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2520,7 +2497,7 @@ pub unsafe extern "C" fn file_read_at_all(
     count: *const c_int,
     datatype: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2532,7 +2509,7 @@ pub unsafe extern "C" fn file_read_at_all(
             <A as Abi>::Datatype::from_int(*datatype),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2544,7 +2521,7 @@ pub unsafe extern "C" fn file_read_at_all_begin(
     buf: *const c_void,
     count: *const c_int,
     datatype: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2555,7 +2532,7 @@ pub unsafe extern "C" fn file_read_at_all_begin(
             *count,
             <A as Abi>::Datatype::from_int(*datatype),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2565,7 +2542,7 @@ pub unsafe extern "C" fn file_read_at_all_end(
     fh: *const c_int,
     buf: *const c_void,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2574,7 +2551,7 @@ pub unsafe extern "C" fn file_read_at_all_end(
             sentinel::buffer(buf).cast_mut(),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2586,7 +2563,7 @@ pub unsafe extern "C" fn file_read_ordered(
     count: *const c_int,
     datatype: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2597,7 +2574,7 @@ pub unsafe extern "C" fn file_read_ordered(
             <A as Abi>::Datatype::from_int(*datatype),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2608,7 +2585,7 @@ pub unsafe extern "C" fn file_read_ordered_begin(
     buf: *const c_void,
     count: *const c_int,
     datatype: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2618,7 +2595,7 @@ pub unsafe extern "C" fn file_read_ordered_begin(
             *count,
             <A as Abi>::Datatype::from_int(*datatype),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2628,7 +2605,7 @@ pub unsafe extern "C" fn file_read_ordered_end(
     fh: *const c_int,
     buf: *const c_void,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2637,7 +2614,7 @@ pub unsafe extern "C" fn file_read_ordered_end(
             sentinel::buffer(buf).cast_mut(),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2649,7 +2626,7 @@ pub unsafe extern "C" fn file_read_shared(
     count: *const c_int,
     datatype: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2660,7 +2637,7 @@ pub unsafe extern "C" fn file_read_shared(
             <A as Abi>::Datatype::from_int(*datatype),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2670,12 +2647,12 @@ pub unsafe extern "C" fn file_seek(
     fh: *const c_int,
     offset: *const i64,
     whence: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_seek(<A as Abi>::File::from_int(*fh), *offset, *whence);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2685,26 +2662,22 @@ pub unsafe extern "C" fn file_seek_shared(
     fh: *const c_int,
     offset: *const i64,
     whence: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_seek_shared(<A as Abi>::File::from_int(*fh), *offset, *whence);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_seek_shared: mpi_file_seek_shared_ mpi_file_seek_shared mpi_file_seek_shared__ MPI_FILE_SEEK_SHARED pmpi_file_seek_shared_ pmpi_file_seek_shared pmpi_file_seek_shared__ PMPI_FILE_SEEK_SHARED);
 
-pub unsafe extern "C" fn file_set_atomicity(
-    fh: *const c_int,
-    flag: *const c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn file_set_atomicity(fh: *const c_int, flag: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_set_atomicity(<A as Abi>::File::from_int(*fh), *flag);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2713,7 +2686,7 @@ names!(file_set_atomicity: mpi_file_set_atomicity_ mpi_file_set_atomicity mpi_fi
 pub unsafe extern "C" fn file_set_errhandler(
     file: *const c_int,
     errhandler: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2721,30 +2694,30 @@ pub unsafe extern "C" fn file_set_errhandler(
             <A as Abi>::File::from_int(*file),
             <A as Abi>::Errhandler::from_int(*errhandler),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_set_errhandler: mpi_file_set_errhandler_ mpi_file_set_errhandler mpi_file_set_errhandler__ MPI_FILE_SET_ERRHANDLER pmpi_file_set_errhandler_ pmpi_file_set_errhandler pmpi_file_set_errhandler__ PMPI_FILE_SET_ERRHANDLER);
 
-pub unsafe extern "C" fn file_set_info(fh: *const c_int, info: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn file_set_info(fh: *const c_int, info: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_set_info(
             <A as Abi>::File::from_int(*fh),
             <A as Abi>::Info::from_int(*info),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_set_info: mpi_file_set_info_ mpi_file_set_info mpi_file_set_info__ MPI_FILE_SET_INFO pmpi_file_set_info_ pmpi_file_set_info pmpi_file_set_info__ PMPI_FILE_SET_INFO);
 
-pub unsafe extern "C" fn file_set_size(fh: *const c_int, size: *const i64, ierror: *mut c_int) {
+pub unsafe extern "C" fn file_set_size(fh: *const c_int, size: *const i64, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_set_size(<A as Abi>::File::from_int(*fh), *size);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2757,7 +2730,7 @@ pub unsafe extern "C" fn file_set_view(
     filetype: *const c_int,
     datarep: *const c_char,
     info: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     datarep_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -2771,17 +2744,17 @@ pub unsafe extern "C" fn file_set_view(
             datarep.pointer(),
             <A as Abi>::Info::from_int(*info),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_set_view: mpi_file_set_view_ mpi_file_set_view mpi_file_set_view__ MPI_FILE_SET_VIEW pmpi_file_set_view_ pmpi_file_set_view pmpi_file_set_view__ PMPI_FILE_SET_VIEW);
 
-pub unsafe extern "C" fn file_sync(fh: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn file_sync(fh: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_sync(<A as Abi>::File::from_int(*fh));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2793,7 +2766,7 @@ pub unsafe extern "C" fn file_write(
     count: *const c_int,
     datatype: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2804,7 +2777,7 @@ pub unsafe extern "C" fn file_write(
             <A as Abi>::Datatype::from_int(*datatype),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2816,7 +2789,7 @@ pub unsafe extern "C" fn file_write_all(
     count: *const c_int,
     datatype: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2827,7 +2800,7 @@ pub unsafe extern "C" fn file_write_all(
             <A as Abi>::Datatype::from_int(*datatype),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2838,7 +2811,7 @@ pub unsafe extern "C" fn file_write_all_begin(
     buf: *const c_void,
     count: *const c_int,
     datatype: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2848,7 +2821,7 @@ pub unsafe extern "C" fn file_write_all_begin(
             *count,
             <A as Abi>::Datatype::from_int(*datatype),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2858,7 +2831,7 @@ pub unsafe extern "C" fn file_write_all_end(
     fh: *const c_int,
     buf: *const c_void,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2867,7 +2840,7 @@ pub unsafe extern "C" fn file_write_all_end(
             sentinel::buffer(buf),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2880,7 +2853,7 @@ pub unsafe extern "C" fn file_write_at(
     count: *const c_int,
     datatype: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2892,7 +2865,7 @@ pub unsafe extern "C" fn file_write_at(
             <A as Abi>::Datatype::from_int(*datatype),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2905,7 +2878,7 @@ pub unsafe extern "C" fn file_write_at_all(
     count: *const c_int,
     datatype: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2917,7 +2890,7 @@ pub unsafe extern "C" fn file_write_at_all(
             <A as Abi>::Datatype::from_int(*datatype),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2929,7 +2902,7 @@ pub unsafe extern "C" fn file_write_at_all_begin(
     buf: *const c_void,
     count: *const c_int,
     datatype: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2940,7 +2913,7 @@ pub unsafe extern "C" fn file_write_at_all_begin(
             *count,
             <A as Abi>::Datatype::from_int(*datatype),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2950,7 +2923,7 @@ pub unsafe extern "C" fn file_write_at_all_end(
     fh: *const c_int,
     buf: *const c_void,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2959,7 +2932,7 @@ pub unsafe extern "C" fn file_write_at_all_end(
             sentinel::buffer(buf),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2971,7 +2944,7 @@ pub unsafe extern "C" fn file_write_ordered(
     count: *const c_int,
     datatype: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -2982,7 +2955,7 @@ pub unsafe extern "C" fn file_write_ordered(
             <A as Abi>::Datatype::from_int(*datatype),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -2993,7 +2966,7 @@ pub unsafe extern "C" fn file_write_ordered_begin(
     buf: *const c_void,
     count: *const c_int,
     datatype: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3003,7 +2976,7 @@ pub unsafe extern "C" fn file_write_ordered_begin(
             *count,
             <A as Abi>::Datatype::from_int(*datatype),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3013,7 +2986,7 @@ pub unsafe extern "C" fn file_write_ordered_end(
     fh: *const c_int,
     buf: *const c_void,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3022,7 +2995,7 @@ pub unsafe extern "C" fn file_write_ordered_end(
             sentinel::buffer(buf),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3034,7 +3007,7 @@ pub unsafe extern "C" fn file_write_shared(
     count: *const c_int,
     datatype: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3045,37 +3018,37 @@ pub unsafe extern "C" fn file_write_shared(
             <A as Abi>::Datatype::from_int(*datatype),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(file_write_shared: mpi_file_write_shared_ mpi_file_write_shared mpi_file_write_shared__ MPI_FILE_WRITE_SHARED pmpi_file_write_shared_ pmpi_file_write_shared pmpi_file_write_shared__ PMPI_FILE_WRITE_SHARED);
 
-pub unsafe extern "C" fn finalize(ierror: *mut c_int) {
+pub unsafe extern "C" fn finalize(ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Finalize();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(finalize: mpi_finalize_ mpi_finalize mpi_finalize__ MPI_FINALIZE pmpi_finalize_ pmpi_finalize pmpi_finalize__ PMPI_FINALIZE);
 
-pub unsafe extern "C" fn finalized(flag: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn finalized(flag: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Finalized(flag);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(finalized: mpi_finalized_ mpi_finalized mpi_finalized__ MPI_FINALIZED pmpi_finalized_ pmpi_finalized pmpi_finalized__ PMPI_FINALIZED);
 
-pub unsafe extern "C" fn free_mem(base: *const c_void, ierror: *mut c_int) {
+pub unsafe extern "C" fn free_mem(base: *const c_void, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Free_mem(sentinel::buffer(base).cast_mut());
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3090,7 +3063,7 @@ pub unsafe extern "C" fn gather(
     recvtype: *const c_int,
     root: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3104,7 +3077,7 @@ pub unsafe extern "C" fn gather(
             *root,
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3121,7 +3094,7 @@ pub unsafe extern "C" fn gather_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3139,7 +3112,7 @@ pub unsafe extern "C" fn gather_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3155,7 +3128,7 @@ pub unsafe extern "C" fn gatherv(
     recvtype: *const c_int,
     root: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3170,7 +3143,7 @@ pub unsafe extern "C" fn gatherv(
             *root,
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3188,7 +3161,7 @@ pub unsafe extern "C" fn gatherv_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3207,7 +3180,7 @@ pub unsafe extern "C" fn gatherv_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3222,7 +3195,7 @@ pub unsafe extern "C" fn get(
     target_count: *const c_int,
     target_datatype: *const c_int,
     win: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3236,7 +3209,7 @@ pub unsafe extern "C" fn get(
             <A as Abi>::Datatype::from_int(*target_datatype),
             <A as Abi>::Win::from_int(*win),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3255,7 +3228,7 @@ pub unsafe extern "C" fn get_accumulate(
     target_datatype: *const c_int,
     op: *const c_int,
     win: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3273,21 +3246,17 @@ pub unsafe extern "C" fn get_accumulate(
             <A as Abi>::Op::from_int(*op),
             <A as Abi>::Win::from_int(*win),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(get_accumulate: mpi_get_accumulate_ mpi_get_accumulate mpi_get_accumulate__ MPI_GET_ACCUMULATE pmpi_get_accumulate_ pmpi_get_accumulate pmpi_get_accumulate__ PMPI_GET_ACCUMULATE);
 
-pub unsafe extern "C" fn get_address(
-    location: *const c_void,
-    address: *mut isize,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn get_address(location: *const c_void, address: *mut isize, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Get_address(sentinel::buffer(location), address);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3297,7 +3266,7 @@ pub unsafe extern "C" fn get_count(
     status: *mut c_int,
     datatype: *const c_int,
     count: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3306,7 +3275,7 @@ pub unsafe extern "C" fn get_count(
             <A as Abi>::Datatype::from_int(*datatype),
             count,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3316,7 +3285,7 @@ pub unsafe extern "C" fn get_elements(
     status: *mut c_int,
     datatype: *const c_int,
     count: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3325,7 +3294,7 @@ pub unsafe extern "C" fn get_elements(
             <A as Abi>::Datatype::from_int(*datatype),
             count,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3335,7 +3304,7 @@ pub unsafe extern "C" fn get_elements_x(
     status: *mut c_int,
     datatype: *const c_int,
     count: *mut i64,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3344,19 +3313,19 @@ pub unsafe extern "C" fn get_elements_x(
             <A as Abi>::Datatype::from_int(*datatype),
             count,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(get_elements_x: mpi_get_elements_x_ mpi_get_elements_x mpi_get_elements_x__ MPI_GET_ELEMENTS_X pmpi_get_elements_x_ pmpi_get_elements_x pmpi_get_elements_x__ PMPI_GET_ELEMENTS_X);
 
-pub unsafe extern "C" fn get_hw_resource_info(hw_info: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn get_hw_resource_info(hw_info: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut hw_info_c = <A as Abi>::Info::from_int(*hw_info);
         let code = c::MPI_Get_hw_resource_info(&mut hw_info_c);
         *hw_info = hw_info_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3365,7 +3334,7 @@ names!(get_hw_resource_info: mpi_get_hw_resource_info_ mpi_get_hw_resource_info 
 pub unsafe extern "C" fn get_library_version(
     version: *mut c_char,
     resultlen: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     version_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -3375,7 +3344,7 @@ pub unsafe extern "C" fn get_library_version(
         if code == 0 {
             version_c.store(version, version_length);
         }
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3384,7 +3353,7 @@ names!(get_library_version: mpi_get_library_version_ mpi_get_library_version mpi
 pub unsafe extern "C" fn get_processor_name(
     name: *mut c_char,
     resultlen: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -3394,21 +3363,17 @@ pub unsafe extern "C" fn get_processor_name(
         if code == 0 {
             name_c.store(name, name_length);
         }
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(get_processor_name: mpi_get_processor_name_ mpi_get_processor_name mpi_get_processor_name__ MPI_GET_PROCESSOR_NAME pmpi_get_processor_name_ pmpi_get_processor_name pmpi_get_processor_name__ PMPI_GET_PROCESSOR_NAME);
 
-pub unsafe extern "C" fn get_version(
-    version: *mut c_int,
-    subversion: *mut c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn get_version(version: *mut c_int, subversion: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Get_version(version, subversion);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3421,7 +3386,7 @@ pub unsafe extern "C" fn graph_create(
     edges: *const c_int,
     reorder: *const c_int,
     comm_graph: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3435,7 +3400,7 @@ pub unsafe extern "C" fn graph_create(
             &mut comm_graph_c,
         );
         *comm_graph = comm_graph_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3447,7 +3412,7 @@ pub unsafe extern "C" fn graph_get(
     maxedges: *const c_int,
     index: *mut c_int,
     edges: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3458,7 +3423,7 @@ pub unsafe extern "C" fn graph_get(
             index,
             edges,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3470,7 +3435,7 @@ pub unsafe extern "C" fn graph_map(
     index: *const c_int,
     edges: *const c_int,
     newrank: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3481,7 +3446,7 @@ pub unsafe extern "C" fn graph_map(
             edges,
             newrank,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3492,7 +3457,7 @@ pub unsafe extern "C" fn graph_neighbors(
     rank: *const c_int,
     maxneighbors: *const c_int,
     neighbors: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3502,7 +3467,7 @@ pub unsafe extern "C" fn graph_neighbors(
             *maxneighbors,
             neighbors,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3512,13 +3477,13 @@ pub unsafe extern "C" fn graph_neighbors_count(
     comm: *const c_int,
     rank: *const c_int,
     nneighbors: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code =
             c::MPI_Graph_neighbors_count(<A as Abi>::Comm::from_int(*comm), *rank, nneighbors);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3528,22 +3493,22 @@ pub unsafe extern "C" fn graphdims_get(
     comm: *const c_int,
     nnodes: *mut c_int,
     nedges: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Graphdims_get(<A as Abi>::Comm::from_int(*comm), nnodes, nedges);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(graphdims_get: mpi_graphdims_get_ mpi_graphdims_get mpi_graphdims_get__ MPI_GRAPHDIMS_GET pmpi_graphdims_get_ pmpi_graphdims_get pmpi_graphdims_get__ PMPI_GRAPHDIMS_GET);
 
-pub unsafe extern "C" fn grequest_complete(request: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn grequest_complete(request: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Grequest_complete(<A as Abi>::Request::from_int(*request));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3555,7 +3520,7 @@ pub unsafe extern "C" fn group_compare(
     group1: *const c_int,
     group2: *const c_int,
     result: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3564,7 +3529,7 @@ pub unsafe extern "C" fn group_compare(
             <A as Abi>::Group::from_int(*group2),
             result,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3574,7 +3539,7 @@ pub unsafe extern "C" fn group_difference(
     group1: *const c_int,
     group2: *const c_int,
     newgroup: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3585,7 +3550,7 @@ pub unsafe extern "C" fn group_difference(
             &mut newgroup_c,
         );
         *newgroup = newgroup_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3596,7 +3561,7 @@ pub unsafe extern "C" fn group_excl(
     n: *const c_int,
     ranks: *const c_int,
     newgroup: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3608,19 +3573,19 @@ pub unsafe extern "C" fn group_excl(
             &mut newgroup_c,
         );
         *newgroup = newgroup_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(group_excl: mpi_group_excl_ mpi_group_excl mpi_group_excl__ MPI_GROUP_EXCL pmpi_group_excl_ pmpi_group_excl pmpi_group_excl__ PMPI_GROUP_EXCL);
 
-pub unsafe extern "C" fn group_free(group: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn group_free(group: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut group_c = <A as Abi>::Group::from_int(*group);
         let code = c::MPI_Group_free(&mut group_c);
         *group = group_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3630,7 +3595,7 @@ pub unsafe extern "C" fn group_from_session_pset(
     session: *const c_int,
     pset_name: *const c_char,
     newgroup: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     pset_name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -3643,7 +3608,7 @@ pub unsafe extern "C" fn group_from_session_pset(
             &mut newgroup_c,
         );
         *newgroup = newgroup_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3654,7 +3619,7 @@ pub unsafe extern "C" fn group_incl(
     n: *const c_int,
     ranks: *const c_int,
     newgroup: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3666,7 +3631,7 @@ pub unsafe extern "C" fn group_incl(
             &mut newgroup_c,
         );
         *newgroup = newgroup_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3676,7 +3641,7 @@ pub unsafe extern "C" fn group_intersection(
     group1: *const c_int,
     group2: *const c_int,
     newgroup: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3687,7 +3652,7 @@ pub unsafe extern "C" fn group_intersection(
             &mut newgroup_c,
         );
         *newgroup = newgroup_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3698,7 +3663,7 @@ pub unsafe extern "C" fn group_range_excl(
     n: *const c_int,
     ranges: *mut [c_int; 3],
     newgroup: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3710,7 +3675,7 @@ pub unsafe extern "C" fn group_range_excl(
             &mut newgroup_c,
         );
         *newgroup = newgroup_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3721,7 +3686,7 @@ pub unsafe extern "C" fn group_range_incl(
     n: *const c_int,
     ranges: *mut [c_int; 3],
     newgroup: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3733,27 +3698,27 @@ pub unsafe extern "C" fn group_range_incl(
             &mut newgroup_c,
         );
         *newgroup = newgroup_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(group_range_incl: mpi_group_range_incl_ mpi_group_range_incl mpi_group_range_incl__ MPI_GROUP_RANGE_INCL pmpi_group_range_incl_ pmpi_group_range_incl pmpi_group_range_incl__ PMPI_GROUP_RANGE_INCL);
 
-pub unsafe extern "C" fn group_rank(group: *const c_int, rank: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn group_rank(group: *const c_int, rank: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Group_rank(<A as Abi>::Group::from_int(*group), rank);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(group_rank: mpi_group_rank_ mpi_group_rank mpi_group_rank__ MPI_GROUP_RANK pmpi_group_rank_ pmpi_group_rank pmpi_group_rank__ PMPI_GROUP_RANK);
 
-pub unsafe extern "C" fn group_size(group: *const c_int, size: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn group_size(group: *const c_int, size: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Group_size(<A as Abi>::Group::from_int(*group), size);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3765,7 +3730,7 @@ pub unsafe extern "C" fn group_translate_ranks(
     ranks1: *const c_int,
     group2: *const c_int,
     ranks2: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3776,7 +3741,7 @@ pub unsafe extern "C" fn group_translate_ranks(
             <A as Abi>::Group::from_int(*group2),
             ranks2,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3786,7 +3751,7 @@ pub unsafe extern "C" fn group_union(
     group1: *const c_int,
     group2: *const c_int,
     newgroup: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3797,7 +3762,7 @@ pub unsafe extern "C" fn group_union(
             &mut newgroup_c,
         );
         *newgroup = newgroup_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3812,7 +3777,7 @@ pub unsafe extern "C" fn iallgather(
     recvtype: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3828,7 +3793,7 @@ pub unsafe extern "C" fn iallgather(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3844,7 +3809,7 @@ pub unsafe extern "C" fn iallgatherv(
     recvtype: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3861,7 +3826,7 @@ pub unsafe extern "C" fn iallgatherv(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3875,7 +3840,7 @@ pub unsafe extern "C" fn iallreduce(
     op: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3890,7 +3855,7 @@ pub unsafe extern "C" fn iallreduce(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3905,7 +3870,7 @@ pub unsafe extern "C" fn ialltoall(
     recvtype: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3921,7 +3886,7 @@ pub unsafe extern "C" fn ialltoall(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3938,7 +3903,7 @@ pub unsafe extern "C" fn ialltoallv(
     recvtype: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3956,7 +3921,7 @@ pub unsafe extern "C" fn ialltoallv(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -3973,7 +3938,7 @@ pub unsafe extern "C" fn ialltoallw(
     recvtypes: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -3991,19 +3956,19 @@ pub unsafe extern "C" fn ialltoallw(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(ialltoallw: mpi_ialltoallw_ mpi_ialltoallw mpi_ialltoallw__ MPI_IALLTOALLW pmpi_ialltoallw_ pmpi_ialltoallw pmpi_ialltoallw__ PMPI_IALLTOALLW);
 
-pub unsafe extern "C" fn ibarrier(comm: *const c_int, request: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn ibarrier(comm: *const c_int, request: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut request_c = <A as Abi>::Request::from_int(*request);
         let code = c::MPI_Ibarrier(<A as Abi>::Comm::from_int(*comm), &mut request_c);
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4016,7 +3981,7 @@ pub unsafe extern "C" fn ibcast(
     root: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4030,7 +3995,7 @@ pub unsafe extern "C" fn ibcast(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4044,7 +4009,7 @@ pub unsafe extern "C" fn ibsend(
     tag: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4059,7 +4024,7 @@ pub unsafe extern "C" fn ibsend(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4073,7 +4038,7 @@ pub unsafe extern "C" fn iexscan(
     op: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4088,7 +4053,7 @@ pub unsafe extern "C" fn iexscan(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4104,7 +4069,7 @@ pub unsafe extern "C" fn igather(
     root: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4121,7 +4086,7 @@ pub unsafe extern "C" fn igather(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4138,7 +4103,7 @@ pub unsafe extern "C" fn igatherv(
     root: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4156,7 +4121,7 @@ pub unsafe extern "C" fn igatherv(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4169,7 +4134,7 @@ pub unsafe extern "C" fn improbe(
     flag: *mut c_int,
     message: *mut c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4183,7 +4148,7 @@ pub unsafe extern "C" fn improbe(
             arguments::status(status),
         );
         *message = message_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4195,7 +4160,7 @@ pub unsafe extern "C" fn imrecv(
     datatype: *const c_int,
     message: *mut c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4210,7 +4175,7 @@ pub unsafe extern "C" fn imrecv(
         );
         *message = message_c.to_int();
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4225,7 +4190,7 @@ pub unsafe extern "C" fn ineighbor_allgather(
     recvtype: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4241,7 +4206,7 @@ pub unsafe extern "C" fn ineighbor_allgather(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4257,7 +4222,7 @@ pub unsafe extern "C" fn ineighbor_allgatherv(
     recvtype: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4274,7 +4239,7 @@ pub unsafe extern "C" fn ineighbor_allgatherv(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4289,7 +4254,7 @@ pub unsafe extern "C" fn ineighbor_alltoall(
     recvtype: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4305,7 +4270,7 @@ pub unsafe extern "C" fn ineighbor_alltoall(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4322,7 +4287,7 @@ pub unsafe extern "C" fn ineighbor_alltoallv(
     recvtype: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4340,7 +4305,7 @@ pub unsafe extern "C" fn ineighbor_alltoallv(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4357,7 +4322,7 @@ pub unsafe extern "C" fn ineighbor_alltoallw(
     recvtypes: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4375,31 +4340,31 @@ pub unsafe extern "C" fn ineighbor_alltoallw(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(ineighbor_alltoallw: mpi_ineighbor_alltoallw_ mpi_ineighbor_alltoallw mpi_ineighbor_alltoallw__ MPI_INEIGHBOR_ALLTOALLW pmpi_ineighbor_alltoallw_ pmpi_ineighbor_alltoallw pmpi_ineighbor_alltoallw__ PMPI_INEIGHBOR_ALLTOALLW);
 
-pub unsafe extern "C" fn info_create(info: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn info_create(info: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut info_c = <A as Abi>::Info::from_int(*info);
         let code = c::MPI_Info_create(&mut info_c);
         *info = info_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(info_create: mpi_info_create_ mpi_info_create mpi_info_create__ MPI_INFO_CREATE pmpi_info_create_ pmpi_info_create pmpi_info_create__ PMPI_INFO_CREATE);
 
-pub unsafe extern "C" fn info_create_env(info: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn info_create_env(info: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut info_c = <A as Abi>::Info::from_int(*info);
         let code = c::MPI_Info_create_env(0, core::ptr::null_mut(), &mut info_c);
         *info = info_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4408,38 +4373,38 @@ names!(info_create_env: mpi_info_create_env_ mpi_info_create_env mpi_info_create
 pub unsafe extern "C" fn info_delete(
     info: *const c_int,
     key: *const c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     key_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let key = Text::trimmed(key, key_length);
         let code = c::MPI_Info_delete(<A as Abi>::Info::from_int(*info), key.pointer());
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(info_delete: mpi_info_delete_ mpi_info_delete mpi_info_delete__ MPI_INFO_DELETE pmpi_info_delete_ pmpi_info_delete pmpi_info_delete__ PMPI_INFO_DELETE);
 
-pub unsafe extern "C" fn info_dup(info: *const c_int, newinfo: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn info_dup(info: *const c_int, newinfo: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut newinfo_c = <A as Abi>::Info::from_int(*newinfo);
         let code = c::MPI_Info_dup(<A as Abi>::Info::from_int(*info), &mut newinfo_c);
         *newinfo = newinfo_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(info_dup: mpi_info_dup_ mpi_info_dup mpi_info_dup__ MPI_INFO_DUP pmpi_info_dup_ pmpi_info_dup pmpi_info_dup__ PMPI_INFO_DUP);
 
-pub unsafe extern "C" fn info_free(info: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn info_free(info: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut info_c = <A as Abi>::Info::from_int(*info);
         let code = c::MPI_Info_free(&mut info_c);
         *info = info_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4447,11 +4412,11 @@ names!(info_free: mpi_info_free_ mpi_info_free mpi_info_free__ MPI_INFO_FREE pmp
 
 names!(crate::strings::info_get: mpi_info_get_ mpi_info_get mpi_info_get__ MPI_INFO_GET pmpi_info_get_ pmpi_info_get pmpi_info_get__ PMPI_INFO_GET);
 
-pub unsafe extern "C" fn info_get_nkeys(info: *const c_int, nkeys: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn info_get_nkeys(info: *const c_int, nkeys: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Info_get_nkeys(<A as Abi>::Info::from_int(*info), nkeys);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4461,7 +4426,7 @@ pub unsafe extern "C" fn info_get_nthkey(
     info: *const c_int,
     n: *const c_int,
     key: *mut c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     key_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -4471,7 +4436,7 @@ pub unsafe extern "C" fn info_get_nthkey(
         if code == 0 {
             key_c.store(key, key_length);
         }
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4484,7 +4449,7 @@ pub unsafe extern "C" fn info_get_valuelen(
     key: *const c_char,
     valuelen: *mut c_int,
     flag: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     key_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -4496,7 +4461,7 @@ pub unsafe extern "C" fn info_get_valuelen(
             valuelen,
             flag,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4506,7 +4471,7 @@ pub unsafe extern "C" fn info_set(
     info: *const c_int,
     key: *const c_char,
     value: *const c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     key_length: c_int,
     value_length: c_int,
 ) {
@@ -4519,27 +4484,23 @@ pub unsafe extern "C" fn info_set(
             key.pointer(),
             value.pointer(),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(info_set: mpi_info_set_ mpi_info_set mpi_info_set__ MPI_INFO_SET pmpi_info_set_ pmpi_info_set pmpi_info_set__ PMPI_INFO_SET);
 
-pub unsafe extern "C" fn init(ierror: *mut c_int) {
+pub unsafe extern "C" fn init(ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Init(core::ptr::null_mut(), core::ptr::null_mut());
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(init: mpi_init_ mpi_init mpi_init__ MPI_INIT pmpi_init_ pmpi_init pmpi_init__ PMPI_INIT);
 
-pub unsafe extern "C" fn init_thread(
-    required: *const c_int,
-    provided: *mut c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn init_thread(required: *const c_int, provided: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Init_thread(
@@ -4548,17 +4509,17 @@ pub unsafe extern "C" fn init_thread(
             *required,
             provided,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(init_thread: mpi_init_thread_ mpi_init_thread mpi_init_thread__ MPI_INIT_THREAD pmpi_init_thread_ pmpi_init_thread pmpi_init_thread__ PMPI_INIT_THREAD);
 
-pub unsafe extern "C" fn initialized(flag: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn initialized(flag: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Initialized(flag);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4571,7 +4532,7 @@ pub unsafe extern "C" fn intercomm_create(
     remote_leader: *const c_int,
     tag: *const c_int,
     newintercomm: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4585,7 +4546,7 @@ pub unsafe extern "C" fn intercomm_create(
             &mut newintercomm_c,
         );
         *newintercomm = newintercomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4600,7 +4561,7 @@ pub unsafe extern "C" fn intercomm_create_from_groups(
     info: *const c_int,
     errhandler: *const c_int,
     newintercomm: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     stringtag_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -4618,7 +4579,7 @@ pub unsafe extern "C" fn intercomm_create_from_groups(
             &mut newintercomm_c,
         );
         *newintercomm = newintercomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4628,7 +4589,7 @@ pub unsafe extern "C" fn intercomm_merge(
     intercomm: *const c_int,
     high: *const c_int,
     newintracomm: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4639,7 +4600,7 @@ pub unsafe extern "C" fn intercomm_merge(
             &mut newintracomm_c,
         );
         *newintracomm = newintracomm_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4651,7 +4612,7 @@ pub unsafe extern "C" fn iprobe(
     comm: *const c_int,
     flag: *mut c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4662,7 +4623,7 @@ pub unsafe extern "C" fn iprobe(
             flag,
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4676,7 +4637,7 @@ pub unsafe extern "C" fn irecv(
     tag: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4691,7 +4652,7 @@ pub unsafe extern "C" fn irecv(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4706,7 +4667,7 @@ pub unsafe extern "C" fn ireduce(
     root: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4722,7 +4683,7 @@ pub unsafe extern "C" fn ireduce(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4736,7 +4697,7 @@ pub unsafe extern "C" fn ireduce_scatter(
     op: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4751,7 +4712,7 @@ pub unsafe extern "C" fn ireduce_scatter(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4765,7 +4726,7 @@ pub unsafe extern "C" fn ireduce_scatter_block(
     op: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4780,7 +4741,7 @@ pub unsafe extern "C" fn ireduce_scatter_block(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4794,7 +4755,7 @@ pub unsafe extern "C" fn irsend(
     tag: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4809,17 +4770,17 @@ pub unsafe extern "C" fn irsend(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(irsend: mpi_irsend_ mpi_irsend mpi_irsend__ MPI_IRSEND pmpi_irsend_ pmpi_irsend pmpi_irsend__ PMPI_IRSEND);
 
-pub unsafe extern "C" fn is_thread_main(flag: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn is_thread_main(flag: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Is_thread_main(flag);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4833,7 +4794,7 @@ pub unsafe extern "C" fn iscan(
     op: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4848,7 +4809,7 @@ pub unsafe extern "C" fn iscan(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4864,7 +4825,7 @@ pub unsafe extern "C" fn iscatter(
     root: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4881,7 +4842,7 @@ pub unsafe extern "C" fn iscatter(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4898,7 +4859,7 @@ pub unsafe extern "C" fn iscatterv(
     root: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4916,7 +4877,7 @@ pub unsafe extern "C" fn iscatterv(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4930,7 +4891,7 @@ pub unsafe extern "C" fn isend(
     tag: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4945,7 +4906,7 @@ pub unsafe extern "C" fn isend(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -4964,7 +4925,7 @@ pub unsafe extern "C" fn isendrecv(
     recvtag: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -4984,7 +4945,7 @@ pub unsafe extern "C" fn isendrecv(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5000,7 +4961,7 @@ pub unsafe extern "C" fn isendrecv_replace(
     recvtag: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5017,7 +4978,7 @@ pub unsafe extern "C" fn isendrecv_replace(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5031,7 +4992,7 @@ pub unsafe extern "C" fn issend(
     tag: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5046,7 +5007,7 @@ pub unsafe extern "C" fn issend(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5054,11 +5015,11 @@ names!(issend: mpi_issend_ mpi_issend mpi_issend__ MPI_ISSEND pmpi_issend_ pmpi_
 
 names!(crate::attributes::keyval_create: mpi_keyval_create_ mpi_keyval_create mpi_keyval_create__ MPI_KEYVAL_CREATE pmpi_keyval_create_ pmpi_keyval_create pmpi_keyval_create__ PMPI_KEYVAL_CREATE);
 
-pub unsafe extern "C" fn keyval_free(keyval: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn keyval_free(keyval: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Keyval_free(keyval);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5068,7 +5029,7 @@ pub unsafe extern "C" fn lookup_name(
     service_name: *const c_char,
     info: *const c_int,
     port_name: *mut c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     service_name_length: c_int,
     port_name_length: c_int,
 ) {
@@ -5084,7 +5045,7 @@ pub unsafe extern "C" fn lookup_name(
         if code == 0 {
             port_name_c.store(port_name, port_name_length);
         }
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5096,7 +5057,7 @@ pub unsafe extern "C" fn mprobe(
     comm: *const c_int,
     message: *mut c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5109,7 +5070,7 @@ pub unsafe extern "C" fn mprobe(
             arguments::status(status),
         );
         *message = message_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5121,7 +5082,7 @@ pub unsafe extern "C" fn mrecv(
     datatype: *const c_int,
     message: *mut c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5134,7 +5095,7 @@ pub unsafe extern "C" fn mrecv(
             arguments::status(status),
         );
         *message = message_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5148,7 +5109,7 @@ pub unsafe extern "C" fn neighbor_allgather(
     recvcount: *const c_int,
     recvtype: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5161,7 +5122,7 @@ pub unsafe extern "C" fn neighbor_allgather(
             <A as Abi>::Datatype::from_int(*recvtype),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5177,7 +5138,7 @@ pub unsafe extern "C" fn neighbor_allgather_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5194,7 +5155,7 @@ pub unsafe extern "C" fn neighbor_allgather_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5209,7 +5170,7 @@ pub unsafe extern "C" fn neighbor_allgatherv(
     displs: *const c_int,
     recvtype: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5223,7 +5184,7 @@ pub unsafe extern "C" fn neighbor_allgatherv(
             <A as Abi>::Datatype::from_int(*recvtype),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5240,7 +5201,7 @@ pub unsafe extern "C" fn neighbor_allgatherv_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5258,7 +5219,7 @@ pub unsafe extern "C" fn neighbor_allgatherv_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5272,7 +5233,7 @@ pub unsafe extern "C" fn neighbor_alltoall(
     recvcount: *const c_int,
     recvtype: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5285,7 +5246,7 @@ pub unsafe extern "C" fn neighbor_alltoall(
             <A as Abi>::Datatype::from_int(*recvtype),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5301,7 +5262,7 @@ pub unsafe extern "C" fn neighbor_alltoall_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5318,7 +5279,7 @@ pub unsafe extern "C" fn neighbor_alltoall_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5334,7 +5295,7 @@ pub unsafe extern "C" fn neighbor_alltoallv(
     rdispls: *const c_int,
     recvtype: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5349,7 +5310,7 @@ pub unsafe extern "C" fn neighbor_alltoallv(
             <A as Abi>::Datatype::from_int(*recvtype),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5367,7 +5328,7 @@ pub unsafe extern "C" fn neighbor_alltoallv_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5386,7 +5347,7 @@ pub unsafe extern "C" fn neighbor_alltoallv_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5402,7 +5363,7 @@ pub unsafe extern "C" fn neighbor_alltoallw(
     rdispls: *const isize,
     recvtypes: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5417,7 +5378,7 @@ pub unsafe extern "C" fn neighbor_alltoallw(
             arguments::array(recvtypes),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5435,7 +5396,7 @@ pub unsafe extern "C" fn neighbor_alltoallw_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5454,17 +5415,17 @@ pub unsafe extern "C" fn neighbor_alltoallw_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(neighbor_alltoallw_init: mpi_neighbor_alltoallw_init_ mpi_neighbor_alltoallw_init mpi_neighbor_alltoallw_init__ MPI_NEIGHBOR_ALLTOALLW_INIT pmpi_neighbor_alltoallw_init_ pmpi_neighbor_alltoallw_init pmpi_neighbor_alltoallw_init__ PMPI_NEIGHBOR_ALLTOALLW_INIT);
 
-pub unsafe extern "C" fn op_commutative(op: *const c_int, commute: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn op_commutative(op: *const c_int, commute: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Op_commutative(<A as Abi>::Op::from_int(*op), commute);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5472,13 +5433,13 @@ names!(op_commutative: mpi_op_commutative_ mpi_op_commutative mpi_op_commutative
 
 names!(crate::callbacks::op_create: mpi_op_create_ mpi_op_create mpi_op_create__ MPI_OP_CREATE pmpi_op_create_ pmpi_op_create pmpi_op_create__ PMPI_OP_CREATE);
 
-pub unsafe extern "C" fn op_free(op: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn op_free(op: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut op_c = <A as Abi>::Op::from_int(*op);
         let code = c::MPI_Op_free(&mut op_c);
         *op = op_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5487,7 +5448,7 @@ names!(op_free: mpi_op_free_ mpi_op_free mpi_op_free__ MPI_OP_FREE pmpi_op_free_
 pub unsafe extern "C" fn open_port(
     info: *const c_int,
     port_name: *mut c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     port_name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -5497,7 +5458,7 @@ pub unsafe extern "C" fn open_port(
         if code == 0 {
             port_name_c.store(port_name, port_name_length);
         }
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5511,7 +5472,7 @@ pub unsafe extern "C" fn pack(
     outsize: *const c_int,
     position: *mut c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5524,7 +5485,7 @@ pub unsafe extern "C" fn pack(
             position,
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5538,7 +5499,7 @@ pub unsafe extern "C" fn pack_external(
     outbuf: *const c_void,
     outsize: *const isize,
     position: *mut isize,
-    ierror: *mut c_int,
+    ierror: Ierror,
     datarep_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -5553,7 +5514,7 @@ pub unsafe extern "C" fn pack_external(
             *outsize,
             position,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5564,7 +5525,7 @@ pub unsafe extern "C" fn pack_external_size(
     incount: *const c_int,
     datatype: *const c_int,
     size: *mut isize,
-    ierror: *mut c_int,
+    ierror: Ierror,
     datarep_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -5576,7 +5537,7 @@ pub unsafe extern "C" fn pack_external_size(
             <A as Abi>::Datatype::from_int(*datatype),
             size,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5587,7 +5548,7 @@ pub unsafe extern "C" fn pack_size(
     datatype: *const c_int,
     comm: *const c_int,
     size: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5597,7 +5558,7 @@ pub unsafe extern "C" fn pack_size(
             <A as Abi>::Comm::from_int(*comm),
             size,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5607,36 +5568,31 @@ pub unsafe extern "C" fn parrived(
     request: *const c_int,
     partition: *const c_int,
     flag: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Parrived(<A as Abi>::Request::from_int(*request), *partition, flag);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(parrived: mpi_parrived_ mpi_parrived mpi_parrived__ MPI_PARRIVED pmpi_parrived_ pmpi_parrived pmpi_parrived__ PMPI_PARRIVED);
 
-pub unsafe extern "C" fn pcontrol(level: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn pcontrol(level: *const c_int) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Pcontrol(*level);
-        *ierror = code;
+        c::MPI_Pcontrol(*level);
     }
 }
 
 names!(pcontrol: mpi_pcontrol_ mpi_pcontrol mpi_pcontrol__ MPI_PCONTROL pmpi_pcontrol_ pmpi_pcontrol pmpi_pcontrol__ PMPI_PCONTROL);
 
-pub unsafe extern "C" fn pready(
-    partition: *const c_int,
-    request: *const c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn pready(partition: *const c_int, request: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Pready(*partition, <A as Abi>::Request::from_int(*request));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5646,7 +5602,7 @@ pub unsafe extern "C" fn pready_list(
     length: *const c_int,
     array_of_partitions: *const c_int,
     request: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5655,7 +5611,7 @@ pub unsafe extern "C" fn pready_list(
             array_of_partitions,
             <A as Abi>::Request::from_int(*request),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5665,7 +5621,7 @@ pub unsafe extern "C" fn pready_range(
     partition_low: *const c_int,
     partition_high: *const c_int,
     request: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5674,7 +5630,7 @@ pub unsafe extern "C" fn pready_range(
             *partition_high,
             <A as Abi>::Request::from_int(*request),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5690,7 +5646,7 @@ pub unsafe extern "C" fn precv_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5707,7 +5663,7 @@ pub unsafe extern "C" fn precv_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5718,7 +5674,7 @@ pub unsafe extern "C" fn probe(
     tag: *const c_int,
     comm: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5728,7 +5684,7 @@ pub unsafe extern "C" fn probe(
             <A as Abi>::Comm::from_int(*comm),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5744,7 +5700,7 @@ pub unsafe extern "C" fn psend_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5761,7 +5717,7 @@ pub unsafe extern "C" fn psend_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5771,7 +5727,7 @@ pub unsafe extern "C" fn publish_name(
     service_name: *const c_char,
     info: *const c_int,
     port_name: *const c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     service_name_length: c_int,
     port_name_length: c_int,
 ) {
@@ -5784,7 +5740,7 @@ pub unsafe extern "C" fn publish_name(
             <A as Abi>::Info::from_int(*info),
             port_name.pointer(),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5799,7 +5755,7 @@ pub unsafe extern "C" fn put(
     target_count: *const c_int,
     target_datatype: *const c_int,
     win: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5813,17 +5769,17 @@ pub unsafe extern "C" fn put(
             <A as Abi>::Datatype::from_int(*target_datatype),
             <A as Abi>::Win::from_int(*win),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(put: mpi_put_ mpi_put mpi_put__ MPI_PUT pmpi_put_ pmpi_put pmpi_put__ PMPI_PUT);
 
-pub unsafe extern "C" fn query_thread(provided: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn query_thread(provided: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Query_thread(provided);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5840,7 +5796,7 @@ pub unsafe extern "C" fn raccumulate(
     op: *const c_int,
     win: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5858,7 +5814,7 @@ pub unsafe extern "C" fn raccumulate(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5872,7 +5828,7 @@ pub unsafe extern "C" fn recv(
     tag: *const c_int,
     comm: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5885,7 +5841,7 @@ pub unsafe extern "C" fn recv(
             <A as Abi>::Comm::from_int(*comm),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5899,7 +5855,7 @@ pub unsafe extern "C" fn recv_init(
     tag: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5914,7 +5870,7 @@ pub unsafe extern "C" fn recv_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5928,7 +5884,7 @@ pub unsafe extern "C" fn reduce(
     op: *const c_int,
     root: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5941,7 +5897,7 @@ pub unsafe extern "C" fn reduce(
             *root,
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5957,7 +5913,7 @@ pub unsafe extern "C" fn reduce_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5974,7 +5930,7 @@ pub unsafe extern "C" fn reduce_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -5986,7 +5942,7 @@ pub unsafe extern "C" fn reduce_local(
     count: *const c_int,
     datatype: *const c_int,
     op: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -5997,7 +5953,7 @@ pub unsafe extern "C" fn reduce_local(
             <A as Abi>::Datatype::from_int(*datatype),
             <A as Abi>::Op::from_int(*op),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6010,7 +5966,7 @@ pub unsafe extern "C" fn reduce_scatter(
     datatype: *const c_int,
     op: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6022,7 +5978,7 @@ pub unsafe extern "C" fn reduce_scatter(
             <A as Abi>::Op::from_int(*op),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6035,7 +5991,7 @@ pub unsafe extern "C" fn reduce_scatter_block(
     datatype: *const c_int,
     op: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6047,7 +6003,7 @@ pub unsafe extern "C" fn reduce_scatter_block(
             <A as Abi>::Op::from_int(*op),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6062,7 +6018,7 @@ pub unsafe extern "C" fn reduce_scatter_block_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6078,7 +6034,7 @@ pub unsafe extern "C" fn reduce_scatter_block_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6093,7 +6049,7 @@ pub unsafe extern "C" fn reduce_scatter_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6109,7 +6065,7 @@ pub unsafe extern "C" fn reduce_scatter_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6117,43 +6073,43 @@ names!(reduce_scatter_init: mpi_reduce_scatter_init_ mpi_reduce_scatter_init mpi
 
 names!(crate::callbacks::register_datarep: mpi_register_datarep_ mpi_register_datarep mpi_register_datarep__ MPI_REGISTER_DATAREP pmpi_register_datarep_ pmpi_register_datarep pmpi_register_datarep__ PMPI_REGISTER_DATAREP);
 
-pub unsafe extern "C" fn remove_error_class(errorclass: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn remove_error_class(errorclass: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Remove_error_class(*errorclass);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(remove_error_class: mpi_remove_error_class_ mpi_remove_error_class mpi_remove_error_class__ MPI_REMOVE_ERROR_CLASS pmpi_remove_error_class_ pmpi_remove_error_class pmpi_remove_error_class__ PMPI_REMOVE_ERROR_CLASS);
 
-pub unsafe extern "C" fn remove_error_code(errorcode: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn remove_error_code(errorcode: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Remove_error_code(*errorcode);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(remove_error_code: mpi_remove_error_code_ mpi_remove_error_code mpi_remove_error_code__ MPI_REMOVE_ERROR_CODE pmpi_remove_error_code_ pmpi_remove_error_code pmpi_remove_error_code__ PMPI_REMOVE_ERROR_CODE);
 
-pub unsafe extern "C" fn remove_error_string(errorcode: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn remove_error_string(errorcode: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Remove_error_string(*errorcode);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(remove_error_string: mpi_remove_error_string_ mpi_remove_error_string mpi_remove_error_string__ MPI_REMOVE_ERROR_STRING pmpi_remove_error_string_ pmpi_remove_error_string pmpi_remove_error_string__ PMPI_REMOVE_ERROR_STRING);
 
-pub unsafe extern "C" fn request_free(request: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn request_free(request: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut request_c = <A as Abi>::Request::from_int(*request);
         let code = c::MPI_Request_free(&mut request_c);
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6163,7 +6119,7 @@ pub unsafe extern "C" fn request_get_status(
     request: *const c_int,
     flag: *mut c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6172,7 +6128,7 @@ pub unsafe extern "C" fn request_get_status(
             flag,
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6183,7 +6139,7 @@ pub unsafe extern "C" fn request_get_status_all(
     array_of_requests: *const c_int,
     flag: *mut c_int,
     array_of_statuses: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6193,7 +6149,7 @@ pub unsafe extern "C" fn request_get_status_all(
             flag,
             arguments::statuses(array_of_statuses),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6205,7 +6161,7 @@ pub unsafe extern "C" fn request_get_status_any(
     index: *mut c_int,
     flag: *mut c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6217,7 +6173,7 @@ pub unsafe extern "C" fn request_get_status_any(
             arguments::status(status),
         );
         arguments::index_out(index);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6229,7 +6185,7 @@ pub unsafe extern "C" fn request_get_status_some(
     outcount: *mut c_int,
     array_of_indices: *mut c_int,
     array_of_statuses: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6241,7 +6197,7 @@ pub unsafe extern "C" fn request_get_status_some(
             arguments::statuses(array_of_statuses),
         );
         arguments::indices_out(array_of_indices, *outcount);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6257,7 +6213,7 @@ pub unsafe extern "C" fn rget(
     target_datatype: *const c_int,
     win: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6274,7 +6230,7 @@ pub unsafe extern "C" fn rget(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6294,7 +6250,7 @@ pub unsafe extern "C" fn rget_accumulate(
     op: *const c_int,
     win: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6315,7 +6271,7 @@ pub unsafe extern "C" fn rget_accumulate(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6331,7 +6287,7 @@ pub unsafe extern "C" fn rput(
     target_datatype: *const c_int,
     win: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6348,7 +6304,7 @@ pub unsafe extern "C" fn rput(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6361,7 +6317,7 @@ pub unsafe extern "C" fn rsend(
     dest: *const c_int,
     tag: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6373,7 +6329,7 @@ pub unsafe extern "C" fn rsend(
             *tag,
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6387,7 +6343,7 @@ pub unsafe extern "C" fn rsend_init(
     tag: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6402,7 +6358,7 @@ pub unsafe extern "C" fn rsend_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6415,7 +6371,7 @@ pub unsafe extern "C" fn scan(
     datatype: *const c_int,
     op: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6427,7 +6383,7 @@ pub unsafe extern "C" fn scan(
             <A as Abi>::Op::from_int(*op),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6442,7 +6398,7 @@ pub unsafe extern "C" fn scan_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6458,7 +6414,7 @@ pub unsafe extern "C" fn scan_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6473,7 +6429,7 @@ pub unsafe extern "C" fn scatter(
     recvtype: *const c_int,
     root: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6487,7 +6443,7 @@ pub unsafe extern "C" fn scatter(
             *root,
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6504,7 +6460,7 @@ pub unsafe extern "C" fn scatter_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6522,7 +6478,7 @@ pub unsafe extern "C" fn scatter_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6538,7 +6494,7 @@ pub unsafe extern "C" fn scatterv(
     recvtype: *const c_int,
     root: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6553,7 +6509,7 @@ pub unsafe extern "C" fn scatterv(
             *root,
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6571,7 +6527,7 @@ pub unsafe extern "C" fn scatterv_init(
     comm: *const c_int,
     info: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6590,7 +6546,7 @@ pub unsafe extern "C" fn scatterv_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6603,7 +6559,7 @@ pub unsafe extern "C" fn send(
     dest: *const c_int,
     tag: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6615,7 +6571,7 @@ pub unsafe extern "C" fn send(
             *tag,
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6629,7 +6585,7 @@ pub unsafe extern "C" fn send_init(
     tag: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6644,7 +6600,7 @@ pub unsafe extern "C" fn send_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6663,7 +6619,7 @@ pub unsafe extern "C" fn sendrecv(
     recvtag: *const c_int,
     comm: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6681,7 +6637,7 @@ pub unsafe extern "C" fn sendrecv(
             <A as Abi>::Comm::from_int(*comm),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6697,7 +6653,7 @@ pub unsafe extern "C" fn sendrecv_replace(
     recvtag: *const c_int,
     comm: *const c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6712,7 +6668,7 @@ pub unsafe extern "C" fn sendrecv_replace(
             <A as Abi>::Comm::from_int(*comm),
             arguments::status(status),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6722,7 +6678,7 @@ pub unsafe extern "C" fn session_attach_buffer(
     session: *const c_int,
     buffer: *const c_void,
     size: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6731,7 +6687,7 @@ pub unsafe extern "C" fn session_attach_buffer(
             sentinel::buffer(buffer).cast_mut(),
             *size,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6740,13 +6696,13 @@ names!(session_attach_buffer: mpi_session_attach_buffer_ mpi_session_attach_buff
 pub unsafe extern "C" fn session_call_errhandler(
     session: *const c_int,
     errorcode: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code =
             c::MPI_Session_call_errhandler(<A as Abi>::Session::from_int(*session), *errorcode);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6758,7 +6714,7 @@ pub unsafe extern "C" fn session_detach_buffer(
     session: *const c_int,
     _buffer_addr: *const c_void,
     size: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6768,29 +6724,29 @@ pub unsafe extern "C" fn session_detach_buffer(
             (&raw mut buffer_addr).cast(),
             size,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(session_detach_buffer: mpi_session_detach_buffer_ mpi_session_detach_buffer mpi_session_detach_buffer__ MPI_SESSION_DETACH_BUFFER pmpi_session_detach_buffer_ pmpi_session_detach_buffer pmpi_session_detach_buffer__ PMPI_SESSION_DETACH_BUFFER);
 
-pub unsafe extern "C" fn session_finalize(session: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn session_finalize(session: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut session_c = <A as Abi>::Session::from_int(*session);
         let code = c::MPI_Session_finalize(&mut session_c);
         *session = session_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(session_finalize: mpi_session_finalize_ mpi_session_finalize mpi_session_finalize__ MPI_SESSION_FINALIZE pmpi_session_finalize_ pmpi_session_finalize pmpi_session_finalize__ PMPI_SESSION_FINALIZE);
 
-pub unsafe extern "C" fn session_flush_buffer(session: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn session_flush_buffer(session: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Session_flush_buffer(<A as Abi>::Session::from_int(*session));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6799,7 +6755,7 @@ names!(session_flush_buffer: mpi_session_flush_buffer_ mpi_session_flush_buffer 
 pub unsafe extern "C" fn session_get_errhandler(
     session: *const c_int,
     errhandler: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6809,7 +6765,7 @@ pub unsafe extern "C" fn session_get_errhandler(
             &mut errhandler_c,
         );
         *errhandler = errhandler_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6818,7 +6774,7 @@ names!(session_get_errhandler: mpi_session_get_errhandler_ mpi_session_get_errha
 pub unsafe extern "C" fn session_get_info(
     session: *const c_int,
     info_used: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6826,7 +6782,7 @@ pub unsafe extern "C" fn session_get_info(
         let code =
             c::MPI_Session_get_info(<A as Abi>::Session::from_int(*session), &mut info_used_c);
         *info_used = info_used_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6838,7 +6794,7 @@ pub unsafe extern "C" fn session_get_num_psets(
     session: *const c_int,
     info: *const c_int,
     npset_names: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6847,7 +6803,7 @@ pub unsafe extern "C" fn session_get_num_psets(
             <A as Abi>::Info::from_int(*info),
             npset_names,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6857,7 +6813,7 @@ pub unsafe extern "C" fn session_get_pset_info(
     session: *const c_int,
     pset_name: *const c_char,
     info: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     pset_name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -6870,7 +6826,7 @@ pub unsafe extern "C" fn session_get_pset_info(
             &mut info_c,
         );
         *info = info_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6879,7 +6835,7 @@ names!(session_get_pset_info: mpi_session_get_pset_info_ mpi_session_get_pset_in
 pub unsafe extern "C" fn session_iflush_buffer(
     session: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6887,7 +6843,7 @@ pub unsafe extern "C" fn session_iflush_buffer(
         let code =
             c::MPI_Session_iflush_buffer(<A as Abi>::Session::from_int(*session), &mut request_c);
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6897,7 +6853,7 @@ pub unsafe extern "C" fn session_init(
     info: *const c_int,
     errhandler: *const c_int,
     session: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6908,7 +6864,7 @@ pub unsafe extern "C" fn session_init(
             &mut session_c,
         );
         *session = session_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6917,7 +6873,7 @@ names!(session_init: mpi_session_init_ mpi_session_init mpi_session_init__ MPI_S
 pub unsafe extern "C" fn session_set_errhandler(
     session: *const c_int,
     errhandler: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6925,7 +6881,7 @@ pub unsafe extern "C" fn session_set_errhandler(
             <A as Abi>::Session::from_int(*session),
             <A as Abi>::Errhandler::from_int(*errhandler),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6938,7 +6894,7 @@ pub unsafe extern "C" fn ssend(
     dest: *const c_int,
     tag: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6950,7 +6906,7 @@ pub unsafe extern "C" fn ssend(
             *tag,
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -6964,7 +6920,7 @@ pub unsafe extern "C" fn ssend_init(
     tag: *const c_int,
     comm: *const c_int,
     request: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -6979,19 +6935,19 @@ pub unsafe extern "C" fn ssend_init(
             &mut request_c,
         );
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(ssend_init: mpi_ssend_init_ mpi_ssend_init mpi_ssend_init__ MPI_SSEND_INIT pmpi_ssend_init_ pmpi_ssend_init pmpi_ssend_init__ PMPI_SSEND_INIT);
 
-pub unsafe extern "C" fn start(request: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn start(request: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut request_c = <A as Abi>::Request::from_int(*request);
         let code = c::MPI_Start(&mut request_c);
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7000,46 +6956,42 @@ names!(start: mpi_start_ mpi_start mpi_start__ MPI_START pmpi_start_ pmpi_start 
 pub unsafe extern "C" fn startall(
     count: *const c_int,
     array_of_requests: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Startall(*count, arguments::array(array_of_requests));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(startall: mpi_startall_ mpi_startall mpi_startall__ MPI_STARTALL pmpi_startall_ pmpi_startall pmpi_startall__ PMPI_STARTALL);
 
-pub unsafe extern "C" fn status_get_error(status: *mut c_int, err: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn status_get_error(status: *mut c_int, err: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Status_get_error(arguments::status(status), err);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(status_get_error: mpi_status_get_error_ mpi_status_get_error mpi_status_get_error__ MPI_STATUS_GET_ERROR pmpi_status_get_error_ pmpi_status_get_error pmpi_status_get_error__ PMPI_STATUS_GET_ERROR);
 
-pub unsafe extern "C" fn status_get_source(
-    status: *mut c_int,
-    source: *mut c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn status_get_source(status: *mut c_int, source: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Status_get_source(arguments::status(status), source);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(status_get_source: mpi_status_get_source_ mpi_status_get_source mpi_status_get_source__ MPI_STATUS_GET_SOURCE pmpi_status_get_source_ pmpi_status_get_source pmpi_status_get_source__ PMPI_STATUS_GET_SOURCE);
 
-pub unsafe extern "C" fn status_get_tag(status: *mut c_int, tag: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn status_get_tag(status: *mut c_int, tag: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Status_get_tag(arguments::status(status), tag);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7048,12 +7000,12 @@ names!(status_get_tag: mpi_status_get_tag_ mpi_status_get_tag mpi_status_get_tag
 pub unsafe extern "C" fn status_set_cancelled(
     status: *mut c_int,
     flag: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Status_set_cancelled(arguments::status(status), *flag);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7063,7 +7015,7 @@ pub unsafe extern "C" fn status_set_elements(
     status: *mut c_int,
     datatype: *const c_int,
     count: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7072,7 +7024,7 @@ pub unsafe extern "C" fn status_set_elements(
             <A as Abi>::Datatype::from_int(*datatype),
             *count,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7082,7 +7034,7 @@ pub unsafe extern "C" fn status_set_elements_x(
     status: *mut c_int,
     datatype: *const c_int,
     count: *const i64,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7091,21 +7043,17 @@ pub unsafe extern "C" fn status_set_elements_x(
             <A as Abi>::Datatype::from_int(*datatype),
             *count,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(status_set_elements_x: mpi_status_set_elements_x_ mpi_status_set_elements_x mpi_status_set_elements_x__ MPI_STATUS_SET_ELEMENTS_X pmpi_status_set_elements_x_ pmpi_status_set_elements_x pmpi_status_set_elements_x__ PMPI_STATUS_SET_ELEMENTS_X);
 
-pub unsafe extern "C" fn status_set_error(
-    status: *mut c_int,
-    err: *const c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn status_set_error(status: *mut c_int, err: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Status_set_error(arguments::status(status), *err);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7114,22 +7062,22 @@ names!(status_set_error: mpi_status_set_error_ mpi_status_set_error mpi_status_s
 pub unsafe extern "C" fn status_set_source(
     status: *mut c_int,
     source: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Status_set_source(arguments::status(status), *source);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(status_set_source: mpi_status_set_source_ mpi_status_set_source mpi_status_set_source__ MPI_STATUS_SET_SOURCE pmpi_status_set_source_ pmpi_status_set_source pmpi_status_set_source__ PMPI_STATUS_SET_SOURCE);
 
-pub unsafe extern "C" fn status_set_tag(status: *mut c_int, tag: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn status_set_tag(status: *mut c_int, tag: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Status_set_tag(arguments::status(status), *tag);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7139,24 +7087,24 @@ pub unsafe extern "C" fn test(
     request: *mut c_int,
     flag: *mut c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut request_c = <A as Abi>::Request::from_int(*request);
         let code = c::MPI_Test(&mut request_c, flag, arguments::status(status));
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(test: mpi_test_ mpi_test mpi_test__ MPI_TEST pmpi_test_ pmpi_test pmpi_test__ PMPI_TEST);
 
-pub unsafe extern "C" fn test_cancelled(status: *mut c_int, flag: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn test_cancelled(status: *mut c_int, flag: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Test_cancelled(arguments::status(status), flag);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7167,7 +7115,7 @@ pub unsafe extern "C" fn testall(
     array_of_requests: *mut c_int,
     flag: *mut c_int,
     array_of_statuses: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7177,7 +7125,7 @@ pub unsafe extern "C" fn testall(
             flag,
             arguments::statuses(array_of_statuses),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7189,7 +7137,7 @@ pub unsafe extern "C" fn testany(
     index: *mut c_int,
     flag: *mut c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7201,7 +7149,7 @@ pub unsafe extern "C" fn testany(
             arguments::status(status),
         );
         arguments::index_out(index);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7213,7 +7161,7 @@ pub unsafe extern "C" fn testsome(
     outcount: *mut c_int,
     array_of_indices: *mut c_int,
     array_of_statuses: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7225,29 +7173,29 @@ pub unsafe extern "C" fn testsome(
             arguments::statuses(array_of_statuses),
         );
         arguments::indices_out(array_of_indices, *outcount);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(testsome: mpi_testsome_ mpi_testsome mpi_testsome__ MPI_TESTSOME pmpi_testsome_ pmpi_testsome pmpi_testsome__ PMPI_TESTSOME);
 
-pub unsafe extern "C" fn topo_test(comm: *const c_int, status: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn topo_test(comm: *const c_int, status: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Topo_test(<A as Abi>::Comm::from_int(*comm), status);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(topo_test: mpi_topo_test_ mpi_topo_test mpi_topo_test__ MPI_TOPO_TEST pmpi_topo_test_ pmpi_topo_test pmpi_topo_test__ PMPI_TOPO_TEST);
 
-pub unsafe extern "C" fn type_commit(datatype: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn type_commit(datatype: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut datatype_c = <A as Abi>::Datatype::from_int(*datatype);
         let code = c::MPI_Type_commit(&mut datatype_c);
         *datatype = datatype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7257,7 +7205,7 @@ pub unsafe extern "C" fn type_contiguous(
     count: *const c_int,
     oldtype: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7268,7 +7216,7 @@ pub unsafe extern "C" fn type_contiguous(
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7285,7 +7233,7 @@ pub unsafe extern "C" fn type_create_darray(
     order: *const c_int,
     oldtype: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7303,7 +7251,7 @@ pub unsafe extern "C" fn type_create_darray(
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7313,14 +7261,14 @@ pub unsafe extern "C" fn type_create_f90_complex(
     p: *const c_int,
     r: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
         let code = c::MPI_Type_create_f90_complex(*p, *r, &mut newtype_c);
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7329,14 +7277,14 @@ names!(type_create_f90_complex: mpi_type_create_f90_complex_ mpi_type_create_f90
 pub unsafe extern "C" fn type_create_f90_integer(
     r: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
         let code = c::MPI_Type_create_f90_integer(*r, &mut newtype_c);
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7346,14 +7294,14 @@ pub unsafe extern "C" fn type_create_f90_real(
     p: *const c_int,
     r: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
         let code = c::MPI_Type_create_f90_real(*p, *r, &mut newtype_c);
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7365,7 +7313,7 @@ pub unsafe extern "C" fn type_create_hindexed(
     array_of_displacements: *const isize,
     oldtype: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7378,7 +7326,7 @@ pub unsafe extern "C" fn type_create_hindexed(
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7390,7 +7338,7 @@ pub unsafe extern "C" fn type_create_hindexed_block(
     array_of_displacements: *const isize,
     oldtype: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7403,7 +7351,7 @@ pub unsafe extern "C" fn type_create_hindexed_block(
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7415,7 +7363,7 @@ pub unsafe extern "C" fn type_create_hvector(
     stride: *const isize,
     oldtype: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7428,7 +7376,7 @@ pub unsafe extern "C" fn type_create_hvector(
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7440,7 +7388,7 @@ pub unsafe extern "C" fn type_create_indexed_block(
     array_of_displacements: *const c_int,
     oldtype: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7453,7 +7401,7 @@ pub unsafe extern "C" fn type_create_indexed_block(
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7466,7 +7414,7 @@ pub unsafe extern "C" fn type_create_resized(
     lb: *const isize,
     extent: *const isize,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7478,7 +7426,7 @@ pub unsafe extern "C" fn type_create_resized(
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7490,7 +7438,7 @@ pub unsafe extern "C" fn type_create_struct(
     array_of_displacements: *const isize,
     array_of_types: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7503,7 +7451,7 @@ pub unsafe extern "C" fn type_create_struct(
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7517,7 +7465,7 @@ pub unsafe extern "C" fn type_create_subarray(
     order: *const c_int,
     oldtype: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7532,7 +7480,7 @@ pub unsafe extern "C" fn type_create_subarray(
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7541,24 +7489,24 @@ names!(type_create_subarray: mpi_type_create_subarray_ mpi_type_create_subarray 
 pub unsafe extern "C" fn type_delete_attr(
     datatype: *const c_int,
     type_keyval: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Type_delete_attr(<A as Abi>::Datatype::from_int(*datatype), *type_keyval);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(type_delete_attr: mpi_type_delete_attr_ mpi_type_delete_attr mpi_type_delete_attr__ MPI_TYPE_DELETE_ATTR pmpi_type_delete_attr_ pmpi_type_delete_attr pmpi_type_delete_attr__ PMPI_TYPE_DELETE_ATTR);
 
-pub unsafe extern "C" fn type_dup(oldtype: *const c_int, newtype: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn type_dup(oldtype: *const c_int, newtype: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
         let code = c::MPI_Type_dup(<A as Abi>::Datatype::from_int(*oldtype), &mut newtype_c);
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7566,23 +7514,23 @@ names!(type_dup: mpi_type_dup_ mpi_type_dup mpi_type_dup__ MPI_TYPE_DUP pmpi_typ
 
 names!(crate::removed::type_extent: mpi_type_extent_ mpi_type_extent mpi_type_extent__ MPI_TYPE_EXTENT pmpi_type_extent_ pmpi_type_extent pmpi_type_extent__ PMPI_TYPE_EXTENT);
 
-pub unsafe extern "C" fn type_free(datatype: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn type_free(datatype: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut datatype_c = <A as Abi>::Datatype::from_int(*datatype);
         let code = c::MPI_Type_free(&mut datatype_c);
         *datatype = datatype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(type_free: mpi_type_free_ mpi_type_free mpi_type_free__ MPI_TYPE_FREE pmpi_type_free_ pmpi_type_free pmpi_type_free__ PMPI_TYPE_FREE);
 
-pub unsafe extern "C" fn type_free_keyval(type_keyval: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn type_free_keyval(type_keyval: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Type_free_keyval(type_keyval);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7598,7 +7546,7 @@ pub unsafe extern "C" fn type_get_contents(
     array_of_integers: *mut c_int,
     array_of_addresses: *mut isize,
     array_of_datatypes: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7611,7 +7559,7 @@ pub unsafe extern "C" fn type_get_contents(
             array_of_addresses,
             arguments::array(array_of_datatypes),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7623,7 +7571,7 @@ pub unsafe extern "C" fn type_get_envelope(
     num_addresses: *mut c_int,
     num_datatypes: *mut c_int,
     combiner: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7634,7 +7582,7 @@ pub unsafe extern "C" fn type_get_envelope(
             num_datatypes,
             combiner,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7644,12 +7592,12 @@ pub unsafe extern "C" fn type_get_extent(
     datatype: *const c_int,
     lb: *mut isize,
     extent: *mut isize,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Type_get_extent(<A as Abi>::Datatype::from_int(*datatype), lb, extent);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7659,12 +7607,12 @@ pub unsafe extern "C" fn type_get_extent_x(
     datatype: *const c_int,
     lb: *mut i64,
     extent: *mut i64,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Type_get_extent_x(<A as Abi>::Datatype::from_int(*datatype), lb, extent);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7674,7 +7622,7 @@ pub unsafe extern "C" fn type_get_name(
     datatype: *const c_int,
     type_name: *mut c_char,
     resultlen: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     type_name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -7688,7 +7636,7 @@ pub unsafe extern "C" fn type_get_name(
         if code == 0 {
             type_name_c.store(type_name, type_name_length);
         }
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7698,7 +7646,7 @@ pub unsafe extern "C" fn type_get_true_extent(
     datatype: *const c_int,
     true_lb: *mut isize,
     true_extent: *mut isize,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7707,7 +7655,7 @@ pub unsafe extern "C" fn type_get_true_extent(
             true_lb,
             true_extent,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7717,7 +7665,7 @@ pub unsafe extern "C" fn type_get_true_extent_x(
     datatype: *const c_int,
     true_lb: *mut i64,
     true_extent: *mut i64,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7726,7 +7674,7 @@ pub unsafe extern "C" fn type_get_true_extent_x(
             true_lb,
             true_extent,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7736,7 +7684,7 @@ pub unsafe extern "C" fn type_get_value_index(
     value_type: *const c_int,
     index_type: *const c_int,
     pair_type: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7747,7 +7695,7 @@ pub unsafe extern "C" fn type_get_value_index(
             &mut pair_type_c,
         );
         *pair_type = pair_type_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7763,7 +7711,7 @@ pub unsafe extern "C" fn type_indexed(
     array_of_displacements: *const c_int,
     oldtype: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7776,7 +7724,7 @@ pub unsafe extern "C" fn type_indexed(
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7788,14 +7736,14 @@ pub unsafe extern "C" fn type_match_size(
     typeclass: *const c_int,
     size: *const c_int,
     datatype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut datatype_c = <A as Abi>::Datatype::from_int(*datatype);
         let code = c::MPI_Type_match_size(*typeclass, *size, &mut datatype_c);
         *datatype = datatype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7806,7 +7754,7 @@ names!(crate::attributes::type_set_attr: mpi_type_set_attr_ mpi_type_set_attr mp
 pub unsafe extern "C" fn type_set_name(
     datatype: *const c_int,
     type_name: *const c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     type_name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -7816,27 +7764,27 @@ pub unsafe extern "C" fn type_set_name(
             <A as Abi>::Datatype::from_int(*datatype),
             type_name.pointer(),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(type_set_name: mpi_type_set_name_ mpi_type_set_name mpi_type_set_name__ MPI_TYPE_SET_NAME pmpi_type_set_name_ pmpi_type_set_name pmpi_type_set_name__ PMPI_TYPE_SET_NAME);
 
-pub unsafe extern "C" fn type_size(datatype: *const c_int, size: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn type_size(datatype: *const c_int, size: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Type_size(<A as Abi>::Datatype::from_int(*datatype), size);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(type_size: mpi_type_size_ mpi_type_size mpi_type_size__ MPI_TYPE_SIZE pmpi_type_size_ pmpi_type_size pmpi_type_size__ PMPI_TYPE_SIZE);
 
-pub unsafe extern "C" fn type_size_x(datatype: *const c_int, size: *mut i64, ierror: *mut c_int) {
+pub unsafe extern "C" fn type_size_x(datatype: *const c_int, size: *mut i64, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Type_size_x(<A as Abi>::Datatype::from_int(*datatype), size);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7852,7 +7800,7 @@ pub unsafe extern "C" fn type_vector(
     stride: *const c_int,
     oldtype: *const c_int,
     newtype: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7865,7 +7813,7 @@ pub unsafe extern "C" fn type_vector(
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7879,7 +7827,7 @@ pub unsafe extern "C" fn unpack(
     outcount: *const c_int,
     datatype: *const c_int,
     comm: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7892,7 +7840,7 @@ pub unsafe extern "C" fn unpack(
             <A as Abi>::Datatype::from_int(*datatype),
             <A as Abi>::Comm::from_int(*comm),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7906,7 +7854,7 @@ pub unsafe extern "C" fn unpack_external(
     outbuf: *const c_void,
     outcount: *const c_int,
     datatype: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     datarep_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -7921,7 +7869,7 @@ pub unsafe extern "C" fn unpack_external(
             *outcount,
             <A as Abi>::Datatype::from_int(*datatype),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7931,7 +7879,7 @@ pub unsafe extern "C" fn unpublish_name(
     service_name: *const c_char,
     info: *const c_int,
     port_name: *const c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     service_name_length: c_int,
     port_name_length: c_int,
 ) {
@@ -7944,19 +7892,19 @@ pub unsafe extern "C" fn unpublish_name(
             <A as Abi>::Info::from_int(*info),
             port_name.pointer(),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(unpublish_name: mpi_unpublish_name_ mpi_unpublish_name mpi_unpublish_name__ MPI_UNPUBLISH_NAME pmpi_unpublish_name_ pmpi_unpublish_name pmpi_unpublish_name__ PMPI_UNPUBLISH_NAME);
 
-pub unsafe extern "C" fn wait(request: *mut c_int, status: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn wait(request: *mut c_int, status: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut request_c = <A as Abi>::Request::from_int(*request);
         let code = c::MPI_Wait(&mut request_c, arguments::status(status));
         *request = request_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7966,7 +7914,7 @@ pub unsafe extern "C" fn waitall(
     count: *const c_int,
     array_of_requests: *mut c_int,
     array_of_statuses: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7975,7 +7923,7 @@ pub unsafe extern "C" fn waitall(
             arguments::array(array_of_requests),
             arguments::statuses(array_of_statuses),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -7986,7 +7934,7 @@ pub unsafe extern "C" fn waitany(
     array_of_requests: *mut c_int,
     index: *mut c_int,
     status: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -7997,7 +7945,7 @@ pub unsafe extern "C" fn waitany(
             arguments::status(status),
         );
         arguments::index_out(index);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8009,7 +7957,7 @@ pub unsafe extern "C" fn waitsome(
     outcount: *mut c_int,
     array_of_indices: *mut c_int,
     array_of_statuses: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -8021,7 +7969,7 @@ pub unsafe extern "C" fn waitsome(
             arguments::statuses(array_of_statuses),
         );
         arguments::indices_out(array_of_indices, *outcount);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8034,7 +7982,7 @@ pub unsafe extern "C" fn win_allocate(
     comm: *const c_int,
     baseptr: *mut c_void,
     win: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -8048,7 +7996,7 @@ pub unsafe extern "C" fn win_allocate(
             &mut win_c,
         );
         *win = win_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8061,7 +8009,7 @@ pub unsafe extern "C" fn win_allocate_shared(
     comm: *const c_int,
     baseptr: *mut c_void,
     win: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -8075,7 +8023,7 @@ pub unsafe extern "C" fn win_allocate_shared(
             &mut win_c,
         );
         *win = win_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8085,7 +8033,7 @@ pub unsafe extern "C" fn win_attach(
     win: *const c_int,
     base: *const c_void,
     size: *const isize,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -8094,7 +8042,7 @@ pub unsafe extern "C" fn win_attach(
             sentinel::buffer(base).cast_mut(),
             *size,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8103,22 +8051,22 @@ names!(win_attach: mpi_win_attach_ mpi_win_attach mpi_win_attach__ MPI_WIN_ATTAC
 pub unsafe extern "C" fn win_call_errhandler(
     win: *const c_int,
     errorcode: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_call_errhandler(<A as Abi>::Win::from_int(*win), *errorcode);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_call_errhandler: mpi_win_call_errhandler_ mpi_win_call_errhandler mpi_win_call_errhandler__ MPI_WIN_CALL_ERRHANDLER pmpi_win_call_errhandler_ pmpi_win_call_errhandler pmpi_win_call_errhandler__ PMPI_WIN_CALL_ERRHANDLER);
 
-pub unsafe extern "C" fn win_complete(win: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_complete(win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_complete(<A as Abi>::Win::from_int(*win));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8131,7 +8079,7 @@ pub unsafe extern "C" fn win_create(
     info: *const c_int,
     comm: *const c_int,
     win: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -8145,7 +8093,7 @@ pub unsafe extern "C" fn win_create(
             &mut win_c,
         );
         *win = win_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8155,7 +8103,7 @@ pub unsafe extern "C" fn win_create_dynamic(
     info: *const c_int,
     comm: *const c_int,
     win: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -8166,7 +8114,7 @@ pub unsafe extern "C" fn win_create_dynamic(
             &mut win_c,
         );
         *win = win_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8179,98 +8127,94 @@ names!(crate::attributes::win_create_keyval: mpi_win_create_keyval_ mpi_win_crea
 pub unsafe extern "C" fn win_delete_attr(
     win: *const c_int,
     win_keyval: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_delete_attr(<A as Abi>::Win::from_int(*win), *win_keyval);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_delete_attr: mpi_win_delete_attr_ mpi_win_delete_attr mpi_win_delete_attr__ MPI_WIN_DELETE_ATTR pmpi_win_delete_attr_ pmpi_win_delete_attr pmpi_win_delete_attr__ PMPI_WIN_DELETE_ATTR);
 
-pub unsafe extern "C" fn win_detach(win: *const c_int, base: *const c_void, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_detach(win: *const c_int, base: *const c_void, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_detach(<A as Abi>::Win::from_int(*win), sentinel::buffer(base));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_detach: mpi_win_detach_ mpi_win_detach mpi_win_detach__ MPI_WIN_DETACH pmpi_win_detach_ pmpi_win_detach pmpi_win_detach__ PMPI_WIN_DETACH);
 
-pub unsafe extern "C" fn win_fence(assert: *const c_int, win: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_fence(assert: *const c_int, win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_fence(*assert, <A as Abi>::Win::from_int(*win));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_fence: mpi_win_fence_ mpi_win_fence mpi_win_fence__ MPI_WIN_FENCE pmpi_win_fence_ pmpi_win_fence pmpi_win_fence__ PMPI_WIN_FENCE);
 
-pub unsafe extern "C" fn win_flush(rank: *const c_int, win: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_flush(rank: *const c_int, win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_flush(*rank, <A as Abi>::Win::from_int(*win));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_flush: mpi_win_flush_ mpi_win_flush mpi_win_flush__ MPI_WIN_FLUSH pmpi_win_flush_ pmpi_win_flush pmpi_win_flush__ PMPI_WIN_FLUSH);
 
-pub unsafe extern "C" fn win_flush_all(win: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_flush_all(win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_flush_all(<A as Abi>::Win::from_int(*win));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_flush_all: mpi_win_flush_all_ mpi_win_flush_all mpi_win_flush_all__ MPI_WIN_FLUSH_ALL pmpi_win_flush_all_ pmpi_win_flush_all pmpi_win_flush_all__ PMPI_WIN_FLUSH_ALL);
 
-pub unsafe extern "C" fn win_flush_local(
-    rank: *const c_int,
-    win: *const c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn win_flush_local(rank: *const c_int, win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_flush_local(*rank, <A as Abi>::Win::from_int(*win));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_flush_local: mpi_win_flush_local_ mpi_win_flush_local mpi_win_flush_local__ MPI_WIN_FLUSH_LOCAL pmpi_win_flush_local_ pmpi_win_flush_local pmpi_win_flush_local__ PMPI_WIN_FLUSH_LOCAL);
 
-pub unsafe extern "C" fn win_flush_local_all(win: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_flush_local_all(win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_flush_local_all(<A as Abi>::Win::from_int(*win));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_flush_local_all: mpi_win_flush_local_all_ mpi_win_flush_local_all mpi_win_flush_local_all__ MPI_WIN_FLUSH_LOCAL_ALL pmpi_win_flush_local_all_ pmpi_win_flush_local_all pmpi_win_flush_local_all__ PMPI_WIN_FLUSH_LOCAL_ALL);
 
-pub unsafe extern "C" fn win_free(win: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_free(win: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut win_c = <A as Abi>::Win::from_int(*win);
         let code = c::MPI_Win_free(&mut win_c);
         *win = win_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_free: mpi_win_free_ mpi_win_free mpi_win_free__ MPI_WIN_FREE pmpi_win_free_ pmpi_win_free pmpi_win_free__ PMPI_WIN_FREE);
 
-pub unsafe extern "C" fn win_free_keyval(win_keyval: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_free_keyval(win_keyval: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_free_keyval(win_keyval);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8281,42 +8225,38 @@ names!(crate::attributes::win_get_attr: mpi_win_get_attr_ mpi_win_get_attr mpi_w
 pub unsafe extern "C" fn win_get_errhandler(
     win: *const c_int,
     errhandler: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut errhandler_c = <A as Abi>::Errhandler::from_int(*errhandler);
         let code = c::MPI_Win_get_errhandler(<A as Abi>::Win::from_int(*win), &mut errhandler_c);
         *errhandler = errhandler_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_get_errhandler: mpi_win_get_errhandler_ mpi_win_get_errhandler mpi_win_get_errhandler__ MPI_WIN_GET_ERRHANDLER pmpi_win_get_errhandler_ pmpi_win_get_errhandler pmpi_win_get_errhandler__ PMPI_WIN_GET_ERRHANDLER);
 
-pub unsafe extern "C" fn win_get_group(win: *const c_int, group: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_get_group(win: *const c_int, group: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut group_c = <A as Abi>::Group::from_int(*group);
         let code = c::MPI_Win_get_group(<A as Abi>::Win::from_int(*win), &mut group_c);
         *group = group_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_get_group: mpi_win_get_group_ mpi_win_get_group mpi_win_get_group__ MPI_WIN_GET_GROUP pmpi_win_get_group_ pmpi_win_get_group pmpi_win_get_group__ PMPI_WIN_GET_GROUP);
 
-pub unsafe extern "C" fn win_get_info(
-    win: *const c_int,
-    info_used: *mut c_int,
-    ierror: *mut c_int,
-) {
+pub unsafe extern "C" fn win_get_info(win: *const c_int, info_used: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut info_used_c = <A as Abi>::Info::from_int(*info_used);
         let code = c::MPI_Win_get_info(<A as Abi>::Win::from_int(*win), &mut info_used_c);
         *info_used = info_used_c.to_int();
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8326,7 +8266,7 @@ pub unsafe extern "C" fn win_get_name(
     win: *const c_int,
     win_name: *mut c_char,
     resultlen: *mut c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
     win_name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
@@ -8340,7 +8280,7 @@ pub unsafe extern "C" fn win_get_name(
         if code == 0 {
             win_name_c.store(win_name, win_name_length);
         }
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8351,22 +8291,22 @@ pub unsafe extern "C" fn win_lock(
     rank: *const c_int,
     assert: *const c_int,
     win: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_lock(*lock_type, *rank, *assert, <A as Abi>::Win::from_int(*win));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_lock: mpi_win_lock_ mpi_win_lock mpi_win_lock__ MPI_WIN_LOCK pmpi_win_lock_ pmpi_win_lock pmpi_win_lock__ PMPI_WIN_LOCK);
 
-pub unsafe extern "C" fn win_lock_all(assert: *const c_int, win: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_lock_all(assert: *const c_int, win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_lock_all(*assert, <A as Abi>::Win::from_int(*win));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8376,7 +8316,7 @@ pub unsafe extern "C" fn win_post(
     group: *const c_int,
     assert: *const c_int,
     win: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -8385,7 +8325,7 @@ pub unsafe extern "C" fn win_post(
             *assert,
             <A as Abi>::Win::from_int(*win),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8396,7 +8336,7 @@ names!(crate::attributes::win_set_attr: mpi_win_set_attr_ mpi_win_set_attr mpi_w
 pub unsafe extern "C" fn win_set_errhandler(
     win: *const c_int,
     errhandler: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -8404,20 +8344,20 @@ pub unsafe extern "C" fn win_set_errhandler(
             <A as Abi>::Win::from_int(*win),
             <A as Abi>::Errhandler::from_int(*errhandler),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_set_errhandler: mpi_win_set_errhandler_ mpi_win_set_errhandler mpi_win_set_errhandler__ MPI_WIN_SET_ERRHANDLER pmpi_win_set_errhandler_ pmpi_win_set_errhandler pmpi_win_set_errhandler__ PMPI_WIN_SET_ERRHANDLER);
 
-pub unsafe extern "C" fn win_set_info(win: *const c_int, info: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_set_info(win: *const c_int, info: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_set_info(
             <A as Abi>::Win::from_int(*win),
             <A as Abi>::Info::from_int(*info),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8426,14 +8366,14 @@ names!(win_set_info: mpi_win_set_info_ mpi_win_set_info mpi_win_set_info__ MPI_W
 pub unsafe extern "C" fn win_set_name(
     win: *const c_int,
     win_name: *const c_char,
-    ierror: *mut c_int,
+    ierror: Ierror,
     win_name_length: c_int,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let win_name = Text::trimmed(win_name, win_name_length);
         let code = c::MPI_Win_set_name(<A as Abi>::Win::from_int(*win), win_name.pointer());
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8445,7 +8385,7 @@ pub unsafe extern "C" fn win_shared_query(
     size: *mut isize,
     disp_unit: *mut c_int,
     baseptr: *mut c_void,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -8456,7 +8396,7 @@ pub unsafe extern "C" fn win_shared_query(
             disp_unit,
             baseptr,
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
@@ -8466,7 +8406,7 @@ pub unsafe extern "C" fn win_start(
     group: *const c_int,
     assert: *const c_int,
     win: *const c_int,
-    ierror: *mut c_int,
+    ierror: Ierror,
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
@@ -8475,57 +8415,57 @@ pub unsafe extern "C" fn win_start(
             *assert,
             <A as Abi>::Win::from_int(*win),
         );
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_start: mpi_win_start_ mpi_win_start mpi_win_start__ MPI_WIN_START pmpi_win_start_ pmpi_win_start pmpi_win_start__ PMPI_WIN_START);
 
-pub unsafe extern "C" fn win_sync(win: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_sync(win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_sync(<A as Abi>::Win::from_int(*win));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_sync: mpi_win_sync_ mpi_win_sync mpi_win_sync__ MPI_WIN_SYNC pmpi_win_sync_ pmpi_win_sync pmpi_win_sync__ PMPI_WIN_SYNC);
 
-pub unsafe extern "C" fn win_test(win: *const c_int, flag: *mut c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_test(win: *const c_int, flag: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_test(<A as Abi>::Win::from_int(*win), flag);
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_test: mpi_win_test_ mpi_win_test mpi_win_test__ MPI_WIN_TEST pmpi_win_test_ pmpi_win_test pmpi_win_test__ PMPI_WIN_TEST);
 
-pub unsafe extern "C" fn win_unlock(rank: *const c_int, win: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_unlock(rank: *const c_int, win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_unlock(*rank, <A as Abi>::Win::from_int(*win));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_unlock: mpi_win_unlock_ mpi_win_unlock mpi_win_unlock__ MPI_WIN_UNLOCK pmpi_win_unlock_ pmpi_win_unlock pmpi_win_unlock__ PMPI_WIN_UNLOCK);
 
-pub unsafe extern "C" fn win_unlock_all(win: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_unlock_all(win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_unlock_all(<A as Abi>::Win::from_int(*win));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 
 names!(win_unlock_all: mpi_win_unlock_all_ mpi_win_unlock_all mpi_win_unlock_all__ MPI_WIN_UNLOCK_ALL pmpi_win_unlock_all_ pmpi_win_unlock_all pmpi_win_unlock_all__ PMPI_WIN_UNLOCK_ALL);
 
-pub unsafe extern "C" fn win_wait(win: *const c_int, ierror: *mut c_int) {
+pub unsafe extern "C" fn win_wait(win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Win_wait(<A as Abi>::Win::from_int(*win));
-        *ierror = code;
+        ierror.set(code);
     }
 }
 

@@ -1,0 +1,241 @@
+//! gfortran's descriptors of `TYPE(*), DIMENSION(..)` arguments: where an array's elements are.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ffi::{c_int, c_void};
+
+/// What gfortran passes for an array whose rank the procedure does not fix (`GFC_ARRAY_DESCRIPTOR` of libgfortran,
+/// since GCC 9). The axes follow it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Descriptor {
+    /// The first element.
+    base: *mut c_void,
+    _offset: isize,
+    /// Bytes of an element.
+    element: usize,
+    _version: c_int,
+    rank: i8,
+    class: i8,
+    _attribute: i16,
+    /// Bytes that one step of a stride of 1 takes; 0 where a descriptor does not say.
+    span: isize,
+}
+
+/// One axis behind a [`Descriptor`].
+#[repr(C)]
+struct Bounds {
+    stride: isize,
+    lower: isize,
+    upper: isize,
+}
+
+/// One axis of a section.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
+    /// How many elements; below 0 for the last axis of an assumed-size array.
+    pub extent: isize,
+    /// Bytes from an element to the next; below 0 if it runs backwards.
+    pub step: isize,
+}
+
+/// An argument `TYPE(*), DIMENSION(..)`.
+pub type Choice = *const Descriptor;
+
+impl Descriptor {
+    /// The axes, the one that varies fastest first.
+    ///
+    /// # Safety
+    /// The compiler has made the descriptor.
+    unsafe fn axes(choice: Choice) -> impl Iterator<Item = Axis> {
+        // SAFETY: as the caller promises, `rank` axes follow the head.
+        let (head, bounds) = unsafe {
+            let head = &*choice;
+            let first = choice.add(1).cast::<Bounds>();
+            let rank = usize::try_from(head.rank).unwrap_or(0);
+            (head, core::slice::from_raw_parts(first, rank))
+        };
+        let span = match head.span {
+            0 => head.element as isize,
+            span => span,
+        };
+        bounds.iter().map(move |bounds| Axis {
+            extent: bounds.upper - bounds.lower + 1,
+            step: bounds.stride * span,
+        })
+    }
+}
+
+/// The first element, if all of them are contiguous in memory.
+///
+/// # Safety
+/// The compiler has made the descriptor.
+#[inline]
+pub unsafe fn contiguous(choice: Choice) -> Option<*const c_void> {
+    // SAFETY: as the caller promises.
+    let (head, axes) = unsafe { (&*choice, Descriptor::axes(choice)) };
+    let mut next = head.element as isize;
+    for axis in axes {
+        // An empty section, or an assumed-size array.
+        if axis.extent <= 0 {
+            break;
+        }
+        if axis.extent > 1 && axis.step != next {
+            return None;
+        }
+        next *= axis.extent;
+    }
+    Some(head.base)
+}
+
+/// The first element, wherever the others are.
+///
+/// # Safety
+/// The compiler has made the descriptor.
+#[inline]
+pub unsafe fn start(choice: Choice) -> *const c_void {
+    // SAFETY: as the caller promises.
+    unsafe { (*choice).base }
+}
+
+/// Bytes of an element.
+///
+/// # Safety
+/// The compiler has made the descriptor.
+pub unsafe fn element(choice: Choice) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { (*choice).element }
+}
+
+/// Whether it is a CHARACTER.
+///
+/// # Safety
+/// The compiler has made the descriptor.
+pub unsafe fn is_character(choice: Choice) -> bool {
+    // `BT_CHARACTER` of libgfortran.
+    const CHARACTER: i8 = 6;
+    // SAFETY: as the caller promises.
+    unsafe { (*choice).class == CHARACTER }
+}
+
+/// A section whose elements are not contiguous.
+#[derive(Debug)]
+pub struct Section {
+    /// The first element.
+    pub base: *mut u8,
+    /// Bytes of an element.
+    pub element: usize,
+    /// The axes, the one that varies fastest first.
+    pub axes: Vec<Axis>,
+}
+
+impl Section {
+    /// The section that a descriptor says.
+    ///
+    /// # Safety
+    /// The compiler has made the descriptor, of an array that is not contiguous.
+    pub unsafe fn of(choice: Choice) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe {
+            Self {
+                base: (*choice).base.cast(),
+                element: (*choice).element,
+                axes: Descriptor::axes(choice).collect(),
+            }
+        }
+    }
+
+    /// How many elements it has.
+    fn len(&self) -> usize {
+        self.axes.iter().map(|axis| axis.extent as usize).product()
+    }
+
+    /// Calls `f` with each element in array element order.
+    fn each(&self, mut f: impl FnMut(*mut u8)) {
+        let mut index = vec![0; self.axes.len()];
+        let mut place = self.base;
+        for _ in 0..self.len() {
+            f(place);
+            for (index, axis) in index.iter_mut().zip(&self.axes) {
+                *index += 1;
+                place = place.wrapping_offset(axis.step);
+                if *index < axis.extent {
+                    break;
+                }
+                place = place.wrapping_offset(-axis.step * axis.extent);
+                *index = 0;
+            }
+        }
+    }
+}
+
+/// A contiguous copy of a section for the time of one call; the array itself if that is contiguous.
+///
+/// When it is dropped, what MPI has written goes back into the section.
+#[derive(Debug)]
+pub struct Copied {
+    /// What C gets.
+    pub start: *const c_void,
+    /// The section, the copy, and whether it goes back.
+    copy: Option<(Section, Box<[u128]>, bool)>,
+}
+
+impl Copied {
+    /// `writes` says whether MPI writes into the array.
+    ///
+    /// # Safety
+    /// The compiler has made the descriptor, and its elements may be read and, if MPI writes, written until the copy
+    /// is dropped.
+    #[inline]
+    pub unsafe fn new(choice: Choice, writes: bool) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match contiguous(choice) {
+                Some(start) => Self { start, copy: None },
+                None => Self::of(Section::of(choice), writes),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The elements may be read and, if MPI writes, written until the copy is dropped.
+    #[cold]
+    unsafe fn of(section: Section, writes: bool) -> Self {
+        let bytes = section.len() * section.element;
+        let mut copy = vec![0_u128; bytes.div_ceil(size_of::<u128>())].into_boxed_slice();
+        let mut place = copy.as_mut_ptr().cast::<u8>();
+        section.each(|element| {
+            // SAFETY: an element of the section, and room for it in the copy, which has room for all.
+            unsafe {
+                place.copy_from_nonoverlapping(element, section.element);
+                place = place.add(section.element);
+            }
+        });
+        Self {
+            start: copy.as_ptr().cast(),
+            copy: Some((section, copy, writes)),
+        }
+    }
+}
+
+impl Drop for Copied {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some((section, copy, true)) = &self.copy {
+            give_back(section, copy);
+        }
+    }
+}
+
+#[cold]
+fn give_back(section: &Section, copy: &[u128]) {
+    let mut place = copy.as_ptr().cast::<u8>();
+    section.each(|element| {
+        // SAFETY: elements that MPI may write, as `Copied::new` was promised, and the copy, which has them all.
+        unsafe {
+            element.copy_from_nonoverlapping(place, section.element);
+            place = place.add(section.element);
+        }
+    });
+}
