@@ -8,11 +8,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Programs that run the same under MPICH.
-const JUDGED: [&str; 7] = [
+const JUDGED: [&str; 8] = [
     "arguments.f90",
     "callbacks.f90",
     "derived.f90",
     "languages.f90",
+    "modern.f90",
     "sections.f90",
     "strings.f90",
     "fixed.f",

@@ -1,6 +1,6 @@
 ! Sections of arrays where MPICH does not follow the standard: a count of a part of a section, several items of a
 ! datatype in an element and several elements in an item, and blocks in collective calls. And its mpi_f08 counts
-! requests from 0.
+! requests from 0 and takes MPI_UNWEIGHTED for an array.
 program parts
   use mpi_f08
   implicit none
@@ -20,6 +20,7 @@ program parts
   call packed()
   call refused()
   call indices()
+  call unweighted()
   call MPI_Finalize()
   print '(a,i0)', 'done ', rank
 
@@ -200,4 +201,17 @@ contains
     call MPI_Waitsome(3, requests, done, indices_done, MPI_STATUSES_IGNORE)
     if (done /= 1 .or. indices_done(1) /= 3) call wrong("Waitsome")
   end subroutine indices
+
+  subroutine unweighted()
+    type(MPI_Comm) :: graph
+    integer :: sources(2), targets(2), weights(2), in, out
+    logical :: weighted
+    call MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, [before], MPI_UNWEIGHTED, 1, [next], MPI_UNWEIGHTED, &
+                                        MPI_INFO_NULL, .false., graph)
+    call MPI_Dist_graph_neighbors_count(graph, in, out, weighted)
+    if (in /= 1 .or. out /= 1 .or. weighted) call wrong("Dist_graph_neighbors_count")
+    call MPI_Dist_graph_neighbors(graph, 1, sources, weights, 1, targets, MPI_UNWEIGHTED)
+    if (sources(1) /= before .or. targets(1) /= next) call wrong("Dist_graph_neighbors")
+    call MPI_Comm_free(graph)
+  end subroutine unweighted
 end program parts
