@@ -16525,4 +16525,17 @@ module mpi
       double precision :: PMPI_Wtime
     end function PMPI_Wtime
   end interface
+
+  interface MPI_SIZEOF
+    subroutine MPI_SIZEOF_f08ts(x, size, ierror)
+      type(*), dimension(..) :: x
+      integer :: size, ierror
+    end subroutine MPI_SIZEOF_f08ts
+  end interface
+  interface PMPI_SIZEOF
+    subroutine PMPI_SIZEOF_f08ts(x, size, ierror)
+      type(*), dimension(..) :: x
+      integer :: size, ierror
+    end subroutine PMPI_SIZEOF_f08ts
+  end interface
 end module mpi

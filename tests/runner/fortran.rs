@@ -35,6 +35,10 @@ pub fn trials() -> Vec<Trial> {
         trial("fortran/names".into(), names),
         trial("fortran/mpif90 compiles old Fortran".into(), wrappers),
         trial("fortran/singleton".into(), singleton),
+        trial(
+            "fortran/mpi_f08 of another compiler keeps its library".into(),
+            another_compiler,
+        ),
     ];
     for ranks in [2, 4] {
         for name in JUDGED.into_iter().chain(OURS) {
@@ -72,9 +76,7 @@ fn compile(
     let folder = folder(name, who)?;
     let program = folder.join("program");
     compiler
-        .args(["-O2", "-Wall", "-J"])
-        .arg(&folder)
-        .arg("-o")
+        .args(["-O2", "-o"])
         .arg(&program)
         .arg(source(name))
         .args(libraries)
@@ -86,21 +88,31 @@ fn compile(
 
 /// The program, made by our `mpifort`.
 fn ours(name: &str) -> Result<PathBuf, String> {
-    compile(
-        Program::new(place::built_file("mpifort")?),
-        name,
-        "ours",
-        &[],
-    )
+    of_wrapper("mpifort", name)
+}
+
+/// The program, made by a wrapper of ours.
+fn of_wrapper(wrapper: &str, name: &str) -> Result<PathBuf, String> {
+    let compiler = Program::new(place::built_file(wrapper)?)
+        .args(["-Wall", "-J"])
+        .arg(folder(name, wrapper)?);
+    compile(compiler, name, wrapper, &[])
 }
 
 /// The program, made as MPICH's `mpifort` makes it, for MPICH's library.
 fn of_mpich(name: &str) -> Result<PathBuf, String> {
     let include = place::cached("mpich-fortran/include", "fortran")?;
-    let library = place::cached("mpich-fortran/lib", "fortran")?;
     let compiler = Program::new("gfortran")
         .arg("-fallow-argument-mismatch")
-        .arg(format!("-I{}", include.display()));
+        .arg(format!("-I{}", include.display()))
+        .args(["-Wall", "-J"])
+        .arg(folder(name, "mpich")?);
+    of_mpich_by(compiler, name)
+}
+
+/// The program, linked with MPICH's library.
+fn of_mpich_by(compiler: Program, name: &str) -> Result<PathBuf, String> {
+    let library = place::cached("mpich-fortran/lib", "fortran")?;
     let libraries = [
         format!("-L{}", library.display()),
         // What MPICH's C library needs lies beside it and is found when it is loaded.
@@ -157,6 +169,22 @@ fn judged(name: &str, ranks: u32) -> Outcome {
     finished(run(&program, ranks, Library::Mpich)?, ranks)
 }
 
+/// Descriptors of arrays are gfortran's in our library; what another compiler has made finds the library that it names.
+fn another_compiler() -> Outcome {
+    let program = of_mpich_by(Program::new("cc"), "other_compiler.c")?;
+    let library = place::cached("mpich-fortran/lib", "fortran")?;
+    let ended = Program::new(place::built_file("pip-exec")?)
+        .args(["-n", "1", "-genv", "LD_LIBRARY_PATH"])
+        .arg(&library)
+        .arg(program)
+        .seconds(60)
+        .run()?;
+    ended
+        .expect_code(0)?
+        .expect_text(&library.display().to_string())
+        .map(drop)
+}
+
 /// A program without `pip-exec` finds both libraries.
 fn singleton() -> Outcome {
     finished(Program::new(ours("strings.f90")?).run()?, 1)
@@ -170,12 +198,7 @@ fn wrappers() -> Outcome {
             .run()?;
         shown.expect_code(0)?.expect_text("-lmpifort")?;
     }
-    let program = compile(
-        Program::new(place::built_file("mpif77")?),
-        "fixed.f",
-        "mpif77",
-        &[],
-    )?;
+    let program = of_wrapper("mpif77", "fixed.f")?;
     finished(run(&program, 2, Library::Ours)?, 2)
 }
 

@@ -51,6 +51,9 @@ program beyond
   end do
   call expect(outcount == 1 .and. indices(1) == 2, 'request get status some')
   call MPI_Wait(requests(2), MPI_STATUS_IGNORE, ierr)
+  ! MPICH's MPI_SIZEOF takes no arrays of two dimensions.
+  call MPI_Sizeof(reshape([1d0, 2d0, 3d0, 4d0], [2, 2]), n, ierr)
+  call expect(n == 8 .and. ierr == MPI_SUCCESS, 'sizeof')
   ! Processes that start later do not exist here, and the error says so.
   call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN, ierr)
   call MPI_Comm_spawn('program ', MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, duplicate, &

@@ -109,6 +109,22 @@ const FUNCTIONS: &str = "!
       EXTERNAL PMPI_WTIME, PMPI_WTICK, PMPI_AINT_ADD, PMPI_AINT_DIFF
 ";
 
+/// `MPI_SIZEOF`, which takes variables of any type and rank.
+const SIZEOF: &str = "
+  interface MPI_SIZEOF
+    subroutine MPI_SIZEOF_f08ts(x, size, ierror)
+      type(*), dimension(..) :: x
+      integer :: size, ierror
+    end subroutine MPI_SIZEOF_f08ts
+  end interface
+  interface PMPI_SIZEOF
+    subroutine PMPI_SIZEOF_f08ts(x, size, ierror)
+      type(*), dimension(..) :: x
+      integer :: size, ierror
+    end subroutine PMPI_SIZEOF_f08ts
+  end interface
+";
+
 /// What `mpif.h` has beyond what the module takes from it.
 #[must_use]
 pub fn header(constants: &[Constant]) -> String {
@@ -140,7 +156,7 @@ pub fn module(api: &Api, constants: &[Constant]) -> String {
             let _ = writeln!(out, "  end interface");
         }
     }
-    out + "end module mpi\n"
+    out + SIZEOF + "end module mpi\n"
 }
 
 /// One procedure; `pointer` has `baseptr` as a `TYPE(C_PTR)`.
