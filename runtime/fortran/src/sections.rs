@@ -33,6 +33,12 @@ unsafe extern "C" {
         array_of_types: *const Datatype,
         newtype: *mut Datatype,
     ) -> c_int;
+    fn PMPI_Type_create_resized_c(
+        oldtype: Datatype,
+        lb: i64,
+        extent: i64,
+        newtype: *mut Datatype,
+    ) -> c_int;
     fn PMPI_Type_free(datatype: *mut Datatype) -> c_int;
     fn PMPI_Type_get_contents_c(
         datatype: Datatype,
@@ -147,6 +153,85 @@ impl<C: Copy + Into<i64> + From<bool>> Typed<C> {
 }
 
 impl<C> Drop for Typed<C> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.made {
+            free(Datatype::from_int(self.datatype));
+        }
+    }
+}
+
+/// A buffer and a datatype, of calls that place blocks by the datatype's extent.
+#[derive(Debug)]
+pub struct Strided {
+    /// The buffer.
+    pub start: *const c_void,
+    /// The datatype.
+    pub datatype: c_int,
+    made: bool,
+}
+
+impl Strided {
+    /// Blocks of `datatype` in the array `choice`.
+    ///
+    /// # Errors
+    /// MPI's error code, after the error handler.
+    ///
+    /// # Safety
+    /// Arguments of a Fortran procedure.
+    #[inline]
+    pub unsafe fn new(choice: Choice, datatype: *const c_int) -> Result<Self, c_int> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match contiguous(choice) {
+                Some(start) => Ok(Self {
+                    start,
+                    datatype: *datatype,
+                    made: false,
+                }),
+                None => Self::of(Section::of(choice), Datatype::from_int(*datatype)),
+            }
+        }
+    }
+
+    #[cold]
+    fn of(section: Section, datatype: Datatype) -> Result<Self, c_int> {
+        let nothing = Datatype::from_neutral(neutral::handle::DATATYPE_NULL);
+        let (mut low, mut extent, mut made) = (0, 0, nothing);
+        let start = section.base.cast_const().cast();
+        // The array does not count, as at a process that is not the root.
+        if datatype == nothing {
+            return Ok(Self {
+                start,
+                datatype: nothing.to_int(),
+                made: false,
+            });
+        }
+        let mut long = section.axes.iter().filter(|axis| axis.extent > 1);
+        // SAFETY: a handle of the program's, and places for what MPI stores.
+        unsafe {
+            checked(PMPI_Type_get_extent_c(datatype, &mut low, &mut extent))?;
+            let step = match (long.next(), long.next()) {
+                (Some(axis), None) if low == 0 && extent == section.element as i64 => axis.step,
+                _ => return Err(refused()),
+            };
+            checked(PMPI_Type_create_resized_c(
+                datatype,
+                0,
+                step as i64,
+                &mut made,
+            ))?;
+            checked(PMPI_Type_commit(&mut made))?;
+        }
+        Ok(Self {
+            start,
+            datatype: made.to_int(),
+            made: true,
+        })
+    }
+}
+
+impl Drop for Strided {
     #[inline]
     fn drop(&mut self) {
         if self.made {

@@ -16,6 +16,7 @@ program parts
   call several_per_item()
   call blocks()
   call vectors()
+  call blocks_later()
   call reductions()
   call packed()
   call refused()
@@ -141,6 +142,43 @@ contains
         call wrong("Gatherv")
     end if
   end subroutine vectors
+
+  ! Nonblocking and persistent.
+  subroutine blocks_later()
+    integer, asynchronous :: a(60), b(60), c(4, 15)
+    integer :: i, j, counts(ranks), places(ranks)
+    type(MPI_Request) :: request
+    counts = [(j, j = 1, ranks)]
+    places = [(j * (j - 1) / 2, j = 1, ranks)]
+    a = [(1000 * rank + i, i = 1, 60)]
+    b = -1
+    call MPI_Iallgather(a(12:1:-4), 3, MPI_INTEGER, b(2:6*ranks:2), 3, MPI_INTEGER, MPI_COMM_WORLD, request)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    if (any(b(2:6*ranks:2) /= [((1000 * j + i, i = 12, 1, -4), j = 0, ranks - 1)])) call wrong("Iallgather")
+    if (any(b(1:59:2) /= -1)) call wrong("Iallgather: what lies between")
+    c = -1
+    call MPI_Ialltoall(a(1:4*ranks:2), 2, MPI_INTEGER, c(3, :), 2, MPI_INTEGER, MPI_COMM_WORLD, request)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    if (any(c(3, :2*ranks) /= [((1000 * j + 4 * rank + i, i = 1, 3, 2), j = 0, ranks - 1)])) call wrong("Ialltoall")
+    if (count(c /= -1) /= 2 * ranks) call wrong("Ialltoall: what lies between")
+    b = -1
+    call MPI_Igatherv(a(2:60:3), rank + 1, MPI_INTEGER, b(60:1:-2), counts, places, MPI_INTEGER, 0, &
+                      MPI_COMM_WORLD, request)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    if (rank == 0) then
+      if (any(b(60:60-(ranks*(ranks+1)-2):-2) /= [((1000 * j + 3 * i - 1, i = 1, j + 1), j = 0, ranks - 1)])) &
+        call wrong("Igatherv")
+    end if
+    b = -1
+    call MPI_Scatter_init(a(60:61-4*ranks:-2), 2, MPI_INTEGER, b(4:1:-3), 2, MPI_INTEGER, 0, MPI_COMM_WORLD, &
+                          MPI_INFO_NULL, request)
+    do i = 1, 2
+      call MPI_Start(request)
+      call MPI_Wait(request, MPI_STATUS_IGNORE)
+      if (b(4) /= 60 - 4 * rank .or. b(1) /= 58 - 4 * rank) call wrong("Scatter_init")
+    end do
+    call MPI_Request_free(request)
+  end subroutine blocks_later
 
   subroutine reductions()
     integer :: a(20), b(20), i

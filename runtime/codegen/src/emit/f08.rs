@@ -33,6 +33,8 @@ enum Treatment {
     Contiguous,
     /// A section is copied for the time of the call.
     Copied,
+    /// A section with one step makes the datatype wider, which is so many parameters behind it.
+    Strided(usize),
     /// A section becomes a datatype; what if that cannot be.
     Typed(&'static str),
 }
@@ -48,7 +50,7 @@ pub fn procedures(api: &Api) -> Result<String, String> {
          use crate::arguments::Ierror;\n\
          use crate::descriptor::{Choice, Copied, start};\n\
          use crate::generated::c;\n\
-         use crate::sections::{Otherwise, Typed, given, plain};\n\
+         use crate::sections::{Otherwise, Strided, Typed, given, plain};\n\
          use crate::text::Text;\n\
          use crate::{A, arguments, names, sentinel};\n\
          use cohort_abi::{Abi, Handle};\n\
@@ -127,17 +129,22 @@ fn described(procedure: &Procedure, function: &str, specific: &str) -> Result<St
         } else {
             declared.extend(rule.declared);
         }
-        let typed = |distance: usize| {
+        let replaced = |distance: usize, part: &str| {
             let at = index.checked_sub(distance)?;
-            let is_typed = matches!(treatment(procedure, &parameters, at), Treatment::Typed(_));
-            is_typed.then(|| rust_name(&parameters[at].name.to_lowercase()))
+            let is_replaced = match treatment(procedure, &parameters, at) {
+                Treatment::Typed(_) => part == ["", "count", "datatype", ""][distance],
+                Treatment::Strided(behind) => distance == behind && part == "datatype",
+                _ => false,
+            };
+            let name = rust_name(&parameters[at].name.to_lowercase());
+            is_replaced.then(|| format!("&{name}_at.{part}"))
         };
         arguments.push(if p.kind == "BUFFER" {
             address(&mut before, procedure, &parameters, index)
-        } else if let Some(buffer) = typed(1) {
-            format!("&{buffer}_at.count")
-        } else if let Some(buffer) = typed(2) {
-            format!("&{buffer}_at.datatype")
+        } else if let Some(count) = replaced(1, "count") {
+            count
+        } else if let Some(datatype) = (2..4).find_map(|behind| replaced(behind, "datatype")) {
+            datatype
         } else {
             n
         });
@@ -174,6 +181,10 @@ fn address(
             let _ = writeln!(before, "let {name}_at = given!(plain({name}), ierror);");
             return format!("{name}_at");
         }
+        Treatment::Strided(behind) => format!(
+            "given!(Strided::new({name}, {}), ierror)",
+            n(index + behind)
+        ),
         Treatment::Copied => format!("Copied::new({name}, {})", !parameters[index].ty.constant),
         Treatment::Typed(otherwise) => format!(
             "given!(Typed::new({name}, {}, {}, Otherwise::{otherwise}), ierror)",
@@ -208,7 +219,10 @@ fn treatment(procedure: &Procedure, parameters: &[&Parameter], index: usize) -> 
         (true, true) => Treatment::Typed("Write"),
         (true, false) => Treatment::Typed("Refuse"),
         (false, true) => Treatment::Copied,
-        (false, false) => Treatment::Contiguous,
+        (false, false) => match (2..4).find(|behind| is(index + behind, &["DATATYPE"])) {
+            Some(behind) if has_blocks(&name, &p.name) && !reduces => Treatment::Strided(behind),
+            _ => Treatment::Contiguous,
+        },
     }
 }
 

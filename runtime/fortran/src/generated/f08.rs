@@ -5,7 +5,7 @@
 use crate::arguments::Ierror;
 use crate::descriptor::{Choice, Copied, start};
 use crate::generated::c;
-use crate::sections::{Otherwise, Typed, given, plain};
+use crate::sections::{Otherwise, Strided, Typed, given, plain};
 use crate::text::Text;
 use crate::{A, arguments, names, sentinel};
 use cohort_abi::{Abi, Handle};
@@ -251,14 +251,14 @@ pub unsafe extern "C" fn allgather_init_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::allgather_init(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcount,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             info,
             request,
@@ -318,14 +318,14 @@ pub unsafe extern "C" fn allgather_init_c_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         allgather_init_c(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcount,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             info,
             request,
@@ -450,15 +450,15 @@ pub unsafe extern "C" fn allgatherv_init_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::allgatherv_init(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcounts,
             displs,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             info,
             request,
@@ -521,15 +521,15 @@ pub unsafe extern "C" fn allgatherv_init_c_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         allgatherv_init_c(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcounts,
             displs,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             info,
             request,
@@ -791,10 +791,18 @@ pub unsafe extern "C" fn alltoall_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::alltoall_init(
-            sendbuf_at, sendcount, sendtype, recvbuf_at, recvcount, recvtype, comm, info, request,
+            sendbuf_at.start,
+            sendcount,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcount,
+            &recvbuf_at.datatype,
+            comm,
+            info,
+            request,
             ierror,
         );
     }
@@ -847,10 +855,18 @@ pub unsafe extern "C" fn alltoall_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         alltoall_init_c(
-            sendbuf_at, sendcount, sendtype, recvbuf_at, recvcount, recvtype, comm, info, request,
+            sendbuf_at.start,
+            sendcount,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcount,
+            &recvbuf_at.datatype,
+            comm,
+            info,
+            request,
             ierror,
         );
     }
@@ -969,11 +985,21 @@ pub unsafe extern "C" fn alltoallv_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::alltoallv_init(
-            sendbuf_at, sendcounts, sdispls, sendtype, recvbuf_at, recvcounts, rdispls, recvtype,
-            comm, info, request, ierror,
+            sendbuf_at.start,
+            sendcounts,
+            sdispls,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcounts,
+            rdispls,
+            &recvbuf_at.datatype,
+            comm,
+            info,
+            request,
+            ierror,
         );
     }
 }
@@ -1031,11 +1057,21 @@ pub unsafe extern "C" fn alltoallv_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         alltoallv_init_c(
-            sendbuf_at, sendcounts, sdispls, sendtype, recvbuf_at, recvcounts, rdispls, recvtype,
-            comm, info, request, ierror,
+            sendbuf_at.start,
+            sendcounts,
+            sdispls,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcounts,
+            rdispls,
+            &recvbuf_at.datatype,
+            comm,
+            info,
+            request,
+            ierror,
         );
     }
 }
@@ -4219,14 +4255,14 @@ pub unsafe extern "C" fn gather_init_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::gather_init(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcount,
-            recvtype,
+            &recvbuf_at.datatype,
             root,
             comm,
             info,
@@ -4290,14 +4326,14 @@ pub unsafe extern "C" fn gather_init_c_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         gather_init_c(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcount,
-            recvtype,
+            &recvbuf_at.datatype,
             root,
             comm,
             info,
@@ -4430,15 +4466,15 @@ pub unsafe extern "C" fn gatherv_init_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::gatherv_init(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcounts,
             displs,
-            recvtype,
+            &recvbuf_at.datatype,
             root,
             comm,
             info,
@@ -4505,15 +4541,15 @@ pub unsafe extern "C" fn gatherv_init_c_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         gatherv_init_c(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcounts,
             displs,
-            recvtype,
+            &recvbuf_at.datatype,
             root,
             comm,
             info,
@@ -4893,14 +4929,14 @@ pub unsafe extern "C" fn iallgather_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::iallgather(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcount,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             request,
             ierror,
@@ -4956,14 +4992,14 @@ pub unsafe extern "C" fn iallgather_c_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         iallgather_c(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcount,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             request,
             ierror,
@@ -4991,15 +5027,15 @@ pub unsafe extern "C" fn iallgatherv_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::iallgatherv(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcounts,
             displs,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             request,
             ierror,
@@ -5058,15 +5094,15 @@ pub unsafe extern "C" fn iallgatherv_c_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         iallgatherv_c(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcounts,
             displs,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             request,
             ierror,
@@ -5160,10 +5196,18 @@ pub unsafe extern "C" fn ialltoall_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::ialltoall(
-            sendbuf_at, sendcount, sendtype, recvbuf_at, recvcount, recvtype, comm, request, ierror,
+            sendbuf_at.start,
+            sendcount,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcount,
+            &recvbuf_at.datatype,
+            comm,
+            request,
+            ierror,
         );
     }
 }
@@ -5212,10 +5256,18 @@ pub unsafe extern "C" fn ialltoall_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         ialltoall_c(
-            sendbuf_at, sendcount, sendtype, recvbuf_at, recvcount, recvtype, comm, request, ierror,
+            sendbuf_at.start,
+            sendcount,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcount,
+            &recvbuf_at.datatype,
+            comm,
+            request,
+            ierror,
         );
     }
 }
@@ -5237,11 +5289,20 @@ pub unsafe extern "C" fn ialltoallv_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::ialltoallv(
-            sendbuf_at, sendcounts, sdispls, sendtype, recvbuf_at, recvcounts, rdispls, recvtype,
-            comm, request, ierror,
+            sendbuf_at.start,
+            sendcounts,
+            sdispls,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcounts,
+            rdispls,
+            &recvbuf_at.datatype,
+            comm,
+            request,
+            ierror,
         );
     }
 }
@@ -5296,11 +5357,20 @@ pub unsafe extern "C" fn ialltoallv_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         ialltoallv_c(
-            sendbuf_at, sendcounts, sdispls, sendtype, recvbuf_at, recvcounts, rdispls, recvtype,
-            comm, request, ierror,
+            sendbuf_at.start,
+            sendcounts,
+            sdispls,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcounts,
+            rdispls,
+            &recvbuf_at.datatype,
+            comm,
+            request,
+            ierror,
         );
     }
 }
@@ -5649,14 +5719,14 @@ pub unsafe extern "C" fn igather_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::igather(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcount,
-            recvtype,
+            &recvbuf_at.datatype,
             root,
             comm,
             request,
@@ -5716,14 +5786,14 @@ pub unsafe extern "C" fn igather_c_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         igather_c(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcount,
-            recvtype,
+            &recvbuf_at.datatype,
             root,
             comm,
             request,
@@ -5753,15 +5823,15 @@ pub unsafe extern "C" fn igatherv_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::igatherv(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcounts,
             displs,
-            recvtype,
+            &recvbuf_at.datatype,
             root,
             comm,
             request,
@@ -5824,15 +5894,15 @@ pub unsafe extern "C" fn igatherv_c_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         igatherv_c(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcounts,
             displs,
-            recvtype,
+            &recvbuf_at.datatype,
             root,
             comm,
             request,
@@ -5935,14 +6005,14 @@ pub unsafe extern "C" fn ineighbor_allgather_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::ineighbor_allgather(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcount,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             request,
             ierror,
@@ -5998,14 +6068,14 @@ pub unsafe extern "C" fn ineighbor_allgather_c_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         ineighbor_allgather_c(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcount,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             request,
             ierror,
@@ -6033,15 +6103,15 @@ pub unsafe extern "C" fn ineighbor_allgatherv_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::ineighbor_allgatherv(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcounts,
             displs,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             request,
             ierror,
@@ -6100,15 +6170,15 @@ pub unsafe extern "C" fn ineighbor_allgatherv_c_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         ineighbor_allgatherv_c(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcounts,
             displs,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             request,
             ierror,
@@ -6131,10 +6201,18 @@ pub unsafe extern "C" fn ineighbor_alltoall_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::ineighbor_alltoall(
-            sendbuf_at, sendcount, sendtype, recvbuf_at, recvcount, recvtype, comm, request, ierror,
+            sendbuf_at.start,
+            sendcount,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcount,
+            &recvbuf_at.datatype,
+            comm,
+            request,
+            ierror,
         );
     }
 }
@@ -6183,10 +6261,18 @@ pub unsafe extern "C" fn ineighbor_alltoall_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         ineighbor_alltoall_c(
-            sendbuf_at, sendcount, sendtype, recvbuf_at, recvcount, recvtype, comm, request, ierror,
+            sendbuf_at.start,
+            sendcount,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcount,
+            &recvbuf_at.datatype,
+            comm,
+            request,
+            ierror,
         );
     }
 }
@@ -6208,11 +6294,20 @@ pub unsafe extern "C" fn ineighbor_alltoallv_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::ineighbor_alltoallv(
-            sendbuf_at, sendcounts, sdispls, sendtype, recvbuf_at, recvcounts, rdispls, recvtype,
-            comm, request, ierror,
+            sendbuf_at.start,
+            sendcounts,
+            sdispls,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcounts,
+            rdispls,
+            &recvbuf_at.datatype,
+            comm,
+            request,
+            ierror,
         );
     }
 }
@@ -6267,11 +6362,20 @@ pub unsafe extern "C" fn ineighbor_alltoallv_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         ineighbor_alltoallv_c(
-            sendbuf_at, sendcounts, sdispls, sendtype, recvbuf_at, recvcounts, rdispls, recvtype,
-            comm, request, ierror,
+            sendbuf_at.start,
+            sendcounts,
+            sdispls,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcounts,
+            rdispls,
+            &recvbuf_at.datatype,
+            comm,
+            request,
+            ierror,
         );
     }
 }
@@ -6869,15 +6973,15 @@ pub unsafe extern "C" fn iscatter_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
         let recvbuf_at = given!(
             Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
             ierror
         );
         crate::generated::procedures::iscatter(
-            sendbuf_at,
+            sendbuf_at.start,
             sendcount,
-            sendtype,
+            &sendbuf_at.datatype,
             recvbuf_at.start,
             &recvbuf_at.count,
             &recvbuf_at.datatype,
@@ -6936,15 +7040,15 @@ pub unsafe extern "C" fn iscatter_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
         let recvbuf_at = given!(
             Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
             ierror
         );
         iscatter_c(
-            sendbuf_at,
+            sendbuf_at.start,
             sendcount,
-            sendtype,
+            &sendbuf_at.datatype,
             recvbuf_at.start,
             &recvbuf_at.count,
             &recvbuf_at.datatype,
@@ -6973,16 +7077,16 @@ pub unsafe extern "C" fn iscatterv_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
         let recvbuf_at = given!(
             Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
             ierror
         );
         crate::generated::procedures::iscatterv(
-            sendbuf_at,
+            sendbuf_at.start,
             sendcounts,
             displs,
-            sendtype,
+            &sendbuf_at.datatype,
             recvbuf_at.start,
             &recvbuf_at.count,
             &recvbuf_at.datatype,
@@ -7044,16 +7148,16 @@ pub unsafe extern "C" fn iscatterv_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
         let recvbuf_at = given!(
             Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
             ierror
         );
         iscatterv_c(
-            sendbuf_at,
+            sendbuf_at.start,
             sendcounts,
             displs,
-            sendtype,
+            &sendbuf_at.datatype,
             recvbuf_at.start,
             &recvbuf_at.count,
             &recvbuf_at.datatype,
@@ -7637,14 +7741,14 @@ pub unsafe extern "C" fn neighbor_allgather_init_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::neighbor_allgather_init(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcount,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             info,
             request,
@@ -7704,14 +7808,14 @@ pub unsafe extern "C" fn neighbor_allgather_init_c_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         neighbor_allgather_init_c(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcount,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             info,
             request,
@@ -7836,15 +7940,15 @@ pub unsafe extern "C" fn neighbor_allgatherv_init_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::neighbor_allgatherv_init(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcounts,
             displs,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             info,
             request,
@@ -7907,15 +8011,15 @@ pub unsafe extern "C" fn neighbor_allgatherv_init_c_f08ts(
             Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
             ierror
         );
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         neighbor_allgatherv_init_c(
             sendbuf_at.start,
             &sendbuf_at.count,
             &sendbuf_at.datatype,
-            recvbuf_at,
+            recvbuf_at.start,
             recvcounts,
             displs,
-            recvtype,
+            &recvbuf_at.datatype,
             comm,
             info,
             request,
@@ -8023,10 +8127,18 @@ pub unsafe extern "C" fn neighbor_alltoall_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::neighbor_alltoall_init(
-            sendbuf_at, sendcount, sendtype, recvbuf_at, recvcount, recvtype, comm, info, request,
+            sendbuf_at.start,
+            sendcount,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcount,
+            &recvbuf_at.datatype,
+            comm,
+            info,
+            request,
             ierror,
         );
     }
@@ -8079,10 +8191,18 @@ pub unsafe extern "C" fn neighbor_alltoall_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         neighbor_alltoall_init_c(
-            sendbuf_at, sendcount, sendtype, recvbuf_at, recvcount, recvtype, comm, info, request,
+            sendbuf_at.start,
+            sendcount,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcount,
+            &recvbuf_at.datatype,
+            comm,
+            info,
+            request,
             ierror,
         );
     }
@@ -8201,11 +8321,21 @@ pub unsafe extern "C" fn neighbor_alltoallv_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         crate::generated::procedures::neighbor_alltoallv_init(
-            sendbuf_at, sendcounts, sdispls, sendtype, recvbuf_at, recvcounts, rdispls, recvtype,
-            comm, info, request, ierror,
+            sendbuf_at.start,
+            sendcounts,
+            sdispls,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcounts,
+            rdispls,
+            &recvbuf_at.datatype,
+            comm,
+            info,
+            request,
+            ierror,
         );
     }
 }
@@ -8263,11 +8393,21 @@ pub unsafe extern "C" fn neighbor_alltoallv_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
         neighbor_alltoallv_init_c(
-            sendbuf_at, sendcounts, sdispls, sendtype, recvbuf_at, recvcounts, rdispls, recvtype,
-            comm, info, request, ierror,
+            sendbuf_at.start,
+            sendcounts,
+            sdispls,
+            &sendbuf_at.datatype,
+            recvbuf_at.start,
+            recvcounts,
+            rdispls,
+            &recvbuf_at.datatype,
+            comm,
+            info,
+            request,
+            ierror,
         );
     }
 }
@@ -10486,15 +10626,15 @@ pub unsafe extern "C" fn scatter_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
         let recvbuf_at = given!(
             Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
             ierror
         );
         crate::generated::procedures::scatter_init(
-            sendbuf_at,
+            sendbuf_at.start,
             sendcount,
-            sendtype,
+            &sendbuf_at.datatype,
             recvbuf_at.start,
             &recvbuf_at.count,
             &recvbuf_at.datatype,
@@ -10557,15 +10697,15 @@ pub unsafe extern "C" fn scatter_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
         let recvbuf_at = given!(
             Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
             ierror
         );
         scatter_init_c(
-            sendbuf_at,
+            sendbuf_at.start,
             sendcount,
-            sendtype,
+            &sendbuf_at.datatype,
             recvbuf_at.start,
             &recvbuf_at.count,
             &recvbuf_at.datatype,
@@ -10697,16 +10837,16 @@ pub unsafe extern "C" fn scatterv_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
         let recvbuf_at = given!(
             Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
             ierror
         );
         crate::generated::procedures::scatterv_init(
-            sendbuf_at,
+            sendbuf_at.start,
             sendcounts,
             displs,
-            sendtype,
+            &sendbuf_at.datatype,
             recvbuf_at.start,
             &recvbuf_at.count,
             &recvbuf_at.datatype,
@@ -10772,16 +10912,16 @@ pub unsafe extern "C" fn scatterv_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
         let recvbuf_at = given!(
             Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
             ierror
         );
         scatterv_init_c(
-            sendbuf_at,
+            sendbuf_at.start,
             sendcounts,
             displs,
-            sendtype,
+            &sendbuf_at.datatype,
             recvbuf_at.start,
             &recvbuf_at.count,
             &recvbuf_at.datatype,
