@@ -36,9 +36,11 @@ struct AtExit {
     network: Network,
     rank: &'static RankBoot,
     guardian: Option<Guardian>,
+    /// Whether the manager knows that this rank needs nobody any more.
+    has_left: bool,
 }
 
-// SAFETY: only the program's last thread takes it, at the end.
+// SAFETY: only the program's last thread takes it, at the end; before, who finalizes MPI uses it.
 unsafe impl Send for AtExit {}
 
 static AT_EXIT: Mutex<Option<AtExit>> = Mutex::new(None);
@@ -75,6 +77,7 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
             network,
             rank,
             guardian,
+            has_left: false,
         });
     }
     // SAFETY: a plain function of a library that is never unloaded. Should it not be registered, the
@@ -133,6 +136,9 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
         true => None,
         false => Guardian::start(manager.as_ref(), rank),
     };
+    if guardian.is_none() || manager.parting().is_none() {
+        rank.on_finalized = Some(leave_early);
+    }
     Ok(Some(Joined {
         manager,
         network,
@@ -160,6 +166,29 @@ fn hide_manager() {
     }
 }
 
+/// Takes leave of the manager as soon as MPI is finalized, where nobody could do so for a program that ends by `_exit`.
+extern "C" fn leave_early() {
+    let Ok(mut registered) = AT_EXIT.try_lock() else {
+        return;
+    };
+    if let Some(registered) = registered.as_mut()
+        && registered.process == std::process::id()
+        && !registered.has_left
+    {
+        registered.has_left = true;
+        take_leave(registered.manager.as_mut(), registered.guardian.as_ref());
+    }
+}
+
+fn take_leave(manager: &mut dyn Manager, guardian: Option<&Guardian>) {
+    if let Some(guardian) = guardian {
+        guardian.leaves();
+    }
+    if let Err(failure) = manager.finalize() {
+        say(&failure);
+    }
+}
+
 /// Ends the network, which takes leave of the other nodes, and tells the manager that this program's end is none
 /// of its business, unless it is: a rank that leaves between initialisation and finalisation strands its peers.
 extern "C" fn leave_at_exit() {
@@ -175,11 +204,8 @@ extern "C" fn leave_at_exit() {
     {
         // SAFETY: the one rank of this node uses MPI no more.
         unsafe { registered.network.close() };
-        if let Some(guardian) = &registered.guardian {
-            guardian.leaves();
-        }
-        if let Err(failure) = registered.manager.finalize() {
-            say(&failure);
+        if !registered.has_left {
+            take_leave(registered.manager.as_mut(), registered.guardian.as_ref());
         }
     }
 }

@@ -82,6 +82,7 @@ impl Node {
             pid: AtomicI32::new(0),
             touched: AtomicU32::new(0),
             witness: std::ptr::null(),
+            on_finalized: None,
             api: ptr::null(),
             node: ptr::null_mut(),
         };

@@ -151,6 +151,8 @@ pub struct RankBoot {
     pub node: *mut c_void,
     /// NULL, or a copy of `lifecycle` that another process sees; valid for as long as this record.
     pub witness: *const AtomicU32,
+    /// Called when the rank has come to [`Lifecycle::Finalized`], by its own task in a call of its program.
+    pub on_finalized: Option<extern "C" fn()>,
 }
 
 impl RankBoot {
@@ -160,6 +162,11 @@ impl RankBoot {
         // SAFETY: NULL, or valid for as long as this record.
         if let Some(witness) = unsafe { self.witness.as_ref() } {
             witness.store(stage as u32, Ordering::Release);
+        }
+        if let Some(tell) = self.on_finalized
+            && stage == Lifecycle::Finalized
+        {
+            tell();
         }
     }
 

@@ -62,7 +62,7 @@ pub fn trials() -> Vec<Trial> {
             leaving_nodes,
         ),
         trial(
-            "nodes/ranks leave Hydra outside of MPI by _exit".into(),
+            "nodes/ranks leave their managers outside of MPI by _exit".into(),
             leaving_well,
         ),
     ]
@@ -275,6 +275,13 @@ fn leaving_well() -> Outcome {
         if !ended.stderr.is_empty() {
             return Err(ended.failure("expected silence"));
         }
+    }
+    // Those in whose name nobody can take leave do so in MPI_Finalize.
+    let prterun = super::managers::prterun()?.args(["-n", "2"]);
+    let isolated = Program::new(place::built_file("pip-exec")?).args(["--isolate", "-n", "2"]);
+    for job in [prterun, isolated] {
+        let job = job.arg(&program).arg("late").seconds(30);
+        job.run()?.expect_code(0)?;
     }
     Ok(())
 }

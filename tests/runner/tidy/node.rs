@@ -119,6 +119,7 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         pid: AtomicI32::new(0),
         touched: AtomicU32::new(0),
         witness: std::ptr::null(),
+        on_finalized: None,
         api: null(),
         node: null_mut(),
     }));

@@ -31,6 +31,7 @@ static RANK: Once<RankBoot> = Once(UnsafeCell::new(RankBoot {
     pid: AtomicI32::new(0),
     touched: AtomicU32::new(0),
     witness: core::ptr::null(),
+    on_finalized: None,
     api: core::ptr::null(),
     node: null_mut(),
 }));

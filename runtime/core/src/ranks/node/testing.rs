@@ -96,6 +96,7 @@ fn rank_boot(rank: u32, world_rank: u32) -> RankBoot {
         pid: AtomicI32::new(0),
         touched: AtomicU32::new(0),
         witness: core::ptr::null(),
+        on_finalized: None,
         api: null(),
         node: null_mut(),
     }
