@@ -6,7 +6,25 @@ mod checked;
 #[cfg(miri)]
 pub(crate) use checked::{discard, map_aligned, unmap};
 #[cfg(not(miri))]
+use core::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(not(miri))]
 pub(crate) use kernel::{discard, map_aligned, unmap};
+
+/// What the kernel refused last, for messages.
+#[cfg(not(miri))]
+static REFUSED: AtomicUsize = AtomicUsize::new(0);
+
+/// Remembers that memory was refused.
+#[cfg(not(miri))]
+pub(crate) fn note_refusal(length: usize) {
+    REFUSED.store(length, Ordering::Relaxed);
+}
+
+/// The bytes that were refused last; 0 if none ever were.
+#[cfg(not(any(loom, miri)))]
+pub(crate) fn refused() -> usize {
+    REFUSED.load(Ordering::Relaxed)
+}
 
 /// Page size of x86-64.
 pub(crate) const PAGE: usize = 4096;
@@ -25,6 +43,7 @@ mod kernel {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new mapping at an address of the kernel's choice disturbs nobody.
         let start = unsafe { mmap_anonymous(null_mut(), padded, protection, flags) }
+            .inspect_err(|_| super::note_refusal(length))
             .ok()?
             .cast::<u8>();
         let before = start.align_offset(align);

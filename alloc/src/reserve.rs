@@ -13,7 +13,7 @@ use crate::map;
 use crate::segment::SEGMENT_SIZE;
 use core::fmt;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use rustix::process::{Resource, getrlimit};
 
 /// Two segments, and what aligning them takes.
@@ -27,15 +27,12 @@ struct Reserve {
     is_kept: AtomicBool,
     /// NULL while it is spent.
     start: AtomicPtr<u8>,
-    /// What the kernel refused last.
-    refused: AtomicUsize,
 }
 
 /// Of all heaps of this image: address space is the process's.
 static RESERVE: Reserve = Reserve {
     is_kept: AtomicBool::new(false),
     start: AtomicPtr::new(null_mut()),
-    refused: AtomicUsize::new(0),
 };
 
 /// Keeps a reserve from now on.
@@ -58,7 +55,7 @@ pub fn is_short() -> bool {
 pub fn is_room(bytes: usize) -> bool {
     bytes < LONG || {
         let length = bytes.checked_next_multiple_of(map::PAGE);
-        let probe = length.and_then(|length| Some((map_noted(length)?, length)));
+        let probe = length.and_then(|length| Some((mapped(length)?, length)));
         // SAFETY: mapped just now, and nobody else knows it.
         probe.is_some_and(|(start, length)| unsafe {
             map::unmap(start, length);
@@ -83,14 +80,9 @@ pub(crate) fn spend() -> bool {
     true
 }
 
-/// Remembers what the kernel refused.
-pub(crate) fn note_refusal(length: usize) {
-    RESERVE.refused.store(length, Ordering::Relaxed);
-}
-
 #[cold]
 fn fill() -> bool {
-    let Some(start) = map_noted(LENGTH) else {
+    let Some(start) = mapped(LENGTH) else {
         return false;
     };
     let former =
@@ -104,11 +96,8 @@ fn fill() -> bool {
     true
 }
 
-fn map_noted(length: usize) -> Option<*mut u8> {
+fn mapped(length: usize) -> Option<*mut u8> {
     let start = map::map_aligned(length, map::PAGE);
-    if start.is_none() {
-        note_refusal(length);
-    }
     start.map(core::ptr::NonNull::as_ptr)
 }
 
@@ -116,7 +105,7 @@ struct Why;
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let refused = RESERVE.refused.load(Ordering::Relaxed);
+        let refused = map::refused();
         if refused > 0 {
             write!(f, "the kernel gives no {refused} bytes; ")?;
         }

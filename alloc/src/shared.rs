@@ -49,14 +49,17 @@ impl SharedHeap {
 fn at_the_end(layout: Layout, again: impl FnOnce() -> Option<NonNull<u8>>) -> Option<NonNull<u8>> {
     #[cfg(not(miri))]
     {
-        use crate::reserve;
-        reserve::note_refusal(layout.size());
-        if reserve::spend() {
-            return again();
-        }
+        use crate::{map, reserve};
+        map::note_refusal(layout.size());
+        // Somebody else may have spent it a moment ago.
+        reserve::spend();
+        again()
     }
-    let _ = (layout, again);
-    None
+    #[cfg(miri)]
+    {
+        let _ = (layout, again);
+        None
+    }
 }
 
 // SAFETY: blocks are those of `Heap`, which gives every live block its own memory of at least

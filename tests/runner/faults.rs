@@ -2,6 +2,8 @@
 //!
 //! [`crate::command::Program`] itself checks that no task of the job lives on.
 
+mod machine;
+mod memory;
 mod places;
 
 use crate::command::{Ended, Program};
@@ -39,6 +41,8 @@ pub fn trials() -> Vec<Trial> {
         ),
     ];
     trials.extend(places::trials());
+    trials.extend(machine::trials());
+    trials.extend(memory::trials());
     trials
 }
 

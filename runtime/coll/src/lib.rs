@@ -79,6 +79,8 @@ mod nonblocking;
 mod schedule;
 #[cfg(not(loom))]
 mod script;
+#[cfg(not(loom))]
+mod shortage;
 #[cfg(all(any(test, feature = "testing"), not(loom)))]
 pub mod simulation;
 #[cfg(not(loom))]
@@ -101,6 +103,8 @@ pub use compare::words_of;
 pub use members::{CommShared, Count, Group, Roster};
 #[cfg(not(loom))]
 pub use nonblocking::{Repeated, start, start_between};
+#[cfg(not(loom))]
+pub use shortage::left_out;
 
 /// The subsystem.
 #[cfg(not(loom))]

@@ -17,7 +17,7 @@ use cohort_abi::{Mpi5, Mpich, OpenMpi, Table};
 use cohort_alloc::{SharedHeap, reserve};
 use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, VERSION};
 use cohort_base::settings::Settings;
-use cohort_base::text::{complain, say};
+use cohort_base::text::{FixedText, complain, say};
 use cohort_binding::table;
 use cohort_engine::Node;
 use cohort_fabric::Transport;
@@ -169,8 +169,9 @@ unsafe extern "C" fn report(node: *mut c_void) {
 #[panic_handler]
 fn panic(information: &core::panic::PanicInfo<'_>) -> ! {
     let pid = getpid().as_raw_nonzero();
-    // A failed allocation of Rust's collections panics.
-    match reserve::is_short() {
+    // A failed allocation of Rust's collections panics, in the words of Rust's library.
+    let text = FixedText::<40>::of(format_args!("{}", information.message()));
+    match text.as_str().starts_with("memory allocation of") || reserve::is_short() {
         true => complain(format_args!(
             "cohort: process {pid} is out of memory (MPI_ERR_NO_MEM) where MPI cannot go on: {}\n",
             reserve::why()

@@ -105,13 +105,14 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-fn program(name: &str) -> Result<PathBuf, String> {
+/// The program of this module, under a name of its own.
+pub fn program(name: &str) -> Result<PathBuf, String> {
     let source = place::root().join("tests/programs/tools/places.c");
     programs::compile_as(&format!("places-{name}"), &source, Abi::Mpi5, &[])
 }
 
 /// A file that ranks make when they are under way.
-fn sign(name: &str) -> Result<PathBuf, String> {
+pub fn sign(name: &str) -> Result<PathBuf, String> {
     let sign = place::scratch()?.join(format!("places-{name}.sign"));
     let _ = std::fs::remove_file(&sign);
     Ok(sign)
@@ -208,7 +209,8 @@ fn is_running(pid: Pid) -> bool {
     std::fs::read_to_string(path).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-fn until_under_way(sign: &Path) -> bool {
+/// Waits for that file.
+pub fn until_under_way(sign: &Path) -> bool {
     let end = Instant::now() + Duration::from_secs(30);
     while !sign.exists() {
         if Instant::now() > end {

@@ -1,7 +1,7 @@
 //! Collectives of intercommunicators (MPI-4.1 section 6.2.2): who sends what to whom.
 
-use super::parts::{Parts, failure};
-use crate::arguments::{Error, Outcome, engine_error};
+use super::parts::{Members, Parts};
+use crate::arguments::{Error, Outcome};
 use crate::data::Data;
 use cohort_abi::{Abi, neutral};
 use cohort_engine::EngineError;
@@ -55,7 +55,7 @@ pub fn gather<R: Parts>(
             exchange(inter, [message], [])
         }
     };
-    done.map_err(engine_error)
+    done.map_err(|error| inter.failure(error))
 }
 
 /// `MPI_Scatter` and `MPI_Scatterv`; each argument is checked where it matters.
@@ -82,7 +82,7 @@ pub fn scatter<S: Parts>(
             exchange(inter, [], [message])
         }
     };
-    done.map_err(engine_error)
+    done.map_err(|error| inter.failure(error))
 }
 
 /// `MPI_Allgather(v)`: the whole of `send` to everyone in the other group.
@@ -96,7 +96,7 @@ pub fn allgather(inter: &Intergroup<'_>, send: Option<Data>, receive: &impl Part
         .clone()
         .map(|member| inter.to(member, send.buffer()));
     let incoming = members.map(|member| inter.from(member, receive.part(member)));
-    exchange(inter, outgoing, incoming).map_err(failure)
+    exchange(inter, outgoing, incoming).map_err(|error| inter.failure(error))
 }
 
 /// `MPI_Alltoall(v,w)`: a block to everyone in the other group.
@@ -110,7 +110,7 @@ pub fn alltoall<P: Parts>(inter: &Intergroup<'_>, send: Option<P>, receive: &P) 
         .clone()
         .map(|member| inter.to(member, send.part(member)));
     let incoming = members.map(|member| inter.from(member, receive.part(member)));
-    exchange(inter, outgoing, incoming).map_err(failure)
+    exchange(inter, outgoing, incoming).map_err(|error| inter.failure(error))
 }
 
 /// Exchanges messages with the other group.

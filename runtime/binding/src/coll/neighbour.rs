@@ -1,7 +1,7 @@
 //! Neighbourhood collectives (MPI-4.1 section 8.6): each member exchanges messages with its
 //! neighbours of the communicator's topology.
 
-use super::parts::{Parts, Typed, Varying, failure};
+use super::parts::{Members, Parts, Typed, Varying};
 use crate::arguments::{Call, Comm, Outcome, output};
 use crate::data::Data;
 use crate::passed::{Array, Base, Buffer, Out, Place};
@@ -132,6 +132,7 @@ fn run<'a, A: Abi>(
     incoming: impl Iterator<Item = Incoming<'a>>,
 ) -> Outcome<()> {
     let channel = comm.channel();
+    let failure = |error| comm.collective().failure(error);
     match ending {
         // SAFETY: checked arguments of a call, for which MPI promises that the buffers are there.
         Ending::Wait => unsafe { channel.exchange(outgoing, incoming) }.map_err(failure),
@@ -165,7 +166,8 @@ fn compare<A: Abi>(
         receive,
     };
     // SAFETY: checked arguments of this call.
-    unsafe { coll::compare(&comm.collective(), &call) }.map_err(failure)
+    unsafe { coll::compare(&comm.collective(), &call) }
+        .map_err(|error| comm.collective().failure(error))
 }
 
 /// Sends all of `send` to every destination and receives a part from every source.

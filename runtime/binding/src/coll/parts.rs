@@ -5,9 +5,10 @@ use crate::data::Data;
 use crate::passed::{Array, Base};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Count, Integer, neutral};
-use cohort_engine::EngineError;
-use cohort_engine::coll::{Blocks, Group};
+use cohort_engine::coll::inter::Intergroup;
+use cohort_engine::coll::{self, Blocks, Group};
 use cohort_engine::datatype::{Buffer, TypeRef};
+use cohort_engine::{EngineError, Rank};
 use cohort_object::blame;
 use core::ffi::c_int;
 
@@ -17,7 +18,34 @@ pub fn in_place<A: Abi>(buffer: impl Into<Base>) -> bool {
     buffer.into().is_in_place::<A>()
 }
 
-/// The error of a failed collective.
+/// The error of a failed collective of so many members. The job ends if the others wait for this one.
+#[cold]
+pub fn failure_among(rank: &Rank, members: usize, error: EngineError) -> Error {
+    failure(coll::left_out(rank, members, error))
+}
+
+/// [`failure_among`] the members of a group or of two.
+pub trait Members {
+    /// See [`failure_among`].
+    fn failure(&self, error: EngineError) -> Error;
+}
+
+impl Members for Group<'_> {
+    #[cold]
+    fn failure(&self, error: EngineError) -> Error {
+        failure_among(self.rank(), self.world.len(), error)
+    }
+}
+
+impl Members for Intergroup<'_> {
+    #[cold]
+    fn failure(&self, error: EngineError) -> Error {
+        let members = self.local.world.len() + self.remote.len();
+        failure_among(self.local.rank(), members, error)
+    }
+}
+
+/// The error of a collective that has not begun anywhere.
 #[cold]
 pub fn failure(error: EngineError) -> Error {
     match error {

@@ -3,7 +3,7 @@
 //! where they are.
 
 use super::operands::Operands;
-use super::parts::{Parts, failure};
+use super::parts::{Members, Parts};
 use crate::arguments::Outcome;
 use crate::data::Data;
 use cohort_abi::Abi;
@@ -20,7 +20,7 @@ macro_rules! runs {
         #[inline]
         pub fn $name<$($generic: $bound),*>($on: &$object $(, $argument: $type)*) -> Outcome<()> {
             // SAFETY: the buffers are those of a call of the program, checked; see the page of this module.
-            unsafe { $run }.map_err(failure)
+            unsafe { $run }.map_err(|error| $on.failure(error))
         }
     )*};
 }

@@ -12,9 +12,9 @@ pub use neighbour::*;
 pub use reducing::*;
 
 use super::operands::Operands;
-use super::parts::{BlockList, Parts, failure, root};
+use super::parts::{BlockList, Members, Parts, failure_among, root};
 use super::{apart, inter};
-use crate::arguments::{Call, Comm, Outcome};
+use crate::arguments::{Call, Comm, Error, Outcome};
 use crate::data::Data;
 use crate::passed::Place;
 use crate::process::Process;
@@ -23,10 +23,10 @@ use crate::request::{Plan, publish, publish_persistent};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle};
-use cohort_engine::RequestRef;
 use cohort_engine::coll::inter::Root;
 use cohort_engine::coll::{self, Scan};
 use cohort_engine::rank_box::RankBox;
+use cohort_engine::{EngineError, RequestRef};
 use cohort_object::topology::Neighbours;
 use core::ffi::c_int;
 
@@ -207,7 +207,7 @@ impl<A: Abi> Arguments<A> {
     ) -> Outcome<()> {
         self.check_apart(comm)?;
         let arguments = RankBox::<dyn Describe>::new(&mut call.rank().enter(), self, |it| it);
-        let arguments = arguments.map_err(failure)?;
+        let arguments = arguments.map_err(|error| failure_on(comm, error))?;
         // SAFETY: the arguments live in the request's state until the operation is complete.
         let started = unsafe {
             match comm.inter() {
@@ -216,7 +216,7 @@ impl<A: Abi> Arguments<A> {
             }
         };
         let operation = Operation {
-            request: started.map_err(failure)?,
+            request: started.map_err(|error| failure_on(comm, error))?,
             comm: handle.neutral(),
         };
         publish(call, State::Collective(operation, arguments), target)
@@ -234,17 +234,31 @@ impl<A: Abi> Arguments<A> {
         target: Place<'_, A::Request>,
     ) -> Outcome<()> {
         self.check_apart(comm)?;
+        let members = match comm.inter() {
+            Some(inter) => inter.local.world.len() + inter.remote.len(),
+            None => comm.collective().world.len(),
+        };
         let operation = match comm.inter() {
             Some(inter) => coll::Repeated::open_between(&inter),
             // SAFETY: checked arguments of this call.
             None => unsafe { coll::Repeated::open_with(&comm.collective(), &self.call()) }
-                .map_err(failure)?,
+                .map_err(|error| failure_on(comm, error))?,
         };
         let repeated = Repeated {
             operation,
+            members,
             arguments: Box::new(self),
         };
         publish_persistent(call, repeated, handle.neutral(), target)
+    }
+}
+
+/// The error of a collective of a communicator.
+#[cold]
+fn failure_on(comm: &Comm, error: EngineError) -> Error {
+    match comm.inter() {
+        Some(inter) => inter.failure(error),
+        None => comm.collective().failure(error),
     }
 }
 
@@ -252,6 +266,7 @@ impl<A: Abi> Arguments<A> {
 #[derive(Debug)]
 struct Repeated {
     operation: coll::Repeated,
+    members: usize,
     arguments: Box<dyn Describe>,
 }
 
@@ -261,6 +276,7 @@ impl Plan for Repeated {
     fn begin(&self, process: &Process, _comm: u32) -> Outcome<RequestRef> {
         let owner = process.objects.owner();
         // SAFETY: checked arguments of a call, which live as long as the operation.
-        unsafe { self.operation.start(owner, &self.arguments.call()) }.map_err(failure)
+        unsafe { self.operation.start(owner, &self.arguments.call()) }
+            .map_err(|error| failure_among(owner.rank(), self.members, error))
     }
 }

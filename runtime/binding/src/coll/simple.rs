@@ -1,6 +1,6 @@
 //! `MPI_Barrier` and `MPI_Bcast`.
 
-use super::parts::{failure, root};
+use super::parts::{Members, root};
 use super::{inter, run};
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
@@ -15,9 +15,10 @@ use core::ffi::c_int;
 pub fn barrier<A: Abi>(call: &Call<'_, A>, comm: A::Comm) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     if let Some(inter) = comm.inter() {
-        return inter.barrier().map_err(failure);
+        return inter.barrier().map_err(|error| inter.failure(error));
     }
-    coll::barrier(&comm.collective()).map_err(failure)
+    let group = comm.collective();
+    coll::barrier(&group).map_err(|error| group.failure(error))
 }
 
 /// `MPI_Bcast`.

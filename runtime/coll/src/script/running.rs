@@ -34,6 +34,7 @@ use super::steps::{PIECE, Script, Step};
 use crate::Coll;
 use crate::data::{copy_piece, fits};
 use crate::fold::Runner;
+use crate::shortage;
 use alloc::vec::Vec;
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +44,7 @@ use cohort_core::message::Status;
 use cohort_core::rank::Rank;
 use cohort_core::request::Request;
 use cohort_core::subsystem::{Mark, hooks};
-use cohort_core::{Owner, Piece};
+use cohort_core::{EngineError, Owner, Piece};
 use cohort_steal::TaskKind;
 use core::cell::Cell;
 use core::fmt;
@@ -431,6 +432,9 @@ impl Progress {
             let Some(written) = self.meeting.as_ref().and_then(NodeMeetingRef::take) else {
                 return Look::Waits;
             };
+            if written.outcome == Err(EngineError::OutOfMemory) {
+                shortage::end(claim.rank());
+            }
             note(&mut self.status, written.outcome);
             self.messages = written.messages;
             self.script = Some(written.script);
@@ -451,7 +455,10 @@ impl Progress {
                     match message {
                         // There is room for all messages of a stage.
                         Ok(message) => self.messages.push(message),
-                        Err(error) => note(&mut self.status, Err(error)),
+                        Err(error) => {
+                            shortage::end(claim.rank());
+                            note(&mut self.status, Err(error));
+                        }
                     }
                     started += 1;
                     if started % MESSAGES_PER_PIECE == 0 {
