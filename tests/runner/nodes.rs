@@ -11,6 +11,7 @@ mod managers;
 mod programs;
 mod rails;
 mod strangers;
+mod wires;
 
 pub use hosts::{Hosts, Network};
 use libtest_mimic::Trial;
@@ -26,6 +27,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(limits::trials());
     trials.extend(rails::trials());
     trials.extend(strangers::trials());
+    trials.extend(wires::trials());
     trials.extend(programs::trials());
     trials
 }

@@ -18,7 +18,7 @@ use libtest_mimic::Trial;
 type Check = (&'static str, fn() -> Outcome);
 
 /// All checks.
-const CHECKS: [Check; 25] = [
+const CHECKS: [Check; 26] = [
     (
         "node image has no thread-local storage",
         image::no_thread_local,
@@ -62,6 +62,10 @@ const CHECKS: [Check; 25] = [
         text::unsafe_is_explained,
     ),
     ("no unfinished words", text::no_unfinished_words),
+    (
+        "no time is measured with the clock of the day",
+        text::no_clock_of_the_day,
+    ),
     ("links of pages lead somewhere", pages::links_lead_somewhere),
     ("files that pages name exist", pages::named_files_exist),
     ("checks that pages name exist", pages::named_checks_exist),

@@ -66,6 +66,10 @@ pub fn trials() -> Vec<Trial> {
                 silent_node(network, |hosts| hosts.set_link(1, "down"))
             }),
         ];
+        if has_link {
+            let name = "nodes/a job that is frozen for longer than nodes may be silent goes on";
+            trials.push(trial(format!("{name}{suffix}"), move || frozen(network)));
+        }
         for (name, run) in of_silence {
             let name = format!("nodes/{name}{suffix}");
             trials.push(trial(name, move || run(network)));
@@ -178,11 +182,41 @@ fn computing(network: Network) -> Outcome {
 
 /// Stops the processes of the second host.
 fn stop(hosts: &Hosts) -> Result<(), String> {
-    let processes = hosts.processes(1).into_iter().filter_map(Pid::from_raw);
+    signal(hosts, 1, Signal::STOP)
+}
+
+fn signal(hosts: &Hosts, host: u32, signal: Signal) -> Result<(), String> {
+    let processes = hosts.processes(host).into_iter().filter_map(Pid::from_raw);
     for process in processes {
-        kill_process(process, Signal::STOP).map_err(|error| error.to_string())?;
+        kill_process(process, signal).map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+/// All that runs on both hosts stands still, as a batch system or a frozen cgroup has it, for longer than a node may be
+/// silent. When it runs again, nobody takes the other for dead.
+fn frozen(network: Network) -> Outcome {
+    if !namespaces_work() {
+        return Ok(());
+    }
+    let hosts = Hosts::new(2)?.over(network);
+    let (job, sign) = computing_job(&hosts, "7")?;
+    let mut problem = None;
+    let ended = job.seconds(90).run_with(|_| {
+        if !until_under_way(&hosts, Some(&sign)) {
+            problem = Some("the job did not start".to_owned());
+        }
+        for (to_send, seconds) in [(Signal::STOP, 5), (Signal::CONT, 0)] {
+            for host in 0..2 {
+                problem = problem.take().or(signal(&hosts, host, to_send).err());
+            }
+            sleep(Duration::from_secs(seconds));
+        }
+    })?;
+    match problem {
+        Some(problem) => Err(ended.failure(&problem)),
+        None => ended.expect_code(0)?.expect_text("all came").map(drop),
+    }
 }
 
 /// The second host falls silent in some way while all ranks compute.

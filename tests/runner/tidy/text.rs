@@ -79,6 +79,34 @@ pub fn short_files() -> Outcome {
     )
 }
 
+/// The clock of the day may be set at any time, so nothing is measured with it. A job's guardian has a name of it,
+/// lines of the output have its time in front, and waits of the program's own go on with the clock they began with.
+pub fn no_clock_of_the_day() -> Outcome {
+    const USERS: [&str; 3] = [
+        "pip-loader/src/launch/guardian.rs",
+        "pip-loader/src/launch/prefix.rs",
+        "runtime/progress/src/signal/resume/call.rs",
+    ];
+    const NAMES: [&str; 5] = [
+        "SystemTime",
+        "REALTIME",
+        "Realtime",
+        "gettimeofday",
+        "libc::time(",
+    ];
+    let is_ours = |path: &Path| {
+        let own = relative(path);
+        !own.starts_with("tests") && !USERS.iter().any(|user| own == Path::new(user))
+    };
+    let mut found = Vec::new();
+    for (path, text) in sources(&["rs"])?.into_iter().filter(|it| is_ours(&it.0)) {
+        let lines = text.lines().enumerate();
+        let named = lines.filter(|(_, line)| NAMES.iter().any(|name| line.contains(name)));
+        found.extend(named.map(|(number, line)| format!("{}: {line}", place_of(&path, number))));
+    }
+    outcome(found)
+}
+
 /// No line is wider than [`WIDTH_MAX`], but as many as the exceptions allow.
 pub fn narrow_lines() -> Outcome {
     let mut wide = Vec::new();
