@@ -11,6 +11,7 @@ use libtest_mimic::Trial;
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("readme/first program".into(), first_program),
+        trial("readme/first Python program".into(), first_python),
         trial("readme/help has every option shown".into(), options_exist),
         trial("readme/make targets exist".into(), targets_exist),
         trial("readme/make run".into(), demonstration),
@@ -56,6 +57,31 @@ fn first_program() -> Outcome {
         return Err(plain.failure("statistics that nobody asked for"));
     }
     run("1")?.expect_text("helped (rank:times)")?;
+    Ok(())
+}
+
+/// `mpiexec -n 4 python hello.py`, with mpi4py of the cache.
+fn first_python() -> Outcome {
+    let text = text()?;
+    let program = text
+        .split("```python\n")
+        .nth(1)
+        .ok_or("README has no Python program")?;
+    let program = program.split("```").next().unwrap_or(program);
+    let source = place::scratch()?.join("readme-hello.py");
+    std::fs::write(&source, program).map_err(|error| error.to_string())?;
+    let ended = Program::new(place::built_file("mpiexec")?)
+        .args(["-n", "4"])
+        .arg(place::cached("mpi4py-venv/bin/python", "mpi4py")?)
+        .arg(source)
+        .run()?
+        .expect_code(0)?;
+    for rank in 0..4 {
+        let line = format!("rank {rank}: the ranks sum up to 6");
+        if ended.stdout.lines().filter(|other| *other == line).count() != 1 {
+            return Err(ended.failure(&format!("expected one line {line:?}")));
+        }
+    }
     Ok(())
 }
 
