@@ -5,8 +5,15 @@ pip-exec. This adds the rank's own program and libraries:
 
     gdb -p PID-OF-A-RANK -x cohort-gdb.py
     (gdb) cohort-ranks             lists the ranks of the node
-    (gdb) cohort-symbols           adds the symbols of the attached rank
+    (gdb) cohort-symbols           adds the symbols of the rank at hand
     (gdb) cohort-symbols 3         adds those of rank 3, whose memory is mapped here too
+
+The rank at hand is the one that gdb is attached to or, in a core file, the one that has left it. A core file holds
+the memory of all ranks, and the registers of that one's threads. (Threads without registers are pip-exec's.)
+
+    gdb pip-exec core -x cohort-gdb.py
+    (gdb) cohort-symbols
+    (gdb) backtrace
 """
 
 import re
@@ -37,19 +44,17 @@ def ranks():
 
 
 def files():
-    """Maps the first address of each mapped file to its path."""
+    """Maps the first address of each mapped file to its path; a core file has a list of them too."""
     found = {}
-    with open(f"/proc/{gdb.selected_inferior().pid}/maps") as maps:
-        for line in maps:
-            fields = line.split(maxsplit=5)
-            if len(fields) == 6 and fields[5].startswith("/"):
-                found[int(fields[0].split("-")[0], 16)] = fields[5].rstrip("\n")
+    for line in gdb.execute("info proc mappings", to_string=True).splitlines():
+        mapping = re.match(r"\s*(0x[0-9a-f]+)\s+0x[0-9a-f]+\s[^/]*(/.*)", line)
+        if mapping:
+            found[int(mapping[1], 16)] = mapping[2].rstrip()
     return found
 
 
-def objects(debug):
+def objects(debug, paths):
     """Yields (base, path) of what a rank has loaded: glibc's list, from r_debug."""
-    paths = files()
     entry = words(debug, 2)[1] if debug else 0
     for _ in range(OBJECTS_MAX):
         if entry == 0:
@@ -66,25 +71,25 @@ class Ranks(gdb.Command):
         super().__init__("cohort-ranks", gdb.COMMAND_STATUS)
 
     def invoke(self, argument, from_tty):
-        own = gdb.selected_inferior().pid
+        own, paths = gdb.selected_inferior().pid, files()
         for rank, pid, debug in ranks():
             mark = "*" if pid == own else " "
-            program = next((path for _, path in objects(debug)), "(not loaded yet)")
+            program = next((path for _, path in objects(debug, paths)), "(not loaded yet)")
             print(f"{mark} rank {rank}  pid {pid}  {program}")
 
 
 class Symbols(gdb.Command):
-    """Add the symbols of a rank: cohort-symbols [RANK], by default the attached one."""
+    """Add the symbols of a rank: cohort-symbols [RANK], by default of the one at hand."""
 
     def __init__(self):
         super().__init__("cohort-symbols", gdb.COMMAND_FILES)
 
     def invoke(self, argument, from_tty):
-        own = gdb.selected_inferior().pid
+        own, paths = gdb.selected_inferior().pid, files()
         wanted = int(argument) if argument.strip() else None
         for rank, pid, debug in ranks():
             if rank == wanted or (wanted is None and pid == own):
-                for base, path in objects(debug):
+                for base, path in objects(debug, paths):
                     gdb.execute(f"add-symbol-file {path} -o {base:#x}", to_string=True)
                     print(f"rank {rank}: {path} at {base:#x}")
                 return
