@@ -47,8 +47,20 @@ install:
 uninstall:
 	tools/install.sh --uninstall "$(PREFIX)" "$(DESTDIR)"
 
-tarball deb wheel: build
+tarball deb: build
 	tools/package.sh $@ "$(BUILT)" "$(TARGET)/packages"
+
+# A build of its own, linked for the C library of systems that are older than this one.
+GLIBC := 2.28
+PORTABLE := $(TARGET)/portable/x86_64-unknown-linux-gnu/release
+wheel: system
+	tools/cache.sh wheel
+	folder=$$(tools/old-glibc.sh $(GLIBC) "$(TARGET)/portable/glibc-$(GLIBC)"); \
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS="-Clink-arg=-B$$folder -Clink-arg=-L$$folder \
+	    -Clink-arg=-Wl,--allow-shlib-undefined" cargo build --release --workspace --exclude cohort-tests \
+	    --target x86_64-unknown-linux-gnu --target-dir "$(TARGET)/portable"
+	tools/install-names.sh "$(PORTABLE)"
+	tools/package.sh wheel "$(PORTABLE)" "$(TARGET)/packages"
 
 run: build
 	@mkdir -p $(TARGET)/examples

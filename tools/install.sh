@@ -84,7 +84,7 @@ text() {
 for file in "$built"/pip-exec "$built"/pip-python "$built"/mpi*; do
     put "$file" "bin/${file##*/}" 755
 done
-for file in audit join libfabric network node; do
+for file in audit join network node; do
     put "$built/libcohort_$file.so" "lib/cohort/libcohort_$file.so" 644
 done
 # The MPI libraries: their names are links, and what these lead to.
