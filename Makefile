@@ -18,7 +18,7 @@ LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-
 
 .PHONY: help build run test unit unit-cached loom miri fuzz suites soak flaky managers policies lint system
 .PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows papers epochs scale
-.PHONY: install uninstall tarball deb wheel
+.PHONY: install uninstall portable tarball deb wheel
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -47,20 +47,21 @@ install:
 uninstall:
 	tools/install.sh --uninstall "$(PREFIX)" "$(DESTDIR)"
 
-tarball deb: build
+deb: build
 	tools/package.sh $@ "$(BUILT)" "$(TARGET)/packages"
 
 # A build of its own, linked for the C library of systems that are older than this one.
 GLIBC := 2.28
 PORTABLE := $(TARGET)/portable/x86_64-unknown-linux-gnu/release
-wheel: system
-	tools/cache.sh wheel
+portable: system
 	folder=$$(tools/old-glibc.sh $(GLIBC) "$(TARGET)/portable/glibc-$(GLIBC)"); \
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS="-Clink-arg=-B$$folder -Clink-arg=-L$$folder \
 	    -Clink-arg=-Wl,--allow-shlib-undefined" cargo build --release --workspace --exclude cohort-tests \
 	    --target x86_64-unknown-linux-gnu --target-dir "$(TARGET)/portable"
 	tools/install-names.sh "$(PORTABLE)"
-	tools/package.sh wheel "$(PORTABLE)" "$(TARGET)/packages"
+
+wheel tarball: portable
+	tools/package.sh $@ "$(PORTABLE)" "$(TARGET)/packages"
 
 run: build
 	@mkdir -p $(TARGET)/examples
