@@ -3,6 +3,7 @@
 //! Everything that can be refused is refused by [`prepare`], before the first task
 //! exists; [`job::Job`] then starts the ranks and waits for their end.
 
+mod adopt;
 mod backtrace;
 mod binding;
 mod boot;
@@ -21,6 +22,7 @@ mod membership;
 mod memory;
 mod monitor;
 mod options;
+mod outcome;
 mod output;
 mod picture;
 mod places;

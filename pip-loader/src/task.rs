@@ -10,6 +10,7 @@ mod arch;
 pub mod crash;
 pub mod debug;
 pub mod exec;
+pub mod inherit;
 pub mod stack;
 pub mod start;
 

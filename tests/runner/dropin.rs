@@ -3,6 +3,7 @@
 
 mod checkers;
 mod neighbours;
+mod sharing;
 
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
@@ -21,19 +22,24 @@ const MPI4PY: &str = "from mpi4py import MPI\n\
     assert MPI.Get_library_version().startswith('Cohort'), MPI.Get_library_version()";
 
 /// What people put before a program, and whether a line says that ranks share no memory.
-const WRAPPERS: [(&[&str], bool); 14] = [
+const WRAPPERS: [(&[&str], bool); 19] = [
     (&[], false),
-    (&["env", "A=1"], true),
-    (&["nice", "-n", "1"], true),
+    (&["env", "A=1"], false),
+    (&["nice", "-n", "1"], false),
+    (&["setarch", "x86_64"], false),
     (&["setarch", "-R"], true),
-    (&["taskset", "-c", "0"], true),
-    (&["numactl", "--localalloc"], true),
+    (&["taskset", "-c", "0"], false),
+    (&["numactl", "--localalloc"], false),
+    (&["chrt", "-b", "0"], false),
+    (&["ionice", "-c", "3"], false),
     (&["timeout", "50"], true),
-    (&["stdbuf", "-oL"], true),
+    (&["stdbuf", "-oL"], false),
     (&["strace", "-f", "-o", "/dev/null"], true),
     (&["gdb", "-q", "-batch", "-ex", "run"], true),
-    (&["bash", "-c", "exec \"$0\""], true),
-    (&["bash", "-c", "\"$0\""], true),
+    (&["bash", "-c", "exec \"$0\""], false),
+    (&["bash", "-c", "\"$0\""], false),
+    (&["bash", "-c", "nice \"$0\""], false),
+    (&["bash", "-c", "exec 3</dev/null \"$0\""], true),
     (&["bash", "-c", "\"$0\"; exit $?"], true),
     (&["sh", "-c", "nice env A=1 \"$0\" && true"], true),
 ];
@@ -101,6 +107,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(named);
     trials.extend(checkers::trials());
     trials.extend(neighbours::trials());
+    trials.extend(sharing::trials());
     trials
 }
 

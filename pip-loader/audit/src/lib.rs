@@ -2,12 +2,15 @@
 //!
 //! A library for the dynamic linker's auditing interface (`rtld-audit(7)`), loaded by `pip-exec` into what may open an
 //! MPI library by a path of its own: an interpreter (mpi4py opens `PREFIX/lib/libmpi.so`, where another MPI's wheel
-//! may lie), a program with `DT_RPATH`, a script that starts programs. It does two things:
+//! may lie), a program with `DT_RPATH`, a script that starts programs. It does three things:
 //!
 //! 1. Whoever asks for an MPI library of one of our two ABIs gets ours, whatever path or `RPATH` leads to it. The
 //!    caller's own search order stays the caller's: only the name is changed.
 //! 2. A process that has loaded another MPI and not ours ends with a message. It would be a world of one rank, with
 //!    wrong results and without an error.
+//!
+//! 3. A program that is linked to our MPI and was started by a wrapper offers itself to its job, so that the job's
+//!    ranks can share an address space (`offer.rs`).
 //!
 //! A process that has another launcher (a rank may start `mpiexec`) is none of our business.
 //!
@@ -18,6 +21,7 @@
 mod kernel;
 mod linker;
 mod names;
+mod offer;
 
 use cohort_base::boot::{DESCENDANT, MANAGER_VARIABLES};
 use cohort_base::libraries;
@@ -37,6 +41,9 @@ static OURS: [names::Once; 3] = [const { names::Once::new() }; 3];
 
 /// The last words.
 static MESSAGE: names::Once = names::Once::new();
+
+/// The program's own objects have been loaded.
+static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// Our library has been loaded; this process is not lost.
 static ATTACHED: AtomicBool = AtomicBool::new(false);
@@ -135,10 +142,19 @@ pub unsafe extern "C" fn la_objclose(cookie: *mut usize) -> c_uint {
 /// new objects runs, a process that has another MPI only is ended.
 #[unsafe(no_mangle)]
 pub extern "C" fn la_activity(_cookie: *mut usize, activity: c_uint) {
+    if activity != CONSISTENT {
+        return;
+    }
     let foreign = FOREIGN.load(Ordering::Relaxed);
-    if activity == CONSISTENT && !foreign.is_null() && !ATTACHED.load(Ordering::Relaxed) {
+    let attached = ATTACHED.load(Ordering::Relaxed);
+    if !foreign.is_null() && !attached {
         // SAFETY: the name of a loaded object.
         refuse(unsafe { names::bytes(foreign) });
+    }
+    // Later, code of the program has run.
+    if !STARTED.swap(true, Ordering::Relaxed) && attached {
+        // SAFETY: the first time.
+        unsafe { offer::make() };
     }
 }
 

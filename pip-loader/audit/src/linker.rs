@@ -95,7 +95,7 @@ pub fn world_rank() -> Option<u32> {
 }
 
 /// The rank whose record `pip-exec` put into the auxiliary vector.
-fn rank_boot() -> Option<u32> {
+pub fn rank_boot() -> Option<u32> {
     let mut at = first_variable();
     // SAFETY: the auxiliary vector, pairs of words that a zero ends, follows the NULL after the environment; the record
     // stays mapped.

@@ -12,19 +12,23 @@
 //! | `rc=2` | the job's ranks share an address space, which it is not in |
 //! | `rc=3 pid=P` | process P has taken the rank |
 //!
+//! A door that gathers has a name by which programs that wrappers execute know it. Before any of their code runs they
+//! offer themselves (`cmd=executed rank=3 ...`, and their three standard descriptors) and wait. A closed connection
+//! tells them to go on.
+//!
 //! Only processes of the same user are heard. Neither side of the door waits for a visitor: what has not said who it
 //! is stays with the others that wait.
 
 use crate::wire::{Message, read_line, send};
 use crate::{Failure, Manager, Place, pmi1};
-use cohort_base::boot::DESCENDANT;
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use cohort_base::boot::{DESCENDANT, GATHERING};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 /// Longest request.
-const REQUEST_MAX: usize = 64;
+const REQUEST_MAX: usize = 160;
 
 /// Most visitors that have not said who they are.
 const VISITORS_MAX: usize = 1024;
@@ -47,7 +51,15 @@ pub enum Answer {
 pub struct Door {
     listener: UnixListener,
     name: String,
-    visitors: Vec<(UnixStream, Vec<u8>)>,
+    visitors: Vec<Unknown>,
+}
+
+/// A visitor that has not said all yet: what it has said, and the descriptors that it has given.
+#[derive(Debug)]
+struct Unknown {
+    stream: UnixStream,
+    begun: Vec<u8>,
+    given: Vec<OwnedFd>,
 }
 
 /// A program that asks for the place of a rank.
@@ -57,17 +69,36 @@ pub struct Visitor {
     pub rank: u32,
     /// Its process, as the kernel knows it.
     pub pid: i32,
+    /// What it says of itself if it offers itself before its code runs; else it asks for a rank's place.
+    pub executed: Option<Executed>,
     stream: UnixStream,
 }
 
+/// What only a program itself knows of what a wrapper has set up for it.
+#[derive(Debug)]
+pub struct Executed {
+    /// Its standard input, output and error.
+    pub standard: [OwnedFd; 3],
+    /// The number that its end of the connection has there.
+    pub socket: u32,
+    /// `personality(2)`
+    pub personality: u32,
+    /// Its timer slack in nanoseconds, as far as the number goes.
+    pub timer_slack: u32,
+    /// Mode and nodes of `set_mempolicy(2)`.
+    pub policy: (u32, u32),
+}
+
 impl Door {
-    /// Opens a door with a name that no other has.
+    /// Opens a door with a name that no other has. Where it `gathers`, programs offer themselves before their code
+    /// runs.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn open() -> io::Result<Self> {
+    pub fn open(gathers: bool) -> io::Result<Self> {
         let random = u64::from_ne_bytes(crate::random()?);
-        let name = format!("cohort-{}-{random:016x}", std::process::id());
+        let beginning = if gathers { GATHERING } else { "cohort-" };
+        let name = format!("{beginning}{}-{random:016x}", std::process::id());
         let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
         listener.set_nonblocking(true)?;
         Ok(Self {
@@ -85,7 +116,7 @@ impl Door {
 
     /// What to poll for input.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let visitors = self.visitors.iter().map(|(stream, _)| stream.as_fd());
+        let visitors = self.visitors.iter().map(|visitor| visitor.stream.as_fd());
         std::iter::once(self.listener.as_fd()).chain(visitors)
     }
 
@@ -94,15 +125,19 @@ impl Door {
         while self.visitors.len() < VISITORS_MAX
             && let Ok((stream, _)) = self.listener.accept()
         {
-            if stream.set_nonblocking(true).is_ok() {
-                self.visitors.push((stream, Vec::new()));
+            if is_own_user(&stream) && stream.set_nonblocking(true).is_ok() {
+                self.visitors.push(Unknown {
+                    stream,
+                    begun: Vec::new(),
+                    given: Vec::new(),
+                });
             }
         }
         let mut known = Vec::new();
-        for (mut stream, mut begun) in std::mem::take(&mut self.visitors) {
-            match read_request(&mut stream, &mut begun) {
-                Some(true) => known.extend(visitor(stream, &begun)),
-                Some(false) => self.visitors.push((stream, begun)),
+        for mut unknown in std::mem::take(&mut self.visitors) {
+            match unknown.read_request() {
+                Some(true) => known.extend(unknown.visitor()),
+                Some(false) => self.visitors.push(unknown),
                 None => {}
             }
         }
@@ -110,30 +145,94 @@ impl Door {
     }
 }
 
-/// Whether the request is complete; `None` if none will come.
-fn read_request(stream: &mut UnixStream, begun: &mut Vec<u8>) -> Option<bool> {
-    let mut buffer = [0; REQUEST_MAX];
-    match stream.read(&mut buffer) {
-        Ok(0) => return None,
-        Ok(length) => begun.extend_from_slice(&buffer[..length]),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-        Err(_) => return None,
+impl Unknown {
+    /// Whether the request is complete; `None` if none will come.
+    fn read_request(&mut self) -> Option<bool> {
+        let mut buffer = [0; REQUEST_MAX];
+        match receive(&self.stream, &mut buffer, &mut self.given) {
+            Ok(0) => return None,
+            Ok(length) => self.begun.extend_from_slice(&buffer[..length]),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => return None,
+        }
+        let fits = self.begun.len() <= REQUEST_MAX && self.given.len() <= 3;
+        fits.then(|| self.begun.ends_with(b"\n"))
     }
-    (begun.len() <= REQUEST_MAX).then(|| begun.ends_with(b"\n"))
+
+    /// Who asks; `None` for a stranger.
+    fn visitor(self) -> Option<Visitor> {
+        let request = Message::parse(&String::from_utf8_lossy(&self.begun), ' ');
+        let rank = request.number("rank").ok()?;
+        let (pid, _) = peer(&self.stream)?;
+        let executed = match request.get("cmd") {
+            Some("descendant") => None,
+            Some("executed") => Some(executed(&request, self.given)?),
+            _ => return None,
+        };
+        Some(Visitor {
+            rank,
+            pid,
+            executed,
+            stream: self.stream,
+        })
+    }
 }
 
-/// Who asks; `None` for a stranger.
-fn visitor(stream: UnixStream, request: &[u8]) -> Option<Visitor> {
-    let request = Message::parse(&String::from_utf8_lossy(request), ' ');
-    let rank = request.number("rank").ok()?;
-    let (pid, user) = peer(&stream)?;
+/// What a program says that offers itself.
+fn executed(request: &Message, given: Vec<OwnedFd>) -> Option<Executed> {
+    let number = |name: &str| request.number(name).ok();
+    Some(Executed {
+        standard: given.try_into().ok()?,
+        socket: number("socket")?,
+        personality: number("personality")?,
+        timer_slack: number("slack")?,
+        policy: (number("policy")?, number("nodes")?),
+    })
+}
+
+/// Reads what there is, and the descriptors that come with it.
+fn receive(stream: &UnixStream, buffer: &mut [u8], given: &mut Vec<OwnedFd>) -> io::Result<usize> {
+    /// Room for the control message with three descriptors; what does not fit, the kernel closes.
+    #[repr(C, align(8))]
+    struct Control([u8; 32]);
+    let mut control = Control([0; 32]);
+    let mut piece = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: all zero is a valid value.
+    let mut parcel: libc::msghdr = unsafe { std::mem::zeroed() };
+    parcel.msg_iov = &raw mut piece;
+    parcel.msg_iovlen = 1;
+    parcel.msg_control = (&raw mut control).cast();
+    parcel.msg_controllen = size_of::<Control>();
+    // SAFETY: a complete record, whose parts live and are writable.
+    let length =
+        unsafe { libc::recvmsg(stream.as_raw_fd(), &raw mut parcel, libc::MSG_CMSG_CLOEXEC) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the kernel has written whole control messages, and made the descriptors for this process.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(&raw const parcel);
+        while let Some(head) = message.as_ref() {
+            if (head.cmsg_level, head.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+                let bytes = head.cmsg_len - libc::CMSG_LEN(0) as usize;
+                let numbers = libc::CMSG_DATA(message).cast::<i32>();
+                for index in 0..bytes / size_of::<i32>() {
+                    given.push(OwnedFd::from_raw_fd(numbers.add(index).read_unaligned()));
+                }
+            }
+            message = libc::CMSG_NXTHDR(&raw const parcel, message);
+        }
+    }
+    Ok(length)
+}
+
+/// Whether a process of the same user is at the other end.
+fn is_own_user(stream: &UnixStream) -> bool {
     // SAFETY: no condition.
     let own = unsafe { libc::geteuid() };
-    (request.get("cmd") == Some("descendant") && (user == own || user == 0)).then_some(Visitor {
-        rank,
-        pid,
-        stream,
-    })
+    peer(stream).is_some_and(|(_, user)| user == own || user == 0)
 }
 
 /// Process and user at the other end.
@@ -158,6 +257,12 @@ fn peer(stream: &UnixStream) -> Option<(i32, u32)> {
 }
 
 impl Visitor {
+    /// What it says of itself, and its connection. One that offers itself goes on when this is closed.
+    #[must_use]
+    pub fn into_parts(self) -> (Option<Executed>, UnixStream) {
+        (self.executed, self.stream)
+    }
+
     /// Tells it, and gives its connection. A visitor that has gone meanwhile is noticed at the next use.
     #[must_use]
     pub fn answer(mut self, answer: Answer) -> UnixStream {
@@ -218,10 +323,11 @@ pub fn knock(variable: &str) -> Result<Option<Box<dyn Manager>>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
 
     /// Knocks as rank 3 and gives what the door heard and the visitor was told.
     fn told(answer: Answer) -> Result<Option<Place>, String> {
-        let mut door = Door::open().expect("descriptors");
+        let mut door = Door::open(false).expect("descriptors");
         let (_, variable) = door.variable(3);
         std::thread::scope(|scope| {
             let knocking = scope.spawn(move || {
@@ -269,15 +375,58 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_offers_itself_gives_its_descriptors() {
+        let mut door = Door::open(true).expect("descriptors");
+        let (_, variable) = door.variable(3);
+        assert!(variable.starts_with(GATHERING), "{variable}");
+        let address = SocketAddr::from_abstract_name(&door.name).expect("short");
+        let says = "cmd=executed rank=3 socket=5 personality=0 slack=50000 policy=2 nodes=1\n";
+        let give = |count: usize, socket: &UnixStream| {
+            let mut control = [0_u64; 4];
+            let mut piece = libc::iovec {
+                iov_base: says.as_ptr().cast_mut().cast(),
+                iov_len: says.len(),
+            };
+            let length = size_of::<libc::cmsghdr>() + count * size_of::<i32>();
+            // SAFETY: a message of that many descriptors, in room enough for three.
+            unsafe {
+                let mut parcel: libc::msghdr = std::mem::zeroed();
+                (parcel.msg_iov, parcel.msg_iovlen) = (&raw mut piece, 1);
+                parcel.msg_control = (&raw mut control).cast();
+                parcel.msg_controllen = length.next_multiple_of(8);
+                let head = libc::CMSG_FIRSTHDR(&raw const parcel);
+                (*head).cmsg_len = length;
+                (*head).cmsg_level = libc::SOL_SOCKET;
+                (*head).cmsg_type = libc::SCM_RIGHTS;
+                for index in 0..count {
+                    libc::CMSG_DATA(head).cast::<i32>().add(index).write(2);
+                }
+                libc::sendmsg(socket.as_raw_fd(), &raw const parcel, 0)
+            }
+        };
+        for (count, is_whole) in [(3, true), (2, false)] {
+            let mut stream = UnixStream::connect_addr(&address).expect("open");
+            assert_eq!(give(count, &stream), says.len() as isize);
+            let visitor = door.visitors().pop();
+            assert_eq!(visitor.is_some(), is_whole);
+            let executed = visitor.and_then(|visitor| visitor.executed);
+            let policy = executed.map(|executed| (executed.socket, executed.policy));
+            assert_eq!(policy, is_whole.then_some((5, (2, 1))));
+            // It is told to go on.
+            assert_eq!(stream.read(&mut [0]).expect("closed"), 0);
+        }
+    }
+
+    #[test]
     fn a_job_that_has_ended_has_no_door() {
-        let variable = Door::open().expect("descriptors").variable(0).1;
+        let variable = Door::open(false).expect("descriptors").variable(0).1;
         assert!(knock(&variable).expect("no failure").is_none());
         assert!(knock("nonsense").is_err());
     }
 
     #[test]
     fn strangers_are_not_visitors() {
-        let mut door = Door::open().expect("descriptors");
+        let mut door = Door::open(false).expect("descriptors");
         let address = SocketAddr::from_abstract_name(&door.name).expect("short");
         for words in [
             "GET / HTTP/1.1\n",

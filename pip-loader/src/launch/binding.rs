@@ -21,6 +21,11 @@ pub struct Binding {
     pub unit: Option<u32>,
 }
 
+impl Binding {
+    /// For [`Binding::cpu`]: no core is the rank's own.
+    pub const ANY: u32 = u32::MAX;
+}
+
 /// What the options bind ranks to; `None` when they are not bound.
 #[must_use]
 pub fn level(options: &Options) -> Option<Level> {

@@ -2,9 +2,11 @@
 
 use super::options::{Inherit, Options};
 use super::{guardian, places};
+use cohort_base::boot::AUDIT_LIBRARY;
 use cohort_manager::is_managers;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Thread-local data that libraries may have which are opened later, as glibc has it, and what a few libraries have
@@ -17,6 +19,9 @@ pub type Environment = BTreeMap<OsString, OsString>;
 /// A setting for Valgrind: what it has the C library free at the end comes partly from the linker's own allocator if
 /// the linker is audited, and it would report that.
 const VALGRIND: &str = "--run-libc-freeres=no";
+
+/// A setting of the dynamic linker: how much room for thread-local data it keeps.
+const ROOM: &str = "glibc.rtld.optional_static_tls=";
 
 /// What every rank finds in its environment that inherits this of ours.
 pub fn of_ranks(options: &Options, inherit: &Inherit, job: &str) -> Environment {
@@ -56,7 +61,7 @@ pub fn of_starters(
             put_first(&mut environment, "LD_AUDIT", audit.as_os_str(), ":");
             // An audited linker decides how much thread-local data it has room for before it knows what it will load.
             let room = thread_local.saturating_mul(2).saturating_add(LATER);
-            let room = format!("glibc.rtld.optional_static_tls={room}");
+            let room = format!("{ROOM}{room}");
             put_first(&mut environment, "GLIBC_TUNABLES", OsStr::new(&room), ":");
             put_first(&mut environment, "VALGRIND_OPTS", OsStr::new(VALGRIND), " ");
         }
@@ -68,6 +73,32 @@ pub fn of_starters(
     environment
 }
 
+/// Whether [`of_starters`] puts such a word before a list.
+pub fn is_auditing(word: &[u8]) -> bool {
+    let is_library =
+        Path::new(OsStr::from_bytes(word)).file_name() == Some(OsStr::new(AUDIT_LIBRARY));
+    is_library || word.starts_with(ROOM.as_bytes()) || word == VALGRIND.as_bytes()
+}
+
+/// Takes the first word off a list if it is one of these.
+pub fn take_first(environment: &mut Environment, name: &str, is_taken: fn(&[u8]) -> bool) {
+    let Some(value) = environment.remove(OsStr::new(name)) else {
+        return;
+    };
+    let bytes = value.as_bytes();
+    let end = bytes.iter().position(|byte| b": ".contains(byte));
+    let (word, rest) = match end {
+        Some(end) => (&bytes[..end], &bytes[end + 1..]),
+        None => (bytes, &[][..]),
+    };
+    let rest = match is_taken(word) {
+        true if rest.is_empty() => return,
+        true => OsStr::from_bytes(rest).to_owned(),
+        false => value,
+    };
+    environment.insert(name.into(), rest);
+}
+
 /// Puts a word at the beginning of a list, with this between words.
 pub fn put_first(environment: &mut Environment, name: &str, word: &OsStr, between: &str) {
     let value = environment.entry(name.into()).or_default();
@@ -75,5 +106,26 @@ pub fn put_first(environment: &mut Environment, name: &str, word: &OsStr, betwee
     if !rest.is_empty() {
         value.push(between);
         value.push(rest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_before_a_list_can_be_taken_off() {
+        let user: Environment = [("LD_AUDIT", "/x/own.so"), ("GLIBC_TUNABLES", "a=b:c=d")]
+            .map(|(name, value)| (name.into(), value.into()))
+            .into();
+        let library = Path::new("/opt/lib").join(AUDIT_LIBRARY);
+        let mut starters = of_starters(&user, Some(library), None, 0);
+        assert_ne!(starters, user);
+        for _ in 0..2 {
+            for name in ["LD_AUDIT", "GLIBC_TUNABLES", "VALGRIND_OPTS", "MISSING"] {
+                take_first(&mut starters, name, is_auditing);
+            }
+            assert_eq!(starters, user);
+        }
     }
 }

@@ -16,18 +16,38 @@ const GENERATIONS: usize = 64;
 pub struct Guests {
     /// What is no MPI program itself, if that is why ranks do not share an address space. Said once.
     wrapper: Option<OsString>,
+    /// Why ranks could not share one nevertheless.
+    reason: Option<String>,
+}
+
+/// Who came to the door.
+#[derive(Debug, Default)]
+pub struct Came {
+    /// Programs that offer themselves, with the rank of this node that each descends from.
+    pub offers: Vec<(usize, Visitor)>,
+    /// A program has asked for the place of a rank.
+    pub asked: bool,
 }
 
 impl Guests {
     /// For a job with this wrapper.
     pub fn new(wrapper: Option<OsString>) -> Self {
-        Self { wrapper }
+        Self {
+            wrapper,
+            reason: None,
+        }
+    }
+
+    /// Notes why ranks do not share an address space though they have offered to.
+    pub fn note(&mut self, reason: String) {
+        self.reason.get_or_insert(reason);
     }
 
     /// Answers those who ask for their place; `pid_of` gives the task of a rank of this node.
-    pub fn serve(&mut self, spawner: &mut Spawner, pid_of: impl Fn(usize) -> i32) {
+    pub fn serve(&mut self, spawner: &mut Spawner, pid_of: impl Fn(usize) -> i32) -> Came {
+        let mut came = Came::default();
         let Some(door) = &mut spawner.door else {
-            return;
+            return came;
         };
         for visitor in door.visitors() {
             let local = spawner.numbers.iter().position(|&own| own == visitor.rank);
@@ -35,6 +55,11 @@ impl Guests {
                 drop(visitor.answer(Answer::Outside));
                 continue;
             };
+            if visitor.executed.is_some() {
+                came.offers.push((local, visitor));
+                continue;
+            }
+            came.asked = true;
             let Some(server) = &mut spawner.server else {
                 let lifecycle = &spawner.node.ranks[local].lifecycle;
                 let answer = match lifecycle.load(Ordering::Acquire) == Lifecycle::Fresh as u32 {
@@ -58,15 +83,18 @@ impl Guests {
                 }
             }
         }
+        came
     }
 
     /// Says, once, why ranks do not share an address space, and what would let them.
     fn advise(&mut self) {
         if let Some(wrapper) = self.wrapper.take() {
             let wrapper = OsStr::to_string_lossy(&wrapper).into_owned();
+            let reason = self.reason.take();
+            let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
             voice::advise(format_args!(
-                "{wrapper} is not linked to MPI, so each rank is what {wrapper} starts, a process of its own, and the \
-                 network joins them; started without {wrapper}, ranks share memory"
+                "{wrapper} is not linked to MPI, so each rank is what {wrapper} starts, a process of its own{reason}, \
+                 and the network joins them; started without {wrapper}, ranks share memory"
             ));
         }
     }

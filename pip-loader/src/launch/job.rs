@@ -1,10 +1,14 @@
 //! A running job: waits for its ranks, and ends them all when one fails.
 
+mod gather;
+
+use super::adopt::Gathering;
 use super::backtrace;
 use super::fault::MemoryMap;
 use super::guests::Guests;
 use super::membership::Membership;
 use super::memory;
+use super::outcome::Adoption;
 use super::output::{self, Forwarder};
 use super::prepare::{Prepared, PreparedProgram};
 use super::signals::{Came, Signals};
@@ -48,6 +52,8 @@ pub struct Job<'a> {
     timeout: Option<Duration>,
     shutdown: Option<Shutdown>,
     guests: Guests,
+    /// Programs that wrappers have executed and that may yet share an address space.
+    gathering: Option<Gathering>,
     /// A program that a rank started was lost: when that was noticed, and what to say unless the rank's task ends soon.
     lost: Option<(Instant, String)>,
     /// Exit status of the first rank that ended with its communicator while others went on, or 0.
@@ -78,11 +84,13 @@ impl<'a> Job<'a> {
         // that a job that is ended leaves none. An old kernel would leave them to init.
         let _ = nix::sys::prctl::set_child_subreaper(true);
         let timeout = job.timeout;
+        let environment = job.environment.clone();
         let spawner = Spawner::new(&mut job, signals.original(), membership)?;
+        job.environment = environment;
+        let (programs, wrapper) = (std::mem::take(&mut job.programs), job.wrapper.take());
         let mut this = Self {
-            membership,
             spawner,
-            programs: job.programs,
+            programs,
             ranks: Vec::new(),
             alive: HashMap::new(),
             dying: None,
@@ -90,13 +98,15 @@ impl<'a> Job<'a> {
             deadline: timeout.map(|limit| Instant::now() + limit),
             timeout,
             shutdown: None,
-            guests: Guests::new(job.wrapper),
             lost: None,
             departed: 0,
             stats: job.stats && !job.isolated,
+            gathering: (wrapper.is_some() && membership.is_alone()).then(|| Gathering::new(job)),
+            guests: Guests::new(wrapper),
+            membership,
         };
         this.membership.ranks_start();
-        let started = this.start_all();
+        let started = this.start_all(&[]);
         // Also when some ranks were not: those that were may have something to say.
         let forwards = this.spawner.streams.start();
         if let Err(error) = started.and(forwards) {
@@ -119,10 +129,11 @@ impl<'a> Job<'a> {
         Ok(this)
     }
 
-    fn start_all(&mut self) -> std::io::Result<()> {
+    fn start_all(&mut self, adoptions: &[Adoption]) -> std::io::Result<()> {
         for program in &self.programs {
             for _ in 0..program.ranks {
-                let rank = self.spawner.start(program)?;
+                let adoption = adoptions.get(self.ranks.len());
+                let rank = self.spawner.start(program, adoption)?;
                 self.alive.insert(rank.pid, self.ranks.len());
                 self.ranks.push(rank);
             }
@@ -209,7 +220,9 @@ impl<'a> Job<'a> {
             Some(shutdown) => Some(shutdown.kill_at),
             None => {
                 let patience = self.lost.as_ref().map(|(since, _)| *since + GRACE);
-                self.deadline.into_iter().chain(patience).min()
+                let gathered = self.gathering.as_ref().and_then(Gathering::until);
+                let times = self.deadline.into_iter().chain(patience);
+                times.chain(gathered).min()
             }
         };
         let left = next.map(|at| at.saturating_duration_since(Instant::now()));
@@ -241,7 +254,8 @@ impl<'a> Job<'a> {
     /// Answers what ranks have started, and isolated ranks.
     fn serve(&mut self) {
         let (ranks, guests) = (&self.ranks, &mut self.guests);
-        guests.serve(&mut self.spawner, |rank| ranks[rank].pid);
+        let came = guests.serve(&mut self.spawner, |rank| ranks[rank].pid);
+        self.gather(came);
         let Some(server) = &mut self.spawner.server else {
             return;
         };
@@ -345,10 +359,8 @@ impl<'a> Job<'a> {
             if pid <= 0 {
                 return;
             }
-            if libc::WIFEXITED(status) {
-                self.on_end(pid, End::Exited(libc::WEXITSTATUS(status)));
-            } else if libc::WIFSIGNALED(status) {
-                self.on_end(pid, End::Killed(libc::WTERMSIG(status)));
+            if let Some(end) = End::of(status) {
+                self.on_end(pid, end);
             }
         }
     }
@@ -357,6 +369,8 @@ impl<'a> Job<'a> {
         let Some(rank) = self.alive.remove(&pid) else {
             return;
         };
+        // Those that wait for it go on.
+        self.gathering = None;
         if self.shutdown.is_some() {
             return;
         }
@@ -446,6 +460,12 @@ impl<'a> Job<'a> {
 
     fn check_time(&mut self) {
         let now = Instant::now();
+        if let Some(gathering) = &self.gathering
+            && gathering.until().is_some_and(|at| now >= at)
+        {
+            self.guests.note(gathering.lateness());
+            self.gathering = None;
+        }
         if self
             .shutdown
             .as_ref()
@@ -476,6 +496,7 @@ impl<'a> Job<'a> {
 
     /// Begins to end the job; the first reason sets its status.
     fn begin_shutdown(&mut self, status: i32) {
+        self.gathering = None;
         if self.shutdown.is_none() {
             self.kill_alive(Signal::SIGTERM);
             self.shutdown = Some(Shutdown {
@@ -499,6 +520,19 @@ impl<'a> Job<'a> {
 enum End {
     Exited(i32),
     Killed(i32),
+}
+
+impl End {
+    /// What `waitpid` tells; `None` if the process has not ended.
+    fn of(status: i32) -> Option<Self> {
+        if libc::WIFEXITED(status) {
+            Some(Self::Exited(libc::WEXITSTATUS(status)))
+        } else if libc::WIFSIGNALED(status) {
+            Some(Self::Killed(libc::WTERMSIG(status)))
+        } else {
+            None
+        }
+    }
 }
 
 /// The exit status for an abort code: its low byte, unless that made a failure look

@@ -74,6 +74,11 @@ impl Membership {
         self.watch = None;
     }
 
+    /// Whether no process manager started this node.
+    pub fn is_alone(&self) -> bool {
+        self.manager.is_none()
+    }
+
     /// This node among the nodes of the job.
     pub fn place(&self) -> Place {
         match &self.manager {

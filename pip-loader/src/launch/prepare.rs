@@ -4,6 +4,7 @@ use super::binding::{self, Binding};
 use super::environment::{self, Environment, entries};
 use super::libraries::{Dependencies, FORTRAN_FOLDER};
 use super::options::{Input, Options, Output, Report, Section};
+use super::outcome::Outcome;
 use super::program::{self, Program, Search};
 use super::topology::Topology;
 use super::{Refusal, boot, libraries, limits, python, sanitizer, voice};
@@ -64,6 +65,8 @@ pub struct Prepared {
 pub struct PreparedProgram {
     /// How many ranks of this node run it.
     pub ranks: usize,
+    /// Its number on the command line.
+    pub number: u32,
     /// What its initial stacks hold.
     pub strings: Strings,
     /// What the kernel executes for a rank with an address space of its own; `None` if that is its dynamic linker.
@@ -91,9 +94,7 @@ const AUDIT_LINKER: &[u8] = b"GLIBC_2.35";
 /// The message for the user.
 pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, Refusal> {
     check_valgrind()?;
-    let own = std::env::current_exe()
-        .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
-    let own = own.parent().unwrap_or(Path::new("/")).to_owned();
+    let own = own_folder()?;
     let common = environment::of_ranks(options, &options.inherit, job);
     let shared = settings(&common)?;
     let mut stack_size = shared.stack_size;
@@ -105,16 +106,17 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     let context = Context {
         own: &own,
         libraries: libraries.as_deref(),
+        name: None,
     };
     let mut linkers = HashMap::new();
     let (mut programs, mut map_entries) = (Vec::new(), 0);
     let mut reasons = Reasons::default();
-    for section in &options.sections {
+    for (number, section) in (0..).zip(&options.sections) {
         let ranks = binding::ranks_of(section, options, &topology, place)?;
         let environment = environment_for(section, options, &common, job);
         stack_size = stack_size.max(settings(&environment)?.stack_size);
         let (mut program, entries) = context.program(section, &environment, &mut linkers)?;
-        program.ranks = ranks;
+        (program.ranks, program.number) = (ranks, number);
         map_entries += entries * ranks;
         reasons.add(&section.program, &program);
         programs.push(program);
@@ -155,6 +157,55 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         report: options.report,
         timeout: options.timeout,
     })
+}
+
+/// Prepares what wrappers have executed, one program for each rank, for one address space; the second number of a
+/// program is that of its command line.
+///
+/// # Errors
+/// One of them cannot be in an address space with others.
+pub fn adopted(
+    outcomes: &[(&Outcome, u32)],
+    libraries: Option<&Path>,
+) -> Result<Vec<PreparedProgram>, Refusal> {
+    let own = own_folder()?;
+    let mut linkers = HashMap::new();
+    let mut needed = 0;
+    let mut programs = Vec::new();
+    for (outcome, number) in outcomes {
+        let (name, arguments) = outcome.arguments.split_first().unzip();
+        let section = Section {
+            program: outcome.file.clone().into(),
+            arguments: arguments.unwrap_or_default().to_vec(),
+            ..Section::default()
+        };
+        let context = Context {
+            own: &own,
+            libraries,
+            name: name.map(OsString::as_os_str),
+        };
+        let (mut program, entries) =
+            context.program(&section, &outcome.environment, &mut linkers)?;
+        let mut reasons = Reasons::default();
+        reasons.add(&section.program, &program);
+        if !reasons.is_none() {
+            return Err(Refusal::new("it needs an address space of its own"));
+        }
+        (program.ranks, program.number) = (1, *number);
+        needed += entries;
+        programs.push(program);
+    }
+    limits::check_map_count(programs.len(), needed)?;
+    limits::warn_of_shared_limits(programs.len());
+    Ok(programs)
+}
+
+/// # Errors
+/// The system does not tell where this program lies.
+fn own_folder() -> Result<PathBuf, Refusal> {
+    let own = std::env::current_exe()
+        .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
+    Ok(own.parent().unwrap_or(Path::new("/")).to_owned())
 }
 
 /// # Errors
@@ -254,6 +305,8 @@ fn settings(environment: &Environment) -> Result<Settings, Refusal> {
 struct Context<'a> {
     own: &'a Path,
     libraries: Option<&'a Path>,
+    /// What the program sees as `argv[0]`, if that is not its name on the command line.
+    name: Option<&'a OsStr>,
 }
 
 impl Context<'_> {
@@ -273,7 +326,7 @@ impl Context<'_> {
             own: self.own,
             library_path,
         };
-        let mut program = program::resolve(&section.program, search)?;
+        let mut program = self.resolve(&section.program, search)?;
         let first = self.libraries.unwrap_or(Path::new("/nonexistent"));
         let dependencies = libraries::follow(&program.file, &program.plan, first, environment);
         let is_stub = !program.preload.is_empty();
@@ -293,6 +346,7 @@ impl Context<'_> {
         if self.libraries.is_some() && !uses_mpi && !program.may_open_mpi() {
             let prepared = PreparedProgram {
                 ranks: 0,
+                number: 0,
                 fixed_address: false,
                 sanitizer: None,
                 strings: wrapper_strings(&program, section, &starters)?,
@@ -313,6 +367,7 @@ impl Context<'_> {
         let direct = is_auditable && !is_stub;
         let prepared = PreparedProgram {
             ranks: 0,
+            number: 0,
             fixed_address: program.plan.fixed_address,
             sanitizer: dependencies.sanitizer,
             strings: strings(&arguments, mapped, linker.path())?,
@@ -325,6 +380,18 @@ impl Context<'_> {
             name,
         };
         Ok((prepared, entries))
+    }
+
+    /// The program that is called so, with the name that it is to see.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    fn resolve(&self, called: &OsStr, search: Search<'_>) -> Result<Program, Refusal> {
+        let mut program = program::resolve(called, search)?;
+        if let Some(name) = self.name {
+            program.name = name.to_owned();
+        }
+        Ok(program)
     }
 
     /// Our MPI library, if the linker would look for the one that the program needs elsewhere first.

@@ -107,6 +107,30 @@ impl Signals {
     }
 }
 
+/// All signals are blocked while this lives.
+pub struct Blocked {
+    before: SigSet,
+}
+
+impl Blocked {
+    /// Blocks them.
+    ///
+    /// # Errors
+    /// The system does not let it.
+    pub fn all() -> nix::Result<Self> {
+        let mut before = SigSet::empty();
+        let all = SigSet::all();
+        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&all), Some(&mut before))?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.before), None);
+    }
+}
+
 fn system(what: &str, error: Errno) -> Refusal {
     Refusal::new(format!("{what}: {error}"))
 }

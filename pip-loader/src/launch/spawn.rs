@@ -4,6 +4,7 @@ use super::binding::{self, Binding};
 use super::boot::{Node, RankFacts};
 use super::fault::RankMemory;
 use super::membership::Membership;
+use super::outcome::Adoption;
 use super::places::{self, PlaceOfRank};
 use super::prepare::{Prepared, PreparedProgram};
 use super::report::{Started, report};
@@ -28,7 +29,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::AtomicU64;
 
 /// Stack of a rank when RLIMIT_STACK sets no limit. Only touched pages cost memory.
-const UNLIMITED_STACK: usize = 1 << 30;
+pub const UNLIMITED_STACK: usize = 1 << 30;
 
 /// A rank that was started.
 #[derive(Debug)]
@@ -71,7 +72,8 @@ pub struct Spawner {
     close: &'static [(u32, u32)],
     signal_mask: u64,
     limits: Vec<(u32, libc::rlimit64)>,
-    bindings: Option<Vec<Binding>>,
+    /// What each rank is bound to, if they are.
+    pub bindings: Option<Vec<Binding>>,
 }
 
 impl Spawner {
@@ -108,7 +110,7 @@ impl Spawner {
         let bindings = bindings.map(|turns| binding::deal(&turns, before, count));
         let first = world.first_application();
         let facts = rank_facts(job, &numbers, first, bindings.as_deref());
-        let door = open_door(job)?;
+        let door = open_door(job, membership)?;
         let (server, connections) = serve_isolated(job, &facts, world.homes.len())?;
         let node = Node::open(
             shared.as_deref(),
@@ -155,11 +157,15 @@ impl Spawner {
         debug::publish(records.leak());
     }
 
-    /// Starts the next rank. Ranks are started in order.
+    /// Starts the next rank, as a wrapper has set it up if one has. Ranks are started in order.
     ///
     /// # Errors
     /// A resource is short.
-    pub fn start(&mut self, program: &PreparedProgram) -> io::Result<StartedRank> {
+    pub fn start(
+        &mut self,
+        program: &PreparedProgram,
+        adoption: Option<&Adoption>,
+    ) -> io::Result<StartedRank> {
         let rank = self.started;
         let record = &self.node.ranks[rank];
         let (stack_pointer, code, connection) = if self.isolated {
@@ -167,20 +173,29 @@ impl Spawner {
         } else {
             self.image(rank, program)?
         };
-        let opened = self.streams.open(self.numbers[rank])?;
+        let number = self.numbers[rank];
+        let opened = match adoption {
+            None => Some(self.streams.open(number)?),
+            Some(_) => None,
+        };
+        let standard = opened.as_ref().map(streams::numbers);
+        let outcome = adoption.map(|adoption| &adoption.outcome);
         let plan: &'static StartPlan = Box::leak(Box::new(StartPlan {
             stack_pointer,
             program: code,
             root: std::process::id() as i32,
-            standard: streams::numbers(&opened),
+            standard: standard.unwrap_or_else(|| adoption.map_or([-1; 3], Adoption::standard)),
             close: self.close,
             directory: program.directory.as_ref().map_or(-1, AsRawFd::as_raw_fd),
             affinity: self
                 .bindings
                 .as_ref()
                 .map_or_else(Vec::new, |list| mask_words(&list[rank].cpus)),
-            signal_mask: self.signal_mask,
-            limits: self.limits.clone(),
+            signal_mask: outcome.map_or(self.signal_mask, |outcome| outcome.signal_mask),
+            limits: outcome
+                .map_or(&self.limits, |outcome| &outcome.limits)
+                .clone(),
+            inherited: outcome.map(|outcome| outcome.inherited.clone()),
             handler_stack: self.handler_stacks + rank * HANDLER_STACK,
             name: task_name(program.name.as_bytes()),
             crash: &self.records[rank],
@@ -285,8 +300,10 @@ fn reserve_stacks(count: usize, size: usize) -> Result<(StackArea, usize), Refus
 }
 
 /// Where programs that ranks start ask for their place, if they may use MPI.
-fn open_door(job: &Prepared) -> Result<Option<Door>, Refusal> {
-    let door = job.libraries.is_some().then(Door::open).transpose();
+fn open_door(job: &Prepared, membership: &Membership) -> Result<Option<Door>, Refusal> {
+    let gathers = job.wrapper.is_some() && membership.is_alone();
+    let door = job.libraries.is_some().then(|| Door::open(gathers));
+    let door = door.transpose();
     door.map_err(|error| refuse("cannot listen for what ranks start", &error))
 }
 
@@ -323,10 +340,12 @@ fn rank_facts(
     first: u32,
     bindings: Option<&[Binding]>,
 ) -> Vec<RankFacts> {
-    let numbers = (first..).zip(&job.programs);
-    let numbers = numbers.flat_map(|(number, program)| std::iter::repeat_n(number, program.ranks));
+    let numbers = job
+        .programs
+        .iter()
+        .flat_map(|program| std::iter::repeat_n(first + program.number, program.ranks));
     let cpu = |rank: usize| match bindings {
-        Some(list) => list[rank].cpu as i32,
+        Some(list) => i32::try_from(list[rank].cpu).unwrap_or(-1),
         None => -1,
     };
     let fact = |(rank, number)| RankFacts {
@@ -338,7 +357,7 @@ fn rank_facts(
 }
 
 /// The descriptors, beyond the first three, that `execve` would keep, were it called now.
-fn kept_on_exec() -> io::Result<Vec<u32>> {
+pub fn kept_on_exec() -> io::Result<Vec<u32>> {
     let mut kept = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fd")?.flatten() {
         let Some(Ok(fd)) = entry.file_name().to_str().map(str::parse::<i32>) else {

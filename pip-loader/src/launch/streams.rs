@@ -49,7 +49,10 @@ impl Streams {
         let asked = marked || output.copies || job.input == Input::All;
         let whole_lines = ranks > 1 && may_tear(io::stdout().as_fd());
         let needed = 4 * ranks as u64 + OWN_FILES;
-        let former = match limits::raise_open_files(needed) {
+        // What wrappers execute hands over its descriptors.
+        let wanted = if job.wrapper.is_some() { 2 } else { 1 } * needed;
+        let former = limits::raise_open_files(wanted);
+        let former = match former.or_else(|_| limits::raise_open_files(needed)) {
             Ok(former) => Some(former),
             Err(refusal) if asked => return Err(refusal),
             Err(_) => None,

@@ -26,6 +26,13 @@ pub unsafe fn syscall(number: libc::c_long, arguments: [usize; 5]) -> isize {
     result
 }
 
+/// A system call of a task's set-up, which only changes the calling task.
+pub fn own(number: libc::c_long, arguments: [usize; 5]) -> isize {
+    // SAFETY: the steps of the set-up pass addresses inside its plan only, and the calls change nothing but this
+    // task's own, unshared, state.
+    unsafe { syscall(number, arguments) }
+}
+
 /// `clone(flags)`; the new task calls `entry(argument)` on the stack that ends at
 /// `stack`. Returns the new task's pid or `-errno` to the caller.
 ///

@@ -159,6 +159,12 @@ impl KernelAction {
         mask: 0,
     };
 
+    /// No action.
+    pub const IGNORE: Self = Self {
+        handler: libc::SIG_IGN,
+        ..Self::DEFAULT
+    };
+
     /// Our handler, on the alternate stack.
     pub fn crash() -> Self {
         Self {

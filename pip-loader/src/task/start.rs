@@ -1,8 +1,9 @@
 //! The clone, and the code that a new task runs before its dynamic linker.
 
-use super::arch;
+use super::arch::{self, own};
 use super::crash::{CrashRecord, FAULTS, HANDLER_STACK, KernelAction, MASK_BYTES};
 use super::exec::ExecArguments;
+use super::inherit::{self, Inherited};
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::io;
 
@@ -29,6 +30,8 @@ pub struct StartPlan {
     pub signal_mask: u64,
     /// Limits to set: (resource, soft, hard).
     pub limits: Vec<(u32, libc::rlimit64)>,
+    /// What a wrapper has set up, if one has.
+    pub inherited: Option<Inherited>,
     /// Stack of [`HANDLER_STACK`] bytes for the fault handler.
     pub handler_stack: usize,
     /// The task's name, ended by NUL.
@@ -57,13 +60,14 @@ pub const SETUP_FAILED: i32 = 127;
 const CLOSE_MAX: u32 = 8192;
 
 /// A step of the set-up, for the message about its failure.
-const STEPS: [&str; 8] = [
+const STEPS: [&str; 9] = [
     "asking to end with pip-exec",
     "setting up standard input and output",
     "closing descriptors",
     "changing the working directory",
     "binding to CPUs",
     "setting limits",
+    "taking over what its wrapper has set up",
     "setting up signal handling",
     "executing the program",
 ];
@@ -112,6 +116,7 @@ unsafe extern "C" fn run(argument: *const ()) -> ! {
         set_directory,
         set_affinity,
         set_limits,
+        inherit,
         set_signals,
         execute,
     ]
@@ -133,13 +138,6 @@ unsafe extern "C" fn run(argument: *const ()) -> ! {
     };
     // SAFETY: the plan's promise; every step succeeded.
     unsafe { arch::enter(entry, plan.stack_pointer) }
-}
-
-/// A system call that only changes the calling task.
-fn own(number: libc::c_long, arguments: [usize; 5]) -> isize {
-    // SAFETY: the steps below pass addresses inside the plan only, and the calls change
-    // nothing but this task's own, unshared, state.
-    unsafe { arch::syscall(number, arguments) }
 }
 
 fn follow_root(plan: &StartPlan) -> isize {
@@ -248,6 +246,10 @@ fn set_limits(plan: &StartPlan) -> isize {
     0
 }
 
+fn inherit(plan: &StartPlan) -> isize {
+    plan.inherited.as_ref().map_or(0, inherit::apply)
+}
+
 fn set_signals(plan: &StartPlan) -> isize {
     let stack = libc::stack_t {
         ss_sp: plan.handler_stack as *mut libc::c_void,
@@ -258,8 +260,10 @@ fn set_signals(plan: &StartPlan) -> isize {
         libc::SYS_sigaltstack,
         [core::ptr::from_ref(&stack) as usize, 0, 0, 0, 0],
     );
-    // Rust's start-up code ignores SIGPIPE in the root; ranks must not inherit that.
-    result = result.min(KernelAction::DEFAULT.install(libc::SIGPIPE));
+    if plan.inherited.is_none() {
+        // Rust's start-up code ignores SIGPIPE in the root; ranks must not inherit that.
+        result = result.min(KernelAction::DEFAULT.install(libc::SIGPIPE));
+    }
     let action = KernelAction::crash();
     for signal in FAULTS {
         result = result.min(action.install(signal));

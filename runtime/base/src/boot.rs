@@ -44,6 +44,10 @@ pub const AUDIT_LIBRARY: &str = "libcohort_audit.so";
 /// it descends: `ADDRESS/RANK`, where `ADDRESS` is the abstract name of a socket of `pip-exec`.
 pub const DESCENDANT: &str = "PIP_EXEC_RANK";
 
+/// How the socket's name begins in [`DESCENDANT`] if programs that wrappers execute are to offer themselves to the job
+/// before their code runs.
+pub const GATHERING: &str = "cohort-gathers-";
+
 /// Name of the only function that the node image exports: a [`NodeOpen`].
 pub const NODE_OPEN: &str = "cohort_node_open";
 
