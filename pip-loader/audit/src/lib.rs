@@ -152,9 +152,9 @@ pub extern "C" fn la_activity(_cookie: *mut usize, activity: c_uint) {
         refuse(unsafe { names::bytes(foreign) });
     }
     // Later, code of the program has run.
-    if !STARTED.swap(true, Ordering::Relaxed) && attached {
+    if !STARTED.swap(true, Ordering::Relaxed) && (attached || linker::is_python()) {
         // SAFETY: the first time.
-        unsafe { offer::make() };
+        unsafe { offer::make(attached) };
     }
 }
 

@@ -85,6 +85,15 @@ fn first_variable() -> *const *const c_char {
     unsafe { __libc_stack_end.add(*__libc_stack_end + 2).cast() }
 }
 
+/// Whether the program is called as Pythons are.
+pub fn is_python() -> bool {
+    // SAFETY: the kernel puts the count before the arguments, which are C strings that NULL ends.
+    unsafe {
+        let name = __libc_stack_end.add(1).cast::<*const c_char>();
+        !(*name).is_null() && names::begins(names::file_name(names::bytes(*name)), b"python")
+    }
+}
+
 /// This process's rank, if it is one or descends from one.
 pub fn world_rank() -> Option<u32> {
     rank_boot().or_else(|| {

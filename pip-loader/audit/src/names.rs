@@ -41,7 +41,8 @@ fn ends_in_digit(name: &[u8]) -> bool {
     name.last().is_some_and(u8::is_ascii_digit)
 }
 
-fn file_name(path: &[u8]) -> &[u8] {
+/// What follows the last slash of a path.
+pub fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 

@@ -1,4 +1,4 @@
-//! A program that a wrapper has executed offers itself to its job.
+//! A program that a wrapper has executed offers itself to its job: one that is linked to our MPI, or a Python.
 //!
 //! `pip-exec -n 2 env A=1 ./a`: the kernel executes `env` in a process of its own, and `env` executes `a` there. Before
 //! any code of `a` runs, this library asks at the job's door whether the ranks of the job can share an address space
@@ -18,11 +18,12 @@ static REQUEST: Once = Once::new();
 /// The last of the standard descriptors.
 const STANDARD_LAST: u32 = 2;
 
-/// Offers this process to its job, if that gathers its ranks, and comes back if it is to go on.
+/// Offers this process to its job, if that gathers its ranks, and comes back if it is to go on. Its program is `linked`
+/// to our MPI, or a Python that may open it.
 ///
 /// # Safety
 /// Called once.
-pub unsafe fn make() {
+pub unsafe fn make(linked: bool) {
     let mut places =
         linker::environment().filter_map(|entry| names::after(entry, DESCENDANT.as_bytes()));
     let Some(place) = places.next() else {
@@ -58,6 +59,7 @@ pub unsafe fn make() {
     request.push(b"cmd=executed");
     for (name, number) in [
         (" rank=", rank),
+        (" linked=", u32::from(linked)),
         (" socket=", connection.descriptor()),
         (" personality=", kernel::personality()),
         (" slack=", kernel::timer_slack()),

@@ -79,6 +79,8 @@ pub struct Visitor {
 pub struct Executed {
     /// Its standard input, output and error.
     pub standard: [OwnedFd; 3],
+    /// It is linked to our MPI; else it may open it.
+    pub linked: bool,
     /// The number that its end of the connection has there.
     pub socket: u32,
     /// `personality(2)`
@@ -184,6 +186,7 @@ fn executed(request: &Message, given: Vec<OwnedFd>) -> Option<Executed> {
     let number = |name: &str| request.number(name).ok();
     Some(Executed {
         standard: given.try_into().ok()?,
+        linked: number("linked")? != 0,
         socket: number("socket")?,
         personality: number("personality")?,
         timer_slack: number("slack")?,
@@ -380,7 +383,8 @@ mod tests {
         let (_, variable) = door.variable(3);
         assert!(variable.starts_with(GATHERING), "{variable}");
         let address = SocketAddr::from_abstract_name(&door.name).expect("short");
-        let says = "cmd=executed rank=3 socket=5 personality=0 slack=50000 policy=2 nodes=1\n";
+        let says =
+            "cmd=executed rank=3 linked=1 socket=5 personality=0 slack=50000 policy=2 nodes=1\n";
         let give = |count: usize, socket: &UnixStream| {
             let mut control = [0_u64; 4];
             let mut piece = libc::iovec {

@@ -6,11 +6,12 @@
 //! where it is.
 
 use super::environment::{Environment, is_auditing, take_first};
-use super::{guardian, places};
+use super::options::Section;
+use super::{guardian, places, python};
 use crate::task::crash::FAULTS;
 use crate::task::inherit::{Inherited, SCHEDULING_WORDS, THIS_PROCESS};
 use cohort_base::boot::DESCENDANT;
-use cohort_manager::door::Executed;
+use cohort_manager::door::{Executed, Visitor};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -63,12 +64,16 @@ impl Adoption {
 pub struct Outcome {
     /// The program's file.
     pub file: PathBuf,
+    /// It is linked to our MPI; else it is a Python.
+    pub linked: bool,
     /// Its arguments, with the name that it was given.
     pub arguments: Vec<OsString>,
     /// Its environment, without what the launcher adds for each rank.
     pub environment: Environment,
     /// Its working directory.
     pub directory: File,
+    /// Where that lies.
+    pub place: PathBuf,
     /// The CPUs that it may use.
     pub cpus: Vec<u32>,
     /// Its limits: (resource, soft, hard).
@@ -77,6 +82,21 @@ pub struct Outcome {
     pub signal_mask: u64,
     /// The rest.
     pub inherited: Inherited,
+}
+
+impl Outcome {
+    /// How the program would stand on the command line. A Python is found as its caller has found it, since it finds
+    /// its virtual environment by its name.
+    pub fn section(&self) -> Section {
+        let (name, arguments) = self.arguments.split_first().unzip();
+        let python = name.filter(|_| !self.linked).cloned();
+        Section {
+            program: python.unwrap_or_else(|| self.file.clone().into()),
+            arguments: arguments.unwrap_or_default().to_vec(),
+            directory: Some(self.place.clone()),
+            ..Section::default()
+        }
+    }
 }
 
 /// The limits that the kernel knows.
@@ -144,8 +164,10 @@ pub fn read(
     let none = (executed.policy == (0, 0)).then_some(());
     Ok(Outcome {
         file: process.link("exe")?,
+        linked: executed.linked,
         arguments: process.arguments()?,
         directory: process.directory()?,
+        place: process.link("cwd")?,
         cpus: affinity(pid)?,
         limits: limits(pid)?,
         signal_mask: process.mask("SigBlk")?,
@@ -161,6 +183,23 @@ pub fn read(
         },
         environment: stripped(environment),
     })
+}
+
+/// Whether a program that offers itself will use MPI, as far as can be told before it runs: it is linked to MPI, or a
+/// Python whose program names mpi4py.
+pub fn uses_mpi(visitor: &Visitor) -> bool {
+    let Some(executed) = &visitor.executed else {
+        return false;
+    };
+    let names_it = || {
+        let process = Process::new(visitor.pid.to_string()).ok()?;
+        let arguments = process.arguments().ok()?;
+        Some(python::names_mpi4py(
+            &arguments,
+            &process.folder.join("cwd"),
+        ))
+    };
+    executed.linked || names_it().unwrap_or(false)
 }
 
 /// The CPUs that this process may use.

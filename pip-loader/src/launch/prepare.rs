@@ -107,6 +107,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         own: &own,
         libraries: libraries.as_deref(),
         name: None,
+        found: None,
     };
     let mut linkers = HashMap::new();
     let (mut programs, mut map_entries) = (Vec::new(), 0);
@@ -173,16 +174,13 @@ pub fn adopted(
     let mut needed = 0;
     let mut programs = Vec::new();
     for (outcome, number) in outcomes {
-        let (name, arguments) = outcome.arguments.split_first().unzip();
-        let section = Section {
-            program: outcome.file.clone().into(),
-            arguments: arguments.unwrap_or_default().to_vec(),
-            ..Section::default()
-        };
+        let section = outcome.section();
+        let called = outcome.arguments.first().filter(|_| outcome.linked);
         let context = Context {
             own: &own,
             libraries,
-            name: name.map(OsString::as_os_str),
+            name: called.map(OsString::as_os_str),
+            found: Some(&outcome.file),
         };
         let (mut program, entries) =
             context.program(&section, &outcome.environment, &mut linkers)?;
@@ -307,6 +305,8 @@ struct Context<'a> {
     libraries: Option<&'a Path>,
     /// What the program sees as `argv[0]`, if that is not its name on the command line.
     name: Option<&'a OsStr>,
+    /// The file that the kernel has executed, which must be the program's.
+    found: Option<&'a Path>,
 }
 
 impl Context<'_> {
@@ -391,7 +391,12 @@ impl Context<'_> {
         if let Some(name) = self.name {
             program.name = name.to_owned();
         }
-        Ok(program)
+        match self.found {
+            Some(file) if program.found.canonicalize().ok().as_deref() != Some(file) => Err(
+                Refusal::to_run(file, &format!("{} is another", program.found.display())),
+            ),
+            _ => Ok(program),
+        }
     }
 
     /// Our MPI library, if the linker would look for the one that the program needs elsewhere first.

@@ -5,6 +5,7 @@ use crate::elf::{self, LoadPlan};
 use crate::image;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,6 +18,40 @@ pub fn version(file: &Path) -> Option<&str> {
     let (major, minor) = version.split_once('.')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (major == "3" && digits(minor)).then_some(version)
+}
+
+/// What a program says that uses MPI through mpi4py.
+const MPI4PY: &[u8] = b"mpi4py";
+
+/// Longest program that is looked through.
+const PROGRAM_MAX: u64 = 1 << 20;
+
+/// Whether the program of a Python with these arguments, which works in `directory`, names mpi4py: the module of `-m`,
+/// the text of `-c`, or a file.
+pub fn names_mpi4py(arguments: &[OsString], directory: &Path) -> bool {
+    let names = |text: &[u8]| text.windows(MPI4PY.len()).any(|window| window == MPI4PY);
+    let mut words = arguments.iter().skip(1);
+    while let Some(word) = words.next() {
+        let text = word.as_bytes();
+        let last = text.last().copied().unwrap_or_default();
+        let is_option = text.len() > 1 && text[0] == b'-' && text[1] != b'-';
+        match last {
+            // Options of one letter may share a dash; those with a value come last.
+            b'c' | b'm' if is_option => {
+                return words.next().is_some_and(|value| names(value.as_bytes()));
+            }
+            b'W' | b'X' if is_option => drop(words.next()),
+            _ if is_option => {}
+            _ if text.starts_with(b"-") => return false,
+            _ => {
+                let file = directory.join(word);
+                let is_short = fs::metadata(&file)
+                    .is_ok_and(|file| file.is_file() && file.len() <= PROGRAM_MAX);
+                return is_short && fs::read(&file).is_ok_and(|text| names(&text));
+            }
+        }
+    }
+    false
 }
 
 /// What is started in place of a Python that is linked to fixed addresses.
@@ -104,6 +139,43 @@ pub fn pyenv_target(script: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_that_name_mpi4py() {
+        let folder = std::env::temp_dir().join(format!("cohort-python-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        for (file, text) in [
+            ("with.py", "\nfrom mpi4py import MPI"),
+            ("without.py", "mpi"),
+        ] {
+            fs::write(folder.join(file), text).expect("room");
+        }
+        let names = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            names_mpi4py(&words, &folder)
+        };
+        for line in [
+            "python with.py x",
+            "python -u -W error -Xdev -X dev with.py",
+            "python -m mpi4py.futures without.py",
+            "python -Ic import\u{a0}mpi4py",
+        ] {
+            assert!(names(line), "{line}");
+        }
+        for line in [
+            "python",
+            "python -",
+            "python -m timeit mpi4py",
+            "python without.py with.py",
+            "python -c pass with.py",
+            "python none.py",
+            "python --help with.py",
+            "python .",
+        ] {
+            assert!(!names(line), "{line}");
+        }
+        fs::remove_dir_all(folder).expect("its own folder");
+    }
 
     #[test]
     fn versions_in_file_names() {

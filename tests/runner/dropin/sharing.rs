@@ -1,6 +1,6 @@
 //! What wrappers execute shares an address space, and has all that they have set up; if one rank cannot, none does.
 
-use super::{one_world, two, world, write_program};
+use super::{MPI4PY, one_world, two, world, write_program};
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::{Outcome, place, programs, trial};
@@ -47,7 +47,9 @@ pub fn trials() -> Vec<Trial> {
         trials.push(trial(name, move || apart(script)));
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 6] = [
+    let named: [(&str, Body); 8] = [
+        ("Python with mpi4py", python),
+        ("a Python that executes a program", starter),
         ("a script that executes its arguments", executes),
         ("one part has a wrapper", one_part),
         ("one rank has started its program by fork", one_forked),
@@ -152,6 +154,39 @@ fn one_ended() -> Outcome {
     ended
         .expect_text("rank 1 ended without calling MPI_Init")
         .map(drop)
+}
+
+/// A Python of a virtual environment, by its name in `PATH`; a program as text and as file.
+fn python() -> Outcome {
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let folder = python.parent().ok_or("a folder")?;
+    let path = format!("PATH={}:/usr/bin:/bin", folder.display());
+    let program = place::scratch()?.join("sharing-mpi4py.py");
+    write_program(&program, MPI4PY)?;
+    let folder = program.parent().ok_or("a folder")?;
+    let text = two()?
+        .args(["env", &path, "python", "-u", "-c", MPI4PY])
+        .run()?;
+    shared(one_world(text)?)?;
+    let script = "cd \"$0\"; exec env \"$1\" python sharing-mpi4py.py";
+    let file = two()?
+        .args(["bash", "-c", script])
+        .arg(folder)
+        .arg(path)
+        .run()?;
+    shared(one_world(file)?).map(drop)
+}
+
+/// A Python that names no mpi4py is a wrapper like others.
+fn starter() -> Outcome {
+    let program = "import os, sys; os.execv(sys.argv[1], sys.argv[1:])";
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let run = two()?
+        .arg("env")
+        .arg(python)
+        .args(["-c", program])
+        .arg(world()?);
+    shared(one_world(run.run()?)?).map(drop)
 }
 
 fn isolated() -> Outcome {

@@ -2,6 +2,7 @@
 
 use super::super::adopt::{Adopted, Gathering};
 use super::super::guests::Came;
+use super::super::outcome;
 use super::super::signals::Blocked;
 use super::super::spawn::Spawner;
 use super::super::{REFUSED, say};
@@ -20,6 +21,7 @@ impl Job<'_> {
             // What a wrapper has forked is not what it has become.
             if let Some(gathering) = &mut self.gathering
                 && self.ranks[rank].pid == visitor.pid
+                && outcome::uses_mpi(&visitor)
             {
                 complete = gathering.hold(rank, self.ranks.len(), visitor);
             }
