@@ -5,7 +5,7 @@
 use super::f08_names::{has_f08, is_named_apart, specific_name};
 use super::mpif::number;
 use crate::api::{Api, Direction, Parameter, Procedure};
-use crate::constants::{Constant, Value};
+use crate::constants::{Column, Constant, Value};
 use crate::ctype::{Base, HANDLES};
 use std::fmt::Write;
 
@@ -216,8 +216,8 @@ fn compile_constants(out: &mut String, constants: &[Constant]) {
             Value::Alias(other) => constants
                 .iter()
                 .find(|c| c.name == *other)
-                .and_then(Constant::pair),
-            Value::Numbers { .. } => constant.pair(),
+                .and_then(|c| c.pair(Column::Mpich)),
+            Value::Numbers { .. } => constant.pair(Column::Mpich),
         };
         let Some((kind, value)) = value.and_then(|(_, mpich)| number(constant, mpich)) else {
             continue;
