@@ -196,7 +196,7 @@ impl Strided {
 
     #[cold]
     fn of(section: Section, datatype: Datatype) -> Result<Self, c_int> {
-        let nothing = Datatype::from_neutral(neutral::handle::DATATYPE_NULL);
+        let nothing = Datatype::from_neutral((), neutral::handle::DATATYPE_NULL);
         let (mut low, mut extent, mut made) = (0, 0, nothing);
         let start = section.base.cast_const().cast();
         // The array does not count, as at a process that is not the root.
@@ -258,7 +258,7 @@ pub unsafe fn plain(choice: Choice) -> Result<*const c_void, c_int> {
 fn refused() -> c_int {
     let code = A::error_out(neutral::ERR_UNSUPPORTED_OPERATION);
     // SAFETY: a communicator that is always there.
-    unsafe { PMPI_Comm_call_errhandler(Comm::from_neutral(neutral::handle::COMM_SELF), code) };
+    unsafe { PMPI_Comm_call_errhandler(Comm::from_neutral((), neutral::handle::COMM_SELF), code) };
     code
 }
 
@@ -274,7 +274,7 @@ struct Parts(Vec<Datatype>);
 impl Parts {
     /// The datatype that `make` stores.
     fn add(&mut self, make: impl FnOnce(*mut Datatype) -> c_int) -> Result<Datatype, c_int> {
-        let mut made = Datatype::from_neutral(neutral::handle::DATATYPE_NULL);
+        let mut made = Datatype::from_neutral((), neutral::handle::DATATYPE_NULL);
         checked(make(&mut made))?;
         self.0.push(made);
         Ok(made)
@@ -418,7 +418,7 @@ fn elements(
         Made::Contiguous(several, of) => elements(parts, size, count * several, of),
         // A predefined datatype of several elements: a complex number of two reals.
         Made::Named if low == 0 && size > 0 && extent % size == 0 => {
-            let byte = Datatype::from_neutral(neutral::handle::BYTE);
+            let byte = Datatype::from_neutral((), neutral::handle::BYTE);
             Ok(Some(Elements {
                 whole: parts.contiguous(size, byte)?,
                 count: count * (extent / size),
@@ -466,7 +466,7 @@ fn of_elements(
     let places: Vec<i64> = pieces.iter().map(|piece| piece.0).collect();
     let types: Vec<Datatype> = pieces.iter().map(|piece| piece.1).collect();
     let ones: Vec<i64> = pieces.iter().map(|_| 1).collect();
-    let mut made = Datatype::from_neutral(neutral::handle::DATATYPE_NULL);
+    let mut made = Datatype::from_neutral((), neutral::handle::DATATYPE_NULL);
     // SAFETY: arrays of as many entries as their count says.
     unsafe {
         checked(PMPI_Type_create_struct_c(
