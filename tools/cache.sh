@@ -234,16 +234,17 @@ mpi4py_abi() {
 # Debian's NetPIPE, unpacked and not installed: the MPI it links to is Cohort's.
 netpipe() {
     local target=$cache/netpipe staging
-    [ ! -x "$target/usr/bin/NPmpich2" ] || return 0
-    command -v apt-get >/dev/null || fail "no apt-get here, and Debian's netpipe-mpich2 is needed"
+    [ ! -x "$target/usr/bin/NPmpich2" ] || [ ! -x "$target/usr/bin/NPopenmpi2" ] || return 0
+    command -v apt-get >/dev/null || fail "no apt-get here, and Debian's NetPIPE is needed"
     staging=$(mktemp -d "$cache/staging.XXXXXX")
     chmod 755 "$staging"
     if [ "$(id -u)" = 0 ] && ! apt-cache show netpipe-mpich2 >/dev/null 2>&1; then
         retry apt-get update -qq
     fi
-    say "fetching Debian's netpipe-mpich2"
-    (cd "$staging" && retry apt-get download -qq netpipe-mpich2 2>/dev/null)
+    say "fetching Debian's netpipe-mpich2 and netpipe-openmpi"
+    (cd "$staging" && retry apt-get download -qq netpipe-mpich2 netpipe-openmpi 2>/dev/null)
     dpkg -x "$staging"/netpipe-mpich2_*.deb "$staging/tree"
+    dpkg -x "$staging"/netpipe-openmpi_*.deb "$staging/tree"
     rm -rf "$target"
     mv "$staging/tree" "$target"
     rm -rf "$staging"

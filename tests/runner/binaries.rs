@@ -8,7 +8,10 @@ use libtest_mimic::Trial;
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let mut trials = vec![
-        trial("binaries/netpipe".into(), netpipe),
+        trial("binaries/netpipe".into(), || netpipe("NPmpich2")),
+        trial("binaries/netpipe of Open MPI 4.1".into(), || {
+            netpipe("NPopenmpi2")
+        }),
         trial("binaries/mpi4py helloworld".into(), || {
             bench(5, "helloworld", "Hello, World")
         }),
@@ -42,11 +45,15 @@ fn python(ranks: u32) -> Result<Program, String> {
         .arg(place::cached("mpi4py-venv/bin/python", "mpi4py")?))
 }
 
-fn netpipe() -> Outcome {
-    let table = place::scratch()?.join("netpipe.out");
+/// Debian's NetPIPE for one of the MPIs that Debian has.
+fn netpipe(name: &str) -> Outcome {
+    let table = place::scratch()?.join(format!("{name}.out"));
     Program::new(place::built_file("pip-exec")?)
         .args(["-n", "2"])
-        .arg(place::cached("netpipe/usr/bin/NPmpich2", "netpipe")?)
+        .arg(place::cached(
+            &format!("netpipe/usr/bin/{name}"),
+            "netpipe",
+        )?)
         .args(["-u", "65536", "-n", "20", "-o"])
         .arg(&table)
         .seconds(60)

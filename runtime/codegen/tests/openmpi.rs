@@ -19,7 +19,7 @@ const NOT_OURS: [&str; 5] = [
 fn is_of_c(name: &str) -> bool {
     let own = name.strip_prefix('P').unwrap_or(name);
     let is_upper = own.bytes().all(|byte| !byte.is_ascii_lowercase());
-    own.starts_with("MPI") && !is_upper && !NOT_OURS.contains(&own)
+    (own.starts_with("MPI_") || own.starts_with("MPIX_")) && !is_upper && !NOT_OURS.contains(&own)
 }
 
 fn gcc(name: &str, text: &str, option: &str) -> String {
