@@ -234,7 +234,7 @@ mpi4py_abi() {
 # Debian's NetPIPE, unpacked and not installed: the MPI it links to is Cohort's.
 netpipe() {
     local target=$cache/netpipe staging
-    [ ! -x "$target/usr/bin/NPmpich2" ] || [ ! -x "$target/usr/bin/NPopenmpi2" ] || return 0
+    [ ! -x "$target/usr/bin/NPmpich2" ] || [ ! -x "$target/usr/bin/NPopenmpi" ] || return 0
     command -v apt-get >/dev/null || fail "no apt-get here, and Debian's NetPIPE is needed"
     staging=$(mktemp -d "$cache/staging.XXXXXX")
     chmod 755 "$staging"

@@ -10,7 +10,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = vec![
         trial("binaries/netpipe".into(), || netpipe("NPmpich2")),
         trial("binaries/netpipe of Open MPI 4.1".into(), || {
-            netpipe("NPopenmpi2")
+            netpipe("NPopenmpi")
         }),
         trial("binaries/mpi4py helloworld".into(), || {
             bench(5, "helloworld", "Hello, World")

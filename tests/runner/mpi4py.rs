@@ -266,11 +266,10 @@ impl Suite {
 
     fn run(&self, start: Start, group: &Group) -> Outcome {
         let include = format!("^({})\\.py$", group.modules.join("|"));
-        let skipped = self
-            .skip
-            .iter()
-            .filter(|skip| skip.applies(&start))
-            .flat_map(|skip| ["-x", skip.pattern.as_str()]);
+        let skips = self.skip.iter().filter(|skip| skip.applies(&start));
+        let skipped: Vec<&str> = skips
+            .flat_map(|skip| ["-x", skip.pattern.as_str()])
+            .collect();
         let launcher = match start.build {
             Build::OpenMpi => start.launcher.env("MPI4PY_LIBMPI", "libmpi.so.40"),
             Build::Wheel | Build::Own => start.launcher,

@@ -36,12 +36,15 @@ pub use generated::constants::Constants;
 pub use generated::table::Table;
 pub use handle::{FIRST_DYNAMIC, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, INDEX_MAX, Kind, dynamic};
 pub use mpi5::Mpi5;
-pub use openmpi::OpenMpi;
 pub use status::{Status, StatusLayout};
 
 /// The MPICH ABI.
 #[derive(Clone, Copy, Debug)]
 pub struct Mpich;
+
+/// Open MPI's ABI.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenMpi;
 
 /// Every constant of the standard in the runtime's own values.
 pub mod neutral {

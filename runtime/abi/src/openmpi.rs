@@ -6,14 +6,10 @@
 
 use crate::handle::{Handle, Kind};
 use crate::status::{Status, StatusLayout};
-use crate::{Abi, Caller, Constants};
+use crate::{Abi, Caller, Constants, OpenMpi};
 use core::ffi::{c_int, c_void};
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicPtr, Ordering};
-
-/// Open MPI's ABI.
-#[derive(Clone, Copy, Debug)]
-pub struct OpenMpi;
 
 /// What every predefined object begins with.
 #[repr(C)]
