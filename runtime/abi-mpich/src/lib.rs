@@ -17,7 +17,7 @@ static ATTACHMENT: Attachment<Mpich> = Attachment::new();
 static CONSTRUCTOR: extern "C" fn() = attach;
 
 extern "C" fn attach() {
-    ATTACHMENT.attach(after_fork, core::ptr::null());
+    ATTACHMENT.attach(after_fork, None);
 }
 
 extern "C" fn after_fork() {

@@ -18,7 +18,7 @@ static ATTACHMENT: Attachment<OpenMpi> = Attachment::new();
 static CONSTRUCTOR: extern "C" fn() = attach;
 
 extern "C" fn attach() {
-    ATTACHMENT.attach(after_fork, (&raw const generated::objects::OBJECTS).cast());
+    ATTACHMENT.attach(after_fork, Some(&generated::objects::OBJECTS));
 }
 
 extern "C" fn after_fork() {

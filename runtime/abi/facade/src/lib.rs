@@ -10,6 +10,7 @@ mod libc;
 mod refusal;
 mod singleton;
 
+use cohort_abi::openmpi::Objects;
 use cohort_abi::{Abi, Table};
 use cohort_base::boot::{AT_COHORT, MAGIC, RankBoot, VERSION};
 use cohort_base::text::complain;
@@ -47,8 +48,8 @@ impl<A: Abi> Attachment<A> {
 
     /// Attaches; called by the library's constructor. Ends the process with a message if that
     /// is impossible. `after_fork` must call [`Attachment::refuse_after_fork`] of this attachment; `objects` is
-    /// what `Abi::context` finds, NULL for an ABI whose context is nothing.
-    pub fn attach(&self, after_fork: extern "C" fn(), objects: *const c_void) {
+    /// what `Abi::context` finds, `None` for an ABI whose context is nothing.
+    pub fn attach(&self, after_fork: extern "C" fn(), objects: Option<&'static Objects>) {
         let boot = match rank_boot() {
             Some(boot) if boot.magic != MAGIC || boot.version != VERSION => fail(
                 1,
@@ -71,7 +72,8 @@ impl<A: Abi> Attachment<A> {
         };
         // SAFETY: the loader, or `singleton::open`, stored the node image's API before now.
         let api = unsafe { &*boot.api };
-        // SAFETY: `boot` is the calling task's own record and stays mapped.
+        let objects = objects.map_or(core::ptr::null(), |objects| (&raw const *objects).cast());
+        // SAFETY: `boot` is the calling task's own record and stays mapped, and so do the objects.
         let attached = unsafe { (api.attach)(boot, A::ID as u32, objects) };
         if attached.table.is_null() {
             fail(

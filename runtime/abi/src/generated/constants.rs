@@ -1903,28 +1903,12 @@ impl Constants for OpenMpi {
         }
     }
     #[inline]
-    fn tool_safety_in(value: c_int) -> i32 {
-        match value {
-            _ => neutral::INVALID,
-        }
+    fn tool_safety_in(_value: c_int) -> i32 {
+        neutral::INVALID
     }
     #[inline]
-    fn tool_safety_out(value: i32) -> c_int {
-        match value {
-            _ => value,
-        }
-    }
-    #[inline]
-    fn tool_order_in(value: c_int) -> i32 {
-        match value {
-            _ => neutral::INVALID,
-        }
-    }
-    #[inline]
-    fn tool_order_out(value: i32) -> c_int {
-        match value {
-            _ => value,
-        }
+    fn tool_order_in(_value: c_int) -> i32 {
+        neutral::INVALID
     }
     #[inline]
     fn tool_verbosity_in(value: c_int) -> i32 {

@@ -180,6 +180,13 @@ fn plain(constants: &[Constant]) -> Vec<(&Constant, &'static str)> {
 
 /// One family of an ABI with numbers of its own.
 fn codec(out: &mut String, family: &str, shape: &Shape, members: &[&Constant], column: Column) {
+    if !members.iter().any(|member| member.pair(column).is_some()) {
+        let _ = writeln!(
+            out,
+            "#[inline]\nfn {family}_in(_value: c_int) -> i32 {{ neutral::INVALID }}"
+        );
+        return;
+    }
     for direction in ["in", "out"] {
         let input = direction == "in";
         let types = if input {
