@@ -4,7 +4,7 @@ module functions
   use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer
   implicit none
   integer :: copies = 0, deletes = 0, errors = 0, seen_error = 0
-  integer :: queries = 0, frees = 0, cancels = 0
+  integer :: queries = 0, frees = 0, cancels = 0, seen_sends = 0
 
 contains
 
@@ -86,6 +86,20 @@ contains
   end subroutine cancel
 end module functions
 
+! A tool: it sees the calls of the program.
+subroutine MPI_Ssend_f08ts(buf, count, datatype, dest, tag, comm, ierror)
+  use mpi_f08, only: MPI_Datatype, MPI_Comm, PMPI_Ssend
+  use functions, only: seen_sends
+  implicit none
+  type(*), dimension(..), intent(in) :: buf
+  integer, intent(in) :: count, dest, tag
+  type(MPI_Datatype), intent(in) :: datatype
+  type(MPI_Comm), intent(in) :: comm
+  integer, optional, intent(out) :: ierror
+  seen_sends = seen_sends + count
+  call PMPI_Ssend(buf, count, datatype, dest, tag, comm, ierror)
+end subroutine MPI_Ssend_f08ts
+
 program modern
   use functions
   implicit none
@@ -108,6 +122,7 @@ program modern
   call topologies()
   call sizes()
   call buffers()
+  call tool()
   call MPI_Finalize()
   print '(a,i0)', 'done ', rank
 
@@ -399,4 +414,14 @@ contains
     call MPI_Buffer_detach(address, size)
     if (received(1) /= before .or. size /= 1000) call wrong("Bsend")
   end subroutine buffers
+
+  subroutine tool()
+    integer :: a(6), b(3), i
+    type(MPI_Request) :: request
+    a = [(10 * rank + i, i = 1, 6)]
+    call MPI_Irecv(b, 3, MPI_INTEGER, before, 2, MPI_COMM_WORLD, request)
+    call MPI_Ssend(a(1:6:2), 3, MPI_INTEGER, next, 2, MPI_COMM_WORLD)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    if (any(b /= [(10 * before + i, i = 1, 6, 2)]) .or. seen_sends /= 3) call wrong("a tool")
+  end subroutine tool
 end program modern
