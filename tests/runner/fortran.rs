@@ -36,6 +36,10 @@ pub fn trials() -> Vec<Trial> {
         trial("fortran/mpif90 compiles old Fortran".into(), wrappers),
         trial("fortran/singleton".into(), singleton),
         trial(
+            "fortran/an error names procedure and argument".into(),
+            error_text,
+        ),
+        trial(
             "fortran/mpi_f08 of another compiler keeps its library".into(),
             another_compiler,
         ),
@@ -167,6 +171,16 @@ fn judged(name: &str, ranks: u32) -> Outcome {
     finished(judge, ranks)?;
     finished(run(&program, ranks, Library::Ours)?, ranks)?;
     finished(run(&program, ranks, Library::Mpich)?, ranks)
+}
+
+/// What a program without `ierror` is told.
+fn error_text() -> Outcome {
+    let ended = run(&ours("refused.f90")?, 2, Library::Ours)?;
+    let text = "MPI_Bcast failed on MPI_COMM_WORLD: MPI_ERR_ROOT: invalid root: the root is 7";
+    if ended.code() == 0 || !ended.stderr.contains(text) {
+        return Err(ended.failure("the error is to say what was wrong"));
+    }
+    Ok(())
 }
 
 /// Descriptors of arrays are gfortran's in our library; what another compiler has made finds the library that it names.
