@@ -171,14 +171,20 @@ impl Section {
 }
 
 /// A contiguous copy of a section for the time of one call; the array itself if that is contiguous.
-///
-/// When it is dropped, what MPI has written goes back into the section.
 #[derive(Debug)]
 pub struct Copied {
     /// What C gets.
     pub start: *const c_void,
-    /// The section, the copy, and whether it goes back.
-    copy: Option<(Section, Box<[u128]>, bool)>,
+    /// The copy.
+    pub kept: Option<Box<Kept>>,
+}
+
+/// A section, and the copy of it. When it is dropped, what MPI has written goes back into the section.
+#[derive(Debug)]
+pub struct Kept {
+    section: Section,
+    copy: Box<[u128]>,
+    writes: bool,
 }
 
 impl Copied {
@@ -192,7 +198,7 @@ impl Copied {
         // SAFETY: as the caller promises.
         unsafe {
             match contiguous(choice) {
-                Some(start) => Self { start, copy: None },
+                Some(start) => Self { start, kept: None },
                 None => Self::of(Section::of(choice), writes),
             }
         }
@@ -214,28 +220,29 @@ impl Copied {
         });
         Self {
             start: copy.as_ptr().cast(),
-            copy: Some((section, copy, writes)),
+            kept: Some(Box::new(Kept {
+                section,
+                copy,
+                writes,
+            })),
         }
     }
 }
 
-impl Drop for Copied {
-    #[inline]
+impl Drop for Kept {
+    #[cold]
     fn drop(&mut self) {
-        if let Some((section, copy, true)) = &self.copy {
-            give_back(section, copy);
+        if !self.writes {
+            return;
         }
+        let size = self.section.element;
+        let mut place = self.copy.as_ptr().cast::<u8>();
+        self.section.each(|element| {
+            // SAFETY: elements that MPI may write, as `Copied::new` was promised, and the copy, which has them all.
+            unsafe {
+                element.copy_from_nonoverlapping(place, size);
+                place = place.add(size);
+            }
+        });
     }
-}
-
-#[cold]
-fn give_back(section: &Section, copy: &[u128]) {
-    let mut place = copy.as_ptr().cast::<u8>();
-    section.each(|element| {
-        // SAFETY: elements that MPI may write, as `Copied::new` was promised, and the copy, which has them all.
-        unsafe {
-            element.copy_from_nonoverlapping(place, section.element);
-            place = place.add(section.element);
-        }
-    });
 }

@@ -6,7 +6,8 @@
 //! Elsewhere a blocking call gets a copy ([`Copied`]), and what is left is refused.
 
 use crate::A;
-use crate::descriptor::{Axis, Choice, Copied, Section, contiguous};
+use crate::descriptor::{Axis, Choice, Copied, Kept, Section, contiguous};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use core::ffi::{c_int, c_void};
@@ -84,7 +85,7 @@ pub struct Typed<C> {
     /// The datatype.
     pub datatype: c_int,
     made: bool,
-    _copied: Option<Copied>,
+    _kept: Option<Box<Kept>>,
 }
 
 impl<C: Copy + Into<i64> + From<bool>> Typed<C> {
@@ -117,7 +118,7 @@ impl<C: Copy + Into<i64> + From<bool>> Typed<C> {
             count,
             datatype,
             made: false,
-            _copied: None,
+            _kept: None,
         }
     }
 
@@ -147,7 +148,7 @@ impl<C: Copy + Into<i64> + From<bool>> Typed<C> {
         // SAFETY: as the caller of `new` promises.
         let copied = unsafe { Copied::new(choice, writes) };
         let mut typed = Self::plain(copied.start, count, datatype);
-        typed._copied = Some(copied);
+        typed._kept = copied.kept;
         Ok(typed)
     }
 }
