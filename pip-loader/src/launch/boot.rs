@@ -154,7 +154,7 @@ impl Node {
         let open = unsafe { libc::dlsym(library, symbol.as_ptr()) };
         let stale = || {
             Refusal::new(format!(
-                "{} does not belong to this pip-exec (boot record version {VERSION})",
+                "{} does not belong to this pip-exec (boot record version {VERSION}), or memory is short",
                 path.display()
             ))
         };

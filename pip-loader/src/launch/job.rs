@@ -107,10 +107,11 @@ impl<'a> Job<'a> {
         };
         this.membership.ranks_start();
         let started = this.start_all(&[]);
+        let started = started.map_err(|error| (this.name_of(this.ranks.len()), error));
         // Also when some ranks were not: those that were may have something to say.
         let forwards = this.spawner.streams.start();
-        if let Err(error) = started.and(forwards) {
-            let rank = this.name_of(this.ranks.len());
+        let forwards = forwards.map_err(|error| ("passing on their output".to_owned(), error));
+        if let Err((what, error)) = started.and(forwards) {
             this.kill_alive(Signal::SIGKILL);
             this.begin_shutdown(super::REFUSED);
             let _refused_anyway = this.wait();
@@ -122,7 +123,7 @@ impl<'a> Job<'a> {
                 _ => "",
             };
             return Err(Refusal::new(format!(
-                "cannot start {rank}: {error}{way_out}"
+                "cannot start {what}: {error}{way_out}"
             )));
         }
         this.signals.unblock_others()?;

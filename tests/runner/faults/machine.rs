@@ -10,12 +10,25 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::thread::sleep;
 use std::time::Duration;
 
+/// Calls of the system, what they fail with, and which of the first 40 are tried: one in so many.
+const REFUSALS: [(&str, &str, usize); 5] = [
+    ("clone,clone3", "EAGAIN", 10),
+    ("openat", "EMFILE", 3),
+    ("socketpair,pipe2,pidfd_open,epoll_create1", "EMFILE", 4),
+    ("dup,dup2,dup3,fcntl", "EMFILE", 4),
+    ("ftruncate,fallocate,memfd_create", "ENOSPC", 20),
+];
+
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for policy in ["steal", "thread", "none"] {
         let name = format!("faults/CPUs that go away and come back ({policy})");
         trials.push(trial(name, move || fewer_cpus(policy)));
+    }
+    for (calls, error, every) in REFUSALS {
+        let name = format!("faults/a start to which the system refuses {calls} ({error})");
+        trials.push(trial(name, move || refused(calls, error, every)));
     }
     trials.push(trial(
         "faults/clocks that have just begun".into(),
@@ -110,6 +123,35 @@ fn young_clocks() -> Outcome {
             return Ok(());
         }
         ended.expect_code(0)?.expect_text("passed")?;
+    }
+    Ok(())
+}
+
+/// One call of each task of a job fails: the job goes on, or is refused with a reason.
+fn refused(calls: &str, error: &str, every: usize) -> Outcome {
+    let name = format!("refused-{}", calls.len());
+    let (pip_exec, program) = (place::built_file("pip-exec")?, program(&name)?);
+    for number in (1..=40).step_by(every) {
+        let ended = Program::new("strace")
+            .args(["-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e"])
+            .arg(format!("trace={calls}"))
+            .arg("-e")
+            .arg(format!("inject={calls}:error={error}:when={number}"))
+            .arg(&pip_exec)
+            .args(["-n", "2"])
+            .arg(&program)
+            .args(["collective", "/dev/null", "5"])
+            .seconds(60)
+            .run()?;
+        // 127: of the dynamic linker, or a rank that could not be set up.
+        let is_told = match ended.code() {
+            0 => ended.says("passed"),
+            1 | 2 | 127 => !ended.stderr.trim().is_empty() && !ended.says("panicked"),
+            _ => false,
+        };
+        if !is_told {
+            return Err(ended.failure(&format!("expected a reason, of call {number}")));
+        }
     }
     Ok(())
 }
