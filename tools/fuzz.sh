@@ -37,10 +37,20 @@ seed() {
             printf '%6dcmd=%s' $((4 + ${#answer})) "$answer" >>"$2/pmi2"
         done
         ;;
+    server)
+        # The first letter of a line is that of the client.
+        printf '%s\n' '0cmd=init pmi_version=1 pmi_subversion=1' '0cmd=get_maxes' '1cmd=get_my_kvsname' \
+            '0cmd=put key=a value=b' '1cmd=barrier_in' '0cmd=barrier_in' '0cmd=get key=a' '0cmd=abort exitcode=3' \
+            '1cmd=finalize' >"$2/pmi1"
+        ;;
+    settings)
+        printf '%s\0' COHORT_WAIT=park COHORT_EAGER_MAX=16K COHORT_NET_PORTS=1-2 COHORT_NET_RAILS=2 \
+            COHORT_PROGRESS=steal COHORT_CHECK=members COHORT_DEBUG=gdb PATH=/bin >"$2/environment"
+        ;;
     esac
 }
 
-names=(addresses elf manager proof)
+names=(addresses elf manager proof server settings)
 share=$((1 + seconds / ${#names[@]}))
 for name in "${names[@]}"; do
     folder=$target/fuzz/$name
