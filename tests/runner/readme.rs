@@ -120,16 +120,17 @@ fn targets_exist() -> Outcome {
     let named = commands(&text);
     let named: Vec<&str> = named
         .iter()
-        .filter_map(|line| line.strip_prefix("make "))
+        .filter_map(|line| line.strip_prefix("make ")?.split_whitespace().next())
         .collect();
     if named.is_empty() {
         return Err("README shows no command of make".into());
     }
-    let missing = named.iter().filter(|target| {
-        !makefile
-            .lines()
-            .any(|line| line.starts_with(&format!("{target}:")))
-    });
+    let rules = makefile.lines().filter_map(|line| line.split_once(':'));
+    let targets: Vec<&str> = rules
+        .filter(|(targets, _)| !targets.starts_with(['\t', ' ', '#', '.']))
+        .flat_map(|(targets, _)| targets.split_whitespace())
+        .collect();
+    let missing = named.iter().filter(|target| !targets.contains(target));
     match missing.copied().collect::<Vec<_>>() {
         missing if missing.is_empty() => Ok(()),
         missing => Err(format!("Makefile has no {missing:?}")),
