@@ -196,29 +196,43 @@ fn prefix() -> Outcome {
     }
 }
 
+/// A project that builds a program in C and one in Fortran.
+const PROJECT: &str = r#"
+cmake_minimum_required(VERSION 3.20)
+project(hello C Fortran)
+find_package(MPI 3.0 REQUIRED COMPONENTS C Fortran)
+enable_testing()
+foreach(language C Fortran)
+    string(REPLACE Fortran f90 source hello.${language})
+    string(TOLOWER ${source} source)
+    add_executable(in-${language} ${source})
+    target_link_libraries(in-${language} MPI::MPI_${language})
+    add_test(NAME ${language} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 4 ./in-${language})
+    set_tests_properties(${language} PROPERTIES PASS_REGULAR_EXPRESSION "sum 6")
+endforeach()
+"#;
+
 /// CMake's `find_package(MPI)` finds the wrappers in the path.
 fn cmake() -> Outcome {
     let fresh = Fresh::new("cmake")?;
     install(&fresh.path("root"))?;
     let bin = fresh.path("root/opt/mpi/bin");
     fresh.write("hello.c", HELLO)?;
-    fresh.write(
-        "CMakeLists.txt",
-        "cmake_minimum_required(VERSION 3.20)\nproject(hello C)\nfind_package(MPI 3.0 REQUIRED COMPONENTS C)\n\
-         add_executable(hello hello.c)\ntarget_link_libraries(hello MPI::MPI_C)\nenable_testing()\n\
-         add_test(NAME hello COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 4 ./hello)\n\
-         set_tests_properties(hello PROPERTIES PASS_REGULAR_EXPRESSION \"size 4 sum 6\")\n",
-    )?;
-    let cmake = || clean(&fresh, &bin, "cmake");
-    let found = cmake().args(["-S", ".", "-B", "build"]).run()?;
+    fresh.write("hello.f90", FORTRAN)?;
+    fresh.write("CMakeLists.txt", PROJECT)?;
+    let cmake = |words: &[&str]| {
+        clean(&fresh, &bin, "cmake")
+            .args(words)
+            .run()?
+            .expect_code(0)
+    };
+    let found = cmake(&["-S", ".", "-B", "build"])?;
     let library = fresh.path("root/opt/mpi/lib/cohort/libmpi_abi.so");
-    found
-        .expect_code(0)?
-        .expect_text(&library.display().to_string())?;
-    cmake().args(["--build", "build"]).run()?.expect_code(0)?;
+    found.expect_text(&library.display().to_string())?;
+    cmake(&["--build", "build"])?;
     let test = clean(&fresh, &bin, "ctest").args(["--test-dir", "build", "--output-on-failure"]);
     test.run()?
         .expect_code(0)?
-        .expect_text("100% tests passed")?;
+        .expect_text("100% tests passed, 0 tests failed out of 2")?;
     Ok(())
 }

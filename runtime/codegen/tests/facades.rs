@@ -161,12 +161,19 @@ fn every_name_calls_its_own_entry_with_the_rank() {
 }
 
 /// Starts a program that only loads the MPI-5 facade, in a directory of its own.
-fn load_alone(test: &str, setting: Option<(&str, &str)>, with_node: bool) -> (Option<i32>, String) {
+/// The node image lies in the folder `node` below, if there is one.
+fn load_alone(
+    test: &str,
+    setting: Option<(&str, &str)>,
+    node: Option<&str>,
+) -> (Option<i32>, String) {
     let directory = common::scratch(test);
     let facade = directory.join("libmpi_abi.so.1");
     std::fs::copy(common::libraries().join("libmpi_mpi5.so"), &facade).expect("copied facade");
-    if with_node {
-        common::stand_in(&directory);
+    if let Some(folder) = node {
+        let folder = directory.join(folder);
+        std::fs::create_dir_all(&folder).expect("created");
+        common::stand_in(&folder);
     }
     let source = directory.join("empty.c");
     std::fs::write(
@@ -195,14 +202,23 @@ fn load_alone(test: &str, setting: Option<(&str, &str)>, with_node: bool) -> (Op
 
 #[test]
 fn a_missing_node_image_is_named() {
-    let (status, message) = load_alone("no_node", None, false);
+    let (status, message) = load_alone("no_node", None, None);
     assert_eq!(status, Some(127), "{message}");
     assert!(message.contains("/no_node/libcohort_node.so"), "{message}");
 }
 
+/// As where an environment's `lib` has the names of MPI libraries, and `lib/cohort` all of ours.
+#[test]
+fn the_node_image_may_lie_in_a_folder_below() {
+    let (status, message) = load_alone("node_below", None, Some("cohort"));
+    assert!(!message.contains("cannot load"), "{message}");
+    let (beside, _) = load_alone("node_beside", None, Some(""));
+    assert_eq!(status, beside, "{message}");
+}
+
 #[test]
 fn a_misspelt_setting_is_refused() {
-    let (status, message) = load_alone("misspelt", Some(("COHORT_PROGRES", "steal")), true);
+    let (status, message) = load_alone("misspelt", Some(("COHORT_PROGRES", "steal")), Some(""));
     assert_eq!(status, Some(1), "{message}");
     assert!(
         message.contains("did you mean COHORT_PROGRESS?"),
