@@ -17,8 +17,8 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
 
 .PHONY: help build run test unit unit-cached loom miri fuzz suites soak flaky managers policies lint system
-.PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows papers epochs scale
-.PHONY: install uninstall portable tarball deb wheel
+.PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows papers epochs
+.PHONY: scale install uninstall portable tarball deb wheel
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"

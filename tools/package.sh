@@ -55,6 +55,7 @@ unlink_libraries() {
     for file in "$1"/lib*.so*; do
         [ -L "$file" ] || continue
         target=$(readlink -f "$file")
+        replaced+=("$target")
         name=$(readelf -dW "$target" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
         rm "$file"
         case ${file##*/} in
@@ -70,7 +71,7 @@ unlink_libraries() {
 }
 
 wheel() {
-    local name=cohort_mpi-$version data scripts file
+    local name=cohort_mpi-$version data scripts file replaced=()
     [ -x "$cache/wheel-venv/bin/wheel" ] || "$tools/cache.sh" wheel >&2
     tree /tree
     data=$stage/wheel/$name.data/data scripts=$stage/wheel/$name.data/scripts
@@ -89,8 +90,8 @@ wheel() {
     # mpi4py and others look for an MPI in the environment's lib, whether pip-exec runs them or not.
     unlink_libraries "$data/lib/cohort/fortran"
     unlink_libraries "$data/lib/cohort"
-    rm "$data"/lib/cohort/lib{mpi_mpich,mpi_mpi5,mpi_openmpi,mpifort_mpich}.so
-    cp "$data"/lib/cohort/{libmpi.so,libmpi.so.12,libmpi_abi.so.1} "$data/lib/"
+    rm -f "${replaced[@]}"
+    cp "$data"/lib/cohort/libmpi{.so,.so.[0-9]*,_abi.so.1} "$data/lib/"
     cp "$root"/LICENSE-* "$stage/wheel/$name.dist-info/licenses/"
     cat >"$stage/wheel/$name.dist-info/WHEEL" <<WHEEL
 Wheel-Version: 1.0

@@ -140,7 +140,13 @@ fn version(said: Ended) -> Outcome {
     let said =
         said.expect_code(0)?
             .expect_text(concat!(" ", env!("CARGO_PKG_VERSION"), ", commit "))?;
-    for word in ["libmpi.so.12", "libmpi_abi.so.1", "libfabric", "TCP"] {
+    for word in [
+        "libmpi.so.12",
+        "libmpi_abi.so.1",
+        "libmpi.so.40",
+        "libfabric",
+        "TCP",
+    ] {
         if !said.stdout.contains(word) {
             return Err(said.failure(&format!("expected {word}")));
         }
