@@ -70,6 +70,7 @@ judges() {
     command -v fish >/dev/null || missing+=(fish)
     command -v zsh >/dev/null || missing+=(zsh)
     command -v groff >/dev/null || missing+=(groff-base)
+    command -v dpkg-shlibdeps >/dev/null || missing+=(dpkg-dev)
     # A unit test compares our declarations with the headers.
     [ -e /usr/include/rdma/fabric.h ] || missing+=(libfabric-dev)
     [ -x /usr/bin/python3 ] || missing+=(python3)
