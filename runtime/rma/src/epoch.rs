@@ -92,6 +92,8 @@ pub(super) struct Target {
 /// See the module page. Lives in memory of its owner, who alone makes and frees it.
 pub(super) struct Epoch {
     pub(super) kind: Kind,
+    /// Of a lock: `MPI_MODE_NOCHECK`. Nobody is asked for it, as nobody holds a lock that conflicts.
+    pub(super) nocheck: bool,
     pub(super) is_active: bool,
     /// It is complete, and waits to be freed.
     pub(super) is_over: bool,
@@ -143,6 +145,7 @@ impl Epoch {
         };
         Self {
             kind,
+            nocheck: false,
             is_active: false,
             is_over: false,
             opened,
@@ -196,9 +199,9 @@ impl Epoch {
             .map(|target| &mut target.pending)
     }
 
-    /// Whether nobody else can accumulate at its targets.
+    /// Whether nobody else can accumulate at its targets: it holds a lock that keeps them away.
     pub(super) fn is_alone(&self) -> bool {
-        self.kind == Kind::Lock { exclusive: true }
+        self.kind == Kind::Lock { exclusive: true } && !self.nocheck
     }
 
     /// Whether there is something to look for in its owner's progress.

@@ -128,12 +128,18 @@ impl Window {
     }
 
     /// Opens an epoch with a lock at one member (`MPI_Win_lock`). Does not wait; says whether
-    /// [`Window::hold_locks`] would not either.
+    /// [`Window::hold_locks`] would not either. With `nocheck` no lock is taken, as the program says that none conflicts.
     ///
     /// # Errors
     /// [`RmaError::MisplacedAt`] if the member is locked, [`RmaError::Misplaced`] if another kind
     /// of access epoch is open.
-    pub fn lock(&self, owner: Owner<'_>, member: u32, exclusive: bool) -> Result<bool, RmaError> {
+    pub fn lock(
+        &self,
+        owner: Owner<'_>,
+        member: u32,
+        exclusive: bool,
+        nocheck: bool,
+    ) -> Result<bool, RmaError> {
         let mut claim = self.rank().enter();
         let mut sweep = self.sweep(&mut claim);
         if !sweep.state.locks[member as usize].is_null() {
@@ -149,6 +155,8 @@ impl Window {
             return Err(FENCE_IS_USED);
         }
         let epoch = sweep.open(owner, Kind::Lock { exclusive }, &[member]);
+        // SAFETY: fresh.
+        unsafe { (*epoch).nocheck = nocheck };
         sweep.state.locks[member as usize] = epoch;
         sweep.state.locked += 1;
         sweep.settle(owner);
@@ -173,16 +181,20 @@ impl Window {
         })
     }
 
-    /// Opens an epoch with shared locks at all members (`MPI_Win_lock_all`). Does not wait.
+    /// Opens an epoch with shared locks at all members (`MPI_Win_lock_all`). Does not wait. `nocheck` as in
+    /// [`Window::lock`].
     ///
     /// # Errors
     /// [`RmaError::Misplaced`] if an access epoch is open.
-    pub fn lock_all(&self, owner: Owner<'_>) -> Result<(), RmaError> {
+    pub fn lock_all(&self, owner: Owner<'_>, nocheck: bool) -> Result<(), RmaError> {
         let mut claim = self.rank().enter();
         let mut sweep = self.sweep(&mut claim);
         sweep.state.no_access()?;
         let everyone: Vec<u32> = (0..self.shared().members().len() as u32).collect();
-        sweep.state.access = sweep.open(owner, Kind::LockAll, &everyone);
+        let epoch = sweep.open(owner, Kind::LockAll, &everyone);
+        // SAFETY: fresh.
+        unsafe { (*epoch).nocheck = nocheck };
+        sweep.state.access = epoch;
         sweep.settle(owner);
         Ok(())
     }

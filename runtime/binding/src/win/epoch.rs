@@ -62,6 +62,11 @@ pub(super) fn is_last_fence<A: Abi>(assertions: c_int) -> bool {
     A::assertion_in(assertions) & neutral::MODE_NOSUCCEED != 0
 }
 
+/// Whether the program says that no lock conflicts with this one.
+pub(super) fn is_unchecked<A: Abi>(assertions: c_int) -> bool {
+    A::assertion_in(assertions) & neutral::MODE_NOCHECK != 0
+}
+
 /// Waits for what a call began.
 fn finish<A: Abi>(
     call: &Call<'_, A>,
@@ -150,13 +155,14 @@ pub fn lock<A: Abi>(
     call: &Call<'_, A>,
     kind: c_int,
     rank: c_int,
-    _assertions: c_int,
+    assertions: c_int,
     win: A::Win,
 ) -> Outcome<()> {
     let win = call.on_win(win)?;
     let (target, exclusive) = lock_arguments(call, win, kind, rank)?;
     let Some(target) = target else { return Ok(()) };
-    let locked = win.window.lock(call.owner(), target, exclusive);
+    let nocheck = is_unchecked::<A>(assertions);
+    let locked = win.window.lock(call.owner(), target, exclusive, nocheck);
     if !locked.map_err(|error| failed(call, error))? {
         win.window.hold_locks(call.owner(), Some(target));
     }
@@ -174,11 +180,11 @@ pub fn unlock<A: Abi>(call: &Call<'_, A>, rank: c_int, win: A::Win) -> Outcome<(
 }
 
 /// `MPI_Win_lock_all`. Waits for the locks of this node, as [`lock`] does.
-pub fn lock_all<A: Abi>(call: &Call<'_, A>, _assertions: c_int, win: A::Win) -> Outcome<()> {
+pub fn lock_all<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> Outcome<()> {
     let win = call.on_win(win)?;
     may_lock(call, win)?;
     win.window
-        .lock_all(call.owner())
+        .lock_all(call.owner(), is_unchecked::<A>(assertions))
         .map_err(|error| failed(call, error))?;
     win.window.hold_locks(call.owner(), None);
     Ok(())

@@ -2,7 +2,7 @@
 //! Communication*. Any mix with the blocking forms is allowed. Requests of calls that open an epoch are complete from
 //! the start; those of calls that close one, and of flushes, when the blocking form would return.
 
-use super::epoch::{is_last_fence, lock_arguments, may_lock, ranks};
+use super::epoch::{is_last_fence, is_unchecked, lock_arguments, may_lock, ranks};
 use super::failed;
 use crate::arguments::{Call, Outcome, output};
 use crate::passed::{Out, Place};
@@ -135,7 +135,7 @@ pub fn ilock<A: Abi>(
     call: &Call<'_, A>,
     kind: c_int,
     rank: c_int,
-    _assertions: c_int,
+    assertions: c_int,
     win: A::Win,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
@@ -143,7 +143,8 @@ pub fn ilock<A: Abi>(
     let request = output(request)?;
     let (target, exclusive) = lock_arguments(call, object, kind, rank)?;
     if let Some(target) = target {
-        let locked = object.window.lock(call.owner(), target, exclusive);
+        let nocheck = is_unchecked::<A>(assertions);
+        let locked = object.window.lock(call.owner(), target, exclusive, nocheck);
         locked.map_err(|error| failed(call, error))?;
     }
     publish_complete(call, request)
@@ -152,14 +153,15 @@ pub fn ilock<A: Abi>(
 /// `MPIX_Win_ilock_all`.
 pub fn ilock_all<A: Abi>(
     call: &Call<'_, A>,
-    _assertions: c_int,
+    assertions: c_int,
     win: A::Win,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
     let object = call.on_win(win)?;
     let request = output(request)?;
     may_lock(call, object)?;
-    let locked = object.window.lock_all(call.owner());
+    let nocheck = is_unchecked::<A>(assertions);
+    let locked = object.window.lock_all(call.owner(), nocheck);
     locked.map_err(|error| failed(call, error))?;
     publish_complete(call, request)
 }

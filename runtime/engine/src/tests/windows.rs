@@ -181,7 +181,9 @@ impl Player<'_> {
         match self.random.below(4) {
             0 => self.guarded(target),
             1 => {
-                self.window.lock_all(self.owner).expect("no epoch is open");
+                self.window
+                    .lock_all(self.owner, false)
+                    .expect("no epoch is open");
                 for target in 0..self.size {
                     self.operations(target);
                 }
@@ -194,7 +196,9 @@ impl Player<'_> {
             2 => self.ticket(target),
             _ => {
                 let exclusive = self.random.below(2) == 0;
-                let locked = self.window.lock(self.owner, target as u32, exclusive);
+                let locked = self
+                    .window
+                    .lock(self.owner, target as u32, exclusive, false);
                 locked.expect("no epoch is open");
                 self.operations(target);
                 let closing = self.window.unlock(self.owner, target as u32);
