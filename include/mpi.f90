@@ -592,8 +592,10 @@ module mpi
       integer :: logical_size
       real :: logical_true(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: logical_true
+      !DIR$ IGNORE_TKR logical_true
       real :: logical_false(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: logical_false
+      !DIR$ IGNORE_TKR logical_false
       logical :: is_set
       integer :: ierror
     end subroutine MPI_Abi_get_fortran_booleans
@@ -611,8 +613,10 @@ module mpi
       integer :: logical_size
       real :: logical_true(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: logical_true
+      !DIR$ IGNORE_TKR logical_true
       real :: logical_false(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: logical_false
+      !DIR$ IGNORE_TKR logical_false
       logical :: is_set
       integer :: ierror
     end subroutine PMPI_Abi_get_fortran_booleans
@@ -699,8 +703,10 @@ module mpi
       integer :: logical_size
       real :: logical_true(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: logical_true
+      !DIR$ IGNORE_TKR logical_true
       real :: logical_false(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: logical_false
+      !DIR$ IGNORE_TKR logical_false
       integer :: ierror
     end subroutine MPI_Abi_set_fortran_booleans
   end interface
@@ -716,8 +722,10 @@ module mpi
       integer :: logical_size
       real :: logical_true(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: logical_true
+      !DIR$ IGNORE_TKR logical_true
       real :: logical_false(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: logical_false
+      !DIR$ IGNORE_TKR logical_false
       integer :: ierror
     end subroutine PMPI_Abi_set_fortran_booleans
   end interface
@@ -786,6 +794,7 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       integer :: target_rank
@@ -814,6 +823,7 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       integer :: target_rank
@@ -909,6 +919,7 @@ module mpi
       implicit none
       real :: location(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
+      !DIR$ IGNORE_TKR location
       integer :: address
       integer :: ierror
     end subroutine MPI_Address
@@ -923,6 +934,7 @@ module mpi
       implicit none
       real :: location(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
+      !DIR$ IGNORE_TKR location
       integer :: address
       integer :: ierror
     end subroutine PMPI_Address
@@ -990,10 +1002,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -1015,10 +1029,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -1042,10 +1058,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -1071,10 +1089,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -1099,10 +1119,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -1126,10 +1148,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -1155,10 +1179,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -1186,10 +1212,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -1217,8 +1245,7 @@ module mpi
       size, &
       info, &
       baseptr, &
-      ierror) &
-      bind(C, name="mpi_alloc_mem_")
+      ierror)
       use, intrinsic :: iso_c_binding, only: c_ptr
       import :: MPI_ADDRESS_KIND, MPI_OFFSET_KIND, MPI_COUNT_KIND, MPI_STATUS_SIZE
       implicit none
@@ -1246,8 +1273,7 @@ module mpi
       size, &
       info, &
       baseptr, &
-      ierror) &
-      bind(C, name="pmpi_alloc_mem_")
+      ierror)
       use, intrinsic :: iso_c_binding, only: c_ptr
       import :: MPI_ADDRESS_KIND, MPI_OFFSET_KIND, MPI_COUNT_KIND, MPI_STATUS_SIZE
       implicit none
@@ -1271,8 +1297,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -1294,8 +1322,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -1319,8 +1349,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -1346,8 +1378,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -1372,10 +1406,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -1397,10 +1433,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -1424,10 +1462,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -1453,10 +1493,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -1482,11 +1524,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtype
@@ -1511,11 +1555,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtype
@@ -1542,11 +1588,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtype
@@ -1575,11 +1623,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtype
@@ -1606,11 +1656,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtypes(*)
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtypes(*)
@@ -1635,11 +1687,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtypes(*)
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtypes(*)
@@ -1666,11 +1720,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtypes(*)
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtypes(*)
@@ -1699,11 +1755,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtypes(*)
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtypes(*)
@@ -1868,6 +1926,7 @@ module mpi
       implicit none
       real :: buffer(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      !DIR$ IGNORE_TKR buffer
       integer :: count
       integer :: datatype
       integer :: root
@@ -1888,6 +1947,7 @@ module mpi
       implicit none
       real :: buffer(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      !DIR$ IGNORE_TKR buffer
       integer :: count
       integer :: datatype
       integer :: root
@@ -1910,6 +1970,7 @@ module mpi
       implicit none
       real :: buffer(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      !DIR$ IGNORE_TKR buffer
       integer :: count
       integer :: datatype
       integer :: root
@@ -1934,6 +1995,7 @@ module mpi
       implicit none
       real :: buffer(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      !DIR$ IGNORE_TKR buffer
       integer :: count
       integer :: datatype
       integer :: root
@@ -1957,6 +2019,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -1979,6 +2042,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -2002,6 +2066,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -2026,6 +2091,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -2045,6 +2111,7 @@ module mpi
       implicit none
       real :: buffer(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      !DIR$ IGNORE_TKR buffer
       integer :: size
       integer :: ierror
     end subroutine MPI_Buffer_attach
@@ -2059,6 +2126,7 @@ module mpi
       implicit none
       real :: buffer(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      !DIR$ IGNORE_TKR buffer
       integer :: size
       integer :: ierror
     end subroutine PMPI_Buffer_attach
@@ -2073,6 +2141,7 @@ module mpi
       implicit none
       real :: buffer_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer_addr
+      !DIR$ IGNORE_TKR buffer_addr
       integer :: size
       integer :: ierror
     end subroutine MPI_Buffer_detach
@@ -2087,6 +2156,7 @@ module mpi
       implicit none
       real :: buffer_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer_addr
+      !DIR$ IGNORE_TKR buffer_addr
       integer :: size
       integer :: ierror
     end subroutine PMPI_Buffer_detach
@@ -2501,6 +2571,7 @@ module mpi
       integer :: comm
       real :: buffer(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      !DIR$ IGNORE_TKR buffer
       integer :: size
       integer :: ierror
     end subroutine MPI_Comm_attach_buffer
@@ -2517,6 +2588,7 @@ module mpi
       integer :: comm
       real :: buffer(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      !DIR$ IGNORE_TKR buffer
       integer :: size
       integer :: ierror
     end subroutine PMPI_Comm_attach_buffer
@@ -2815,6 +2887,7 @@ module mpi
       integer :: comm
       real :: buffer_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer_addr
+      !DIR$ IGNORE_TKR buffer_addr
       integer :: size
       integer :: ierror
     end subroutine MPI_Comm_detach_buffer
@@ -2831,6 +2904,7 @@ module mpi
       integer :: comm
       real :: buffer_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer_addr
+      !DIR$ IGNORE_TKR buffer_addr
       integer :: size
       integer :: ierror
     end subroutine PMPI_Comm_detach_buffer
@@ -3688,10 +3762,13 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       real :: compare_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: compare_addr
+      !DIR$ IGNORE_TKR compare_addr
       real :: result_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: result_addr
+      !DIR$ IGNORE_TKR result_addr
       integer :: datatype
       integer :: target_rank
       integer(kind=MPI_ADDRESS_KIND) :: target_disp
@@ -3714,10 +3791,13 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       real :: compare_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: compare_addr
+      !DIR$ IGNORE_TKR compare_addr
       real :: result_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: result_addr
+      !DIR$ IGNORE_TKR result_addr
       integer :: datatype
       integer :: target_rank
       integer(kind=MPI_ADDRESS_KIND) :: target_disp
@@ -4117,8 +4197,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -4140,8 +4222,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -4165,8 +4249,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -4192,8 +4278,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -4218,8 +4306,10 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       real :: result_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: result_addr
+      !DIR$ IGNORE_TKR result_addr
       integer :: datatype
       integer :: target_rank
       integer(kind=MPI_ADDRESS_KIND) :: target_disp
@@ -4243,8 +4333,10 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       real :: result_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: result_addr
+      !DIR$ IGNORE_TKR result_addr
       integer :: datatype
       integer :: target_rank
       integer(kind=MPI_ADDRESS_KIND) :: target_disp
@@ -4673,6 +4765,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4693,6 +4786,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4713,6 +4807,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4733,6 +4828,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4755,6 +4851,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4777,6 +4874,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4799,6 +4897,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4821,6 +4920,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4841,6 +4941,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4861,6 +4962,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4881,6 +4983,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4901,6 +5004,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4921,6 +5025,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4941,6 +5046,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4963,6 +5069,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -4985,6 +5092,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -5007,6 +5115,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -5029,6 +5138,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -5049,6 +5159,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -5069,6 +5180,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: request
@@ -5153,6 +5265,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5173,6 +5286,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5193,6 +5307,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5213,6 +5328,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5232,6 +5348,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: ierror
@@ -5250,6 +5367,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: ierror
@@ -5267,6 +5385,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: status(MPI_STATUS_SIZE)
       integer :: ierror
     end subroutine MPI_File_read_all_end
@@ -5283,6 +5402,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: status(MPI_STATUS_SIZE)
       integer :: ierror
     end subroutine PMPI_File_read_all_end
@@ -5303,6 +5423,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5325,6 +5446,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5347,6 +5469,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5369,6 +5492,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5390,6 +5514,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: ierror
@@ -5410,6 +5535,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: ierror
@@ -5427,6 +5553,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: status(MPI_STATUS_SIZE)
       integer :: ierror
     end subroutine MPI_File_read_at_all_end
@@ -5443,6 +5570,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: status(MPI_STATUS_SIZE)
       integer :: ierror
     end subroutine PMPI_File_read_at_all_end
@@ -5461,6 +5589,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5481,6 +5610,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5500,6 +5630,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: ierror
@@ -5518,6 +5649,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: ierror
@@ -5535,6 +5667,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: status(MPI_STATUS_SIZE)
       integer :: ierror
     end subroutine MPI_File_read_ordered_end
@@ -5551,6 +5684,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: status(MPI_STATUS_SIZE)
       integer :: ierror
     end subroutine PMPI_File_read_ordered_end
@@ -5569,6 +5703,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5589,6 +5724,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5837,6 +5973,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5857,6 +5994,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5877,6 +6015,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5897,6 +6036,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -5916,6 +6056,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: ierror
@@ -5934,6 +6075,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: ierror
@@ -5951,6 +6093,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: status(MPI_STATUS_SIZE)
       integer :: ierror
     end subroutine MPI_File_write_all_end
@@ -5967,6 +6110,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: status(MPI_STATUS_SIZE)
       integer :: ierror
     end subroutine PMPI_File_write_all_end
@@ -5987,6 +6131,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -6009,6 +6154,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -6031,6 +6177,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -6053,6 +6200,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -6074,6 +6222,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: ierror
@@ -6094,6 +6243,7 @@ module mpi
       integer(kind=MPI_OFFSET_KIND) :: offset
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: ierror
@@ -6111,6 +6261,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: status(MPI_STATUS_SIZE)
       integer :: ierror
     end subroutine MPI_File_write_at_all_end
@@ -6127,6 +6278,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: status(MPI_STATUS_SIZE)
       integer :: ierror
     end subroutine PMPI_File_write_at_all_end
@@ -6145,6 +6297,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -6165,6 +6318,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -6184,6 +6338,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: ierror
@@ -6202,6 +6357,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: ierror
@@ -6219,6 +6375,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: status(MPI_STATUS_SIZE)
       integer :: ierror
     end subroutine MPI_File_write_ordered_end
@@ -6235,6 +6392,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: status(MPI_STATUS_SIZE)
       integer :: ierror
     end subroutine PMPI_File_write_ordered_end
@@ -6253,6 +6411,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -6273,6 +6432,7 @@ module mpi
       integer :: fh
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: status(MPI_STATUS_SIZE)
@@ -6328,6 +6488,7 @@ module mpi
       implicit none
       real :: base(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DIR$ IGNORE_TKR base
       integer :: ierror
     end subroutine MPI_Free_mem
   end interface
@@ -6340,6 +6501,7 @@ module mpi
       implicit none
       real :: base(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DIR$ IGNORE_TKR base
       integer :: ierror
     end subroutine PMPI_Free_mem
   end interface
@@ -6359,10 +6521,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -6386,10 +6550,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -6415,10 +6581,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -6446,10 +6614,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -6476,10 +6646,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -6505,10 +6677,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -6536,10 +6710,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -6569,10 +6745,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -6599,6 +6777,7 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       integer :: target_rank
@@ -6625,6 +6804,7 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       integer :: target_rank
@@ -6655,10 +6835,12 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       real :: result_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: result_addr
+      !DIR$ IGNORE_TKR result_addr
       integer :: result_count
       integer :: result_datatype
       integer :: target_rank
@@ -6690,10 +6872,12 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       real :: result_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: result_addr
+      !DIR$ IGNORE_TKR result_addr
       integer :: result_count
       integer :: result_datatype
       integer :: target_rank
@@ -6715,6 +6899,7 @@ module mpi
       implicit none
       real :: location(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
+      !DIR$ IGNORE_TKR location
       integer(kind=MPI_ADDRESS_KIND) :: address
       integer :: ierror
     end subroutine MPI_Get_address
@@ -6729,6 +6914,7 @@ module mpi
       implicit none
       real :: location(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
+      !DIR$ IGNORE_TKR location
       integer(kind=MPI_ADDRESS_KIND) :: address
       integer :: ierror
     end subroutine PMPI_Get_address
@@ -7609,10 +7795,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -7636,10 +7824,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -7664,10 +7854,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -7693,10 +7885,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -7720,8 +7914,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -7745,8 +7941,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -7771,10 +7969,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -7798,10 +7998,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -7827,11 +8029,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtype
@@ -7858,11 +8062,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtype
@@ -7889,11 +8095,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtypes(*)
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtypes(*)
@@ -7920,11 +8128,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtypes(*)
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtypes(*)
@@ -7973,6 +8183,7 @@ module mpi
       implicit none
       real :: buffer(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      !DIR$ IGNORE_TKR buffer
       integer :: count
       integer :: datatype
       integer :: root
@@ -7995,6 +8206,7 @@ module mpi
       implicit none
       real :: buffer(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      !DIR$ IGNORE_TKR buffer
       integer :: count
       integer :: datatype
       integer :: root
@@ -8018,6 +8230,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -8042,6 +8255,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -8066,8 +8280,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -8091,8 +8307,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -8118,10 +8336,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -8147,10 +8367,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -8177,10 +8399,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -8208,10 +8432,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -8276,6 +8502,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: message
@@ -8296,6 +8523,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: message
@@ -8319,10 +8547,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -8346,10 +8576,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -8374,10 +8606,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -8403,10 +8637,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -8431,10 +8667,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -8458,10 +8696,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -8487,11 +8727,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtype
@@ -8518,11 +8760,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtype
@@ -8549,11 +8793,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer(kind=MPI_ADDRESS_KIND) :: sdispls(*)
       integer :: sendtypes(*)
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer(kind=MPI_ADDRESS_KIND) :: rdispls(*)
       integer :: recvtypes(*)
@@ -8580,11 +8826,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer(kind=MPI_ADDRESS_KIND) :: sdispls(*)
       integer :: sendtypes(*)
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer(kind=MPI_ADDRESS_KIND) :: rdispls(*)
       integer :: recvtypes(*)
@@ -9148,6 +9396,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: source
@@ -9172,6 +9421,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: source
@@ -9197,8 +9447,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -9224,8 +9476,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -9250,8 +9504,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: datatype
       integer :: op
@@ -9275,8 +9531,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: datatype
       integer :: op
@@ -9300,8 +9558,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: datatype
       integer :: op
@@ -9325,8 +9585,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: datatype
       integer :: op
@@ -9350,6 +9612,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -9374,6 +9637,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -9420,8 +9684,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -9445,8 +9711,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -9472,10 +9740,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -9501,10 +9771,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -9531,11 +9803,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: displs(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -9562,11 +9836,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: displs(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -9590,6 +9866,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -9614,6 +9891,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -9643,12 +9921,14 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       integer :: dest
       integer :: sendtag
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: source
@@ -9678,12 +9958,14 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       integer :: dest
       integer :: sendtag
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: source
@@ -9710,6 +9992,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -9738,6 +10021,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -9764,6 +10048,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -9788,6 +10073,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -9934,6 +10220,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: message
@@ -9954,6 +10241,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: message
@@ -9976,10 +10264,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -10001,10 +10291,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -10028,10 +10320,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -10057,10 +10351,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -10085,10 +10381,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -10112,10 +10410,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -10141,10 +10441,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -10172,10 +10474,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: displs(*)
       integer :: recvtype
@@ -10200,10 +10504,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -10225,10 +10531,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -10252,10 +10560,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -10281,10 +10591,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: comm
@@ -10310,11 +10622,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtype
@@ -10339,11 +10653,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtype
@@ -10370,11 +10686,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtype
@@ -10403,11 +10721,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: sdispls(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: rdispls(*)
       integer :: recvtype
@@ -10434,11 +10754,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer(kind=MPI_ADDRESS_KIND) :: sdispls(*)
       integer :: sendtypes(*)
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer(kind=MPI_ADDRESS_KIND) :: rdispls(*)
       integer :: recvtypes(*)
@@ -10463,11 +10785,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer(kind=MPI_ADDRESS_KIND) :: sdispls(*)
       integer :: sendtypes(*)
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer(kind=MPI_ADDRESS_KIND) :: rdispls(*)
       integer :: recvtypes(*)
@@ -10494,11 +10818,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer(kind=MPI_ADDRESS_KIND) :: sdispls(*)
       integer :: sendtypes(*)
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer(kind=MPI_ADDRESS_KIND) :: rdispls(*)
       integer :: recvtypes(*)
@@ -10527,11 +10853,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer(kind=MPI_ADDRESS_KIND) :: sdispls(*)
       integer :: sendtypes(*)
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer(kind=MPI_ADDRESS_KIND) :: rdispls(*)
       integer :: recvtypes(*)
@@ -10660,10 +10988,12 @@ module mpi
       implicit none
       real :: inbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf
+      !DIR$ IGNORE_TKR inbuf
       integer :: incount
       integer :: datatype
       real :: outbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: outbuf
+      !DIR$ IGNORE_TKR outbuf
       integer :: outsize
       integer :: position
       integer :: comm
@@ -10685,10 +11015,12 @@ module mpi
       implicit none
       real :: inbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf
+      !DIR$ IGNORE_TKR inbuf
       integer :: incount
       integer :: datatype
       real :: outbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: outbuf
+      !DIR$ IGNORE_TKR outbuf
       integer :: outsize
       integer :: position
       integer :: comm
@@ -10711,10 +11043,12 @@ module mpi
       character(len=*) :: datarep
       real :: inbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf
+      !DIR$ IGNORE_TKR inbuf
       integer :: incount
       integer :: datatype
       real :: outbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: outbuf
+      !DIR$ IGNORE_TKR outbuf
       integer(kind=MPI_ADDRESS_KIND) :: outsize
       integer(kind=MPI_ADDRESS_KIND) :: position
       integer :: ierror
@@ -10736,10 +11070,12 @@ module mpi
       character(len=*) :: datarep
       real :: inbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf
+      !DIR$ IGNORE_TKR inbuf
       integer :: incount
       integer :: datatype
       real :: outbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: outbuf
+      !DIR$ IGNORE_TKR outbuf
       integer(kind=MPI_ADDRESS_KIND) :: outsize
       integer(kind=MPI_ADDRESS_KIND) :: position
       integer :: ierror
@@ -10964,6 +11300,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: partitions
       integer(kind=MPI_COUNT_KIND) :: count
       integer :: datatype
@@ -10992,6 +11329,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: partitions
       integer(kind=MPI_COUNT_KIND) :: count
       integer :: datatype
@@ -11054,6 +11392,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: partitions
       integer(kind=MPI_COUNT_KIND) :: count
       integer :: datatype
@@ -11082,6 +11421,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: partitions
       integer(kind=MPI_COUNT_KIND) :: count
       integer :: datatype
@@ -11139,6 +11479,7 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       integer :: target_rank
@@ -11165,6 +11506,7 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       integer :: target_rank
@@ -11215,6 +11557,7 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       integer :: target_rank
@@ -11245,6 +11588,7 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       integer :: target_rank
@@ -11272,6 +11616,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: source
@@ -11296,6 +11641,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: source
@@ -11320,6 +11666,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: source
@@ -11344,6 +11691,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: source
@@ -11368,8 +11716,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -11393,8 +11743,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -11420,8 +11772,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -11449,8 +11803,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -11474,8 +11830,10 @@ module mpi
       implicit none
       real :: inbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf
+      !DIR$ IGNORE_TKR inbuf
       real :: inoutbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inoutbuf
+      !DIR$ IGNORE_TKR inoutbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -11495,8 +11853,10 @@ module mpi
       implicit none
       real :: inbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf
+      !DIR$ IGNORE_TKR inbuf
       real :: inoutbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inoutbuf
+      !DIR$ IGNORE_TKR inoutbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -11517,8 +11877,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: datatype
       integer :: op
@@ -11540,8 +11902,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: datatype
       integer :: op
@@ -11563,8 +11927,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: datatype
       integer :: op
@@ -11586,8 +11952,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: datatype
       integer :: op
@@ -11611,8 +11979,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: datatype
       integer :: op
@@ -11638,8 +12008,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: datatype
       integer :: op
@@ -11665,8 +12037,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: datatype
       integer :: op
@@ -11692,8 +12066,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcounts(*)
       integer :: datatype
       integer :: op
@@ -11986,6 +12362,7 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       integer :: target_rank
@@ -12014,6 +12391,7 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       integer :: target_rank
@@ -12046,10 +12424,12 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       real :: result_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: result_addr
+      !DIR$ IGNORE_TKR result_addr
       integer :: result_count
       integer :: result_datatype
       integer :: target_rank
@@ -12083,10 +12463,12 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       real :: result_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: result_addr
+      !DIR$ IGNORE_TKR result_addr
       integer :: result_count
       integer :: result_datatype
       integer :: target_rank
@@ -12116,6 +12498,7 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       integer :: target_rank
@@ -12144,6 +12527,7 @@ module mpi
       implicit none
       real :: origin_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: origin_addr
+      !DIR$ IGNORE_TKR origin_addr
       integer :: origin_count
       integer :: origin_datatype
       integer :: target_rank
@@ -12169,6 +12553,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -12191,6 +12576,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -12214,6 +12600,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -12238,6 +12625,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -12261,8 +12649,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -12284,8 +12674,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -12309,8 +12701,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -12336,8 +12730,10 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: count
       integer :: datatype
       integer :: op
@@ -12363,10 +12759,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -12390,10 +12788,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -12419,10 +12819,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -12450,10 +12852,12 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -12480,11 +12884,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: displs(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -12509,11 +12915,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: displs(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -12540,11 +12948,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: displs(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -12573,11 +12983,13 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcounts(*)
       integer :: displs(*)
       integer :: sendtype
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: root
@@ -12601,6 +13013,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -12623,6 +13036,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -12646,6 +13060,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -12670,6 +13085,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -12699,12 +13115,14 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       integer :: dest
       integer :: sendtag
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: source
@@ -12734,12 +13152,14 @@ module mpi
       implicit none
       real :: sendbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sendbuf
+      !DIR$ IGNORE_TKR sendbuf
       integer :: sendcount
       integer :: sendtype
       integer :: dest
       integer :: sendtag
       real :: recvbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: recvbuf
+      !DIR$ IGNORE_TKR recvbuf
       integer :: recvcount
       integer :: recvtype
       integer :: source
@@ -12766,6 +13186,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -12794,6 +13215,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -12817,6 +13239,7 @@ module mpi
       integer :: session
       real :: buffer(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      !DIR$ IGNORE_TKR buffer
       integer :: size
       integer :: ierror
     end subroutine MPI_Session_attach_buffer
@@ -12833,6 +13256,7 @@ module mpi
       integer :: session
       real :: buffer(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      !DIR$ IGNORE_TKR buffer
       integer :: size
       integer :: ierror
     end subroutine PMPI_Session_attach_buffer
@@ -12901,6 +13325,7 @@ module mpi
       integer :: session
       real :: buffer_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer_addr
+      !DIR$ IGNORE_TKR buffer_addr
       integer :: size
       integer :: ierror
     end subroutine MPI_Session_detach_buffer
@@ -12917,6 +13342,7 @@ module mpi
       integer :: session
       real :: buffer_addr(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer_addr
+      !DIR$ IGNORE_TKR buffer_addr
       integer :: size
       integer :: ierror
     end subroutine PMPI_Session_detach_buffer
@@ -13211,6 +13637,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -13233,6 +13660,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -13256,6 +13684,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -13280,6 +13709,7 @@ module mpi
       implicit none
       real :: buf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
       integer :: count
       integer :: datatype
       integer :: dest
@@ -15086,10 +15516,12 @@ module mpi
       implicit none
       real :: inbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf
+      !DIR$ IGNORE_TKR inbuf
       integer :: insize
       integer :: position
       real :: outbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: outbuf
+      !DIR$ IGNORE_TKR outbuf
       integer :: outcount
       integer :: datatype
       integer :: comm
@@ -15111,10 +15543,12 @@ module mpi
       implicit none
       real :: inbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf
+      !DIR$ IGNORE_TKR inbuf
       integer :: insize
       integer :: position
       real :: outbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: outbuf
+      !DIR$ IGNORE_TKR outbuf
       integer :: outcount
       integer :: datatype
       integer :: comm
@@ -15137,10 +15571,12 @@ module mpi
       character(len=*) :: datarep
       real :: inbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf
+      !DIR$ IGNORE_TKR inbuf
       integer(kind=MPI_ADDRESS_KIND) :: insize
       integer(kind=MPI_ADDRESS_KIND) :: position
       real :: outbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: outbuf
+      !DIR$ IGNORE_TKR outbuf
       integer :: outcount
       integer :: datatype
       integer :: ierror
@@ -15162,10 +15598,12 @@ module mpi
       character(len=*) :: datarep
       real :: inbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf
+      !DIR$ IGNORE_TKR inbuf
       integer(kind=MPI_ADDRESS_KIND) :: insize
       integer(kind=MPI_ADDRESS_KIND) :: position
       real :: outbuf(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: outbuf
+      !DIR$ IGNORE_TKR outbuf
       integer :: outcount
       integer :: datatype
       integer :: ierror
@@ -15356,8 +15794,7 @@ module mpi
       comm, &
       baseptr, &
       win, &
-      ierror) &
-      bind(C, name="mpi_win_allocate_")
+      ierror)
       use, intrinsic :: iso_c_binding, only: c_ptr
       import :: MPI_ADDRESS_KIND, MPI_OFFSET_KIND, MPI_COUNT_KIND, MPI_STATUS_SIZE
       implicit none
@@ -15397,8 +15834,7 @@ module mpi
       comm, &
       baseptr, &
       win, &
-      ierror) &
-      bind(C, name="pmpi_win_allocate_")
+      ierror)
       use, intrinsic :: iso_c_binding, only: c_ptr
       import :: MPI_ADDRESS_KIND, MPI_OFFSET_KIND, MPI_COUNT_KIND, MPI_STATUS_SIZE
       implicit none
@@ -15438,8 +15874,7 @@ module mpi
       comm, &
       baseptr, &
       win, &
-      ierror) &
-      bind(C, name="mpi_win_allocate_shared_")
+      ierror)
       use, intrinsic :: iso_c_binding, only: c_ptr
       import :: MPI_ADDRESS_KIND, MPI_OFFSET_KIND, MPI_COUNT_KIND, MPI_STATUS_SIZE
       implicit none
@@ -15479,8 +15914,7 @@ module mpi
       comm, &
       baseptr, &
       win, &
-      ierror) &
-      bind(C, name="pmpi_win_allocate_shared_")
+      ierror)
       use, intrinsic :: iso_c_binding, only: c_ptr
       import :: MPI_ADDRESS_KIND, MPI_OFFSET_KIND, MPI_COUNT_KIND, MPI_STATUS_SIZE
       implicit none
@@ -15505,6 +15939,7 @@ module mpi
       integer :: win
       real :: base(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DIR$ IGNORE_TKR base
       integer(kind=MPI_ADDRESS_KIND) :: size
       integer :: ierror
     end subroutine MPI_Win_attach
@@ -15521,6 +15956,7 @@ module mpi
       integer :: win
       real :: base(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DIR$ IGNORE_TKR base
       integer(kind=MPI_ADDRESS_KIND) :: size
       integer :: ierror
     end subroutine PMPI_Win_attach
@@ -15587,6 +16023,7 @@ module mpi
       implicit none
       real :: base(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DIR$ IGNORE_TKR base
       integer(kind=MPI_ADDRESS_KIND) :: size
       integer :: disp_unit
       integer :: info
@@ -15609,6 +16046,7 @@ module mpi
       implicit none
       real :: base(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DIR$ IGNORE_TKR base
       integer(kind=MPI_ADDRESS_KIND) :: size
       integer :: disp_unit
       integer :: info
@@ -15744,6 +16182,7 @@ module mpi
       integer :: win
       real :: base(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DIR$ IGNORE_TKR base
       integer :: ierror
     end subroutine MPI_Win_detach
   end interface
@@ -15758,6 +16197,7 @@ module mpi
       integer :: win
       real :: base(*)
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DIR$ IGNORE_TKR base
       integer :: ierror
     end subroutine PMPI_Win_detach
   end interface
@@ -16291,8 +16731,7 @@ module mpi
       size, &
       disp_unit, &
       baseptr, &
-      ierror) &
-      bind(C, name="mpi_win_shared_query_")
+      ierror)
       use, intrinsic :: iso_c_binding, only: c_ptr
       import :: MPI_ADDRESS_KIND, MPI_OFFSET_KIND, MPI_COUNT_KIND, MPI_STATUS_SIZE
       implicit none
@@ -16328,8 +16767,7 @@ module mpi
       size, &
       disp_unit, &
       baseptr, &
-      ierror) &
-      bind(C, name="pmpi_win_shared_query_")
+      ierror)
       use, intrinsic :: iso_c_binding, only: c_ptr
       import :: MPI_ADDRESS_KIND, MPI_OFFSET_KIND, MPI_COUNT_KIND, MPI_STATUS_SIZE
       implicit none

@@ -577,6 +577,10 @@
       EXTERNAL MPI_WIN_DUP_FN
       EXTERNAL MPI_CONVERSION_FN_NULL
 !
+! INTEGERs have 32 bits in this ABI. A compiler that makes them longer,
+! as -fdefault-integer-8 and -i8 ask for, divides by zero here.
+      INTEGER MPI_INTEGERS_MUST_HAVE_32_BITS
+      PARAMETER (MPI_INTEGERS_MUST_HAVE_32_BITS=1/(64-BIT_SIZE(0)))
       DOUBLE PRECISION MPI_WTIME, MPI_WTICK
       DOUBLE PRECISION PMPI_WTIME, PMPI_WTICK
       INTEGER*8 MPI_AINT_ADD, MPI_AINT_DIFF

@@ -51,7 +51,7 @@ cp "$include/mpi.h" "$include/mpif.h" "$include/mpi.f90" "$include/mpi_f08.f90" 
 wrapper() {
     # Not through a link that an earlier build may have left.
     rm -f "$target/$1"
-    sed -e "s/@NAME@/$1/; s/@COMPILER@/$2/; s/@OPTION@/$3/; s/@VARIABLE@/$4/" \
+    sed -e "s/@NAME@/$1/; s/@COMPILER@/$2/g; s/@OPTION@/$3/; s/@VARIABLE@/$4/" \
         -e "s|@ABI@|$5|; s|@LINKED@|$6|; s|@COMPILED@|$7|" \
         "$tools/compiler-wrapper.in" >"$target/$1"
     chmod 755 "$target/$1"
@@ -66,7 +66,7 @@ mismatch=
 if command -v gfortran >/dev/null; then
     gfortran -J"$target/include" -fsyntax-only "$include/mpi.f90"
     gfortran -J"$target/include" -fsyntax-only "$include/mpi_f08.f90"
-    [ "$(gfortran -dumpversion | cut -d. -f1)" -lt 10 ] || mismatch=' -fallow-argument-mismatch'
+    [ "$(gfortran -dumpversion | cut -d. -f1)" -lt 10 ] || mismatch='-fallow-argument-mismatch'
 fi
 wrapper mpifort gfortran -fc MPICH_FC MPICH \
     '"-L$libraries/fortran" "-Wl,-rpath,$libraries/fortran" -lmpifort -lmpi' "$mismatch"

@@ -21,6 +21,7 @@ mod generated {
     pub mod procedures;
 }
 mod memory;
+mod pointers;
 mod removed;
 mod sections;
 mod sentinel;

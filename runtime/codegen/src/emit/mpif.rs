@@ -99,8 +99,12 @@ pub fn mpif(constants: &[Constant]) -> String {
     out
 }
 
-/// The functions among the procedures, and their types.
+/// A check of the compiler's INTEGERs, and the functions among the procedures with their types.
 const FUNCTIONS: &str = "!
+! INTEGERs have 32 bits in this ABI. A compiler that makes them longer,
+! as -fdefault-integer-8 and -i8 ask for, divides by zero here.
+      INTEGER MPI_INTEGERS_MUST_HAVE_32_BITS
+      PARAMETER (MPI_INTEGERS_MUST_HAVE_32_BITS=1/(64-BIT_SIZE(0)))
       DOUBLE PRECISION MPI_WTIME, MPI_WTICK
       DOUBLE PRECISION PMPI_WTIME, PMPI_WTICK
       INTEGER*8 MPI_AINT_ADD, MPI_AINT_DIFF
@@ -181,13 +185,9 @@ fn interface(out: &mut String, procedure: &Procedure, name: &str, pointer: bool)
         "subroutine"
     };
     let specific = format!("{name}{}", if pointer { "_cptr" } else { "" });
-    let bind = match pointer {
-        true => format!(" &\n      bind(C, name=\"{}_\")", name.to_lowercase()),
-        false => String::new(),
-    };
     let _ = writeln!(
         out,
-        "    {form} {specific}( &\n      {}){bind}",
+        "    {form} {specific}( &\n      {})",
         names.join(", &\n      ")
     );
     if pointer {
@@ -206,7 +206,12 @@ fn interface(out: &mut String, procedure: &Procedure, name: &str, pointer: bool)
 }
 
 fn declare(out: &mut String, procedure: &Procedure, p: &Parameter, pointer: bool) {
-    const ANY: &str = "!GCC$ ATTRIBUTES NO_ARG_CHECK :: ";
+    // gfortran's way to take an argument of any type and rank, and that of flang, Intel's and Cray's compilers.
+    let any = |n: &str| {
+        format!(
+            "real :: {n}(*)\n      !GCC$ ATTRIBUTES NO_ARG_CHECK :: {n}\n      !DIR$ IGNORE_TKR {n}"
+        )
+    };
     let n = p.name.to_lowercase();
     let address = if procedure.removed {
         "integer"
@@ -215,7 +220,7 @@ fn declare(out: &mut String, procedure: &Procedure, p: &Parameter, pointer: bool
     };
     let array = if p.ty.array.is_empty() { "" } else { "(*)" };
     let text = match p.kind.as_str() {
-        "BUFFER" | "C_BUFFER2" | "LOGICAL_VOID" => format!("real :: {n}(*)\n      {ANY}{n}"),
+        "BUFFER" | "C_BUFFER2" | "LOGICAL_VOID" => any(&n),
         "C_BUFFER" if pointer => format!("type(c_ptr) :: {n}"),
         "C_BUFFER" | "EXTRA_STATE" | "ATTRIBUTE_VAL" => format!("{address} :: {n}"),
         "EXTRA_STATE2" | "ATTRIBUTE_VAL_10" => format!("integer :: {n}"),
