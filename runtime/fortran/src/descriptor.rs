@@ -61,13 +61,13 @@ impl Descriptor {
             span => span,
         };
         bounds.iter().map(move |bounds| Axis {
-            extent: bounds.upper - bounds.lower + 1,
-            step: bounds.stride * span,
+            extent: bounds.upper.wrapping_sub(bounds.lower).wrapping_add(1),
+            step: bounds.stride.wrapping_mul(span),
         })
     }
 }
 
-/// The first element, if all of them are contiguous in memory.
+/// The first element, if all of them are contiguous in memory, or if there are none.
 ///
 /// # Safety
 /// The compiler has made the descriptor.
@@ -75,18 +75,20 @@ impl Descriptor {
 pub unsafe fn contiguous(choice: Choice) -> Option<*const c_void> {
     // SAFETY: as the caller promises.
     let (head, axes) = unsafe { (&*choice, Descriptor::axes(choice)) };
-    let mut next = head.element as isize;
+    // Not allocated: the bounds are anything.
+    if head.base.is_null() {
+        return Some(head.base);
+    }
+    let (mut next, mut is_contiguous) = (head.element as isize, true);
     for axis in axes {
         // An empty section, or an assumed-size array.
         if axis.extent <= 0 {
-            break;
+            return Some(head.base);
         }
-        if axis.extent > 1 && axis.step != next {
-            return None;
-        }
-        next *= axis.extent;
+        is_contiguous &= axis.extent == 1 || axis.step == next;
+        next = next.wrapping_mul(axis.extent);
     }
-    Some(head.base)
+    is_contiguous.then_some(head.base.cast_const())
 }
 
 /// The first element, wherever the others are.

@@ -22,6 +22,7 @@ program parts
   call refused()
   call indices()
   call unweighted()
+  call nothing()
   call MPI_Finalize()
   print '(a,i0)', 'done ', rank
 
@@ -252,4 +253,20 @@ contains
     if (sources(1) /= before .or. targets(1) /= next) call wrong("Dist_graph_neighbors")
     call MPI_Comm_free(graph)
   end subroutine unweighted
+
+  ! Sections without elements, and an array that only the root allocates.
+  subroutine nothing()
+    integer, allocatable :: all(:), none(:), table(:, :)
+    integer :: a(9, 9), i
+    allocate(none(9:2), table(4, 9:2))
+    a = rank
+    call MPI_Sendrecv(a(1:9:2, 5:1), 0, MPI_INTEGER, next, 2, none, 0, MPI_INTEGER, before, 2, &
+                      MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+    call MPI_Allreduce(table(1:4:2, :), table(4:1:-2, :), 0, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+    if (rank == 0) allocate(all(ranks))
+    call MPI_Gather(rank, 1, MPI_INTEGER, all, 1, MPI_INTEGER, 0, MPI_COMM_WORLD)
+    if (rank == 0) then
+      if (any(all /= [(i, i = 0, ranks - 1)])) call wrong("Gather into what the root has")
+    end if
+  end subroutine nothing
 end program parts
