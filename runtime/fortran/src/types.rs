@@ -40,9 +40,6 @@ names!(convert: __mpi_f08_types_MOD_mpi_status_f2f08 __mpi_f08_types_MOD_mpi_sta
 names!(assign: __mpi_f08_types_MOD_mpi_status_f08_assign_c __mpi_f08_types_MOD_mpi_status_c_assign_f08);
 names!(crate::callbacks::f_sync_reg: mpi_f_sync_reg_f08ts_ pmpi_f_sync_reg_f08ts_ pmpir_f_sync_reg_f08ts_);
 
-// An array in the procedures of earlier MPICH too.
-names!(crate::generated::f08::free_mem_f08ts: mpi_free_mem_f08_ pmpi_free_mem_f08_ pmpir_free_mem_f08_);
-
 // As MPICH called them before the standard had them.
 names!(crate::generated::procedures::remove_error_class:
     mpi_delete_error_class_f08_ pmpir_delete_error_class_f08_);

@@ -48,11 +48,15 @@ pub(super) fn specific_name(api: &Api, procedure: &Procedure) -> Option<String> 
     (kinds(small) != kinds(procedure)).then_some(name)
 }
 
-/// The same, and what MPICH 4.0 called it.
+/// The same, and what other versions of MPICH call it.
 pub(super) fn all_names(procedure: &Procedure, specific: &str) -> Vec<String> {
     let mut names = vec![specific.to_owned()];
     if procedure.large {
         names.push(format!("{}_large", specific.replace("_c_f08", "_f08")));
+    }
+    // It takes an array in earlier MPICH too.
+    if procedure.name == "Free_mem" {
+        names.push("free_mem_f08".to_owned());
     }
     names
 }

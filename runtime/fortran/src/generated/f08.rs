@@ -4139,7 +4139,7 @@ pub unsafe extern "C" fn free_mem_f08ts(base: Choice, ierror: Ierror) {
     }
 }
 
-names!(free_mem_f08ts: mpi_free_mem_f08ts_ pmpi_free_mem_f08ts_ pmpir_free_mem_f08ts_);
+names!(free_mem_f08ts: mpi_free_mem_f08ts_ pmpi_free_mem_f08ts_ pmpir_free_mem_f08ts_ mpi_free_mem_f08_ pmpi_free_mem_f08_ pmpir_free_mem_f08_);
 
 pub unsafe extern "C" fn gather_f08ts(
     sendbuf: Choice,
