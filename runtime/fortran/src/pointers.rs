@@ -1,5 +1,5 @@
-//! The specific names of procedures whose `baseptr` is a `TYPE(C_PTR)` (MPI-4.1 section 19.1.5). Fortran passes it as it
-//! passes the address-sized integer of the procedures without `_CPTR`, so they are the same functions.
+//! The specific names of procedures whose `baseptr` is a `TYPE(C_PTR)` (MPI-4.1 section 19.1.5). Fortran passes it as
+//! it passes the address-sized integer of the procedures without `_CPTR`, so they are the same functions.
 
 use crate::generated::procedures;
 use crate::names;
