@@ -94,8 +94,8 @@ mod write;
 pub use args::{Blocks, Call, Neighbour, Reduction, Scan};
 #[cfg(not(loom))]
 pub use blocking::{
-    allgather, allreduce, alltoall, barrier, barrier_within, bcast, compare, gather, reduce,
-    reduce_scatter, run, run_within, scan, scatter, view,
+    allgather, allreduce, alltoall, barrier, barrier_within, bcast, compare, compare_persistent,
+    gather, reduce, reduce_scatter, run, run_within, scan, scatter, view,
 };
 #[cfg(not(loom))]
 pub use compare::words_of;

@@ -1,4 +1,5 @@
-// Members of a collective call that blocks are told that they disagree, wherever they are.
+// Members of a collective call that blocks, or makes a persistent operation, are told that they disagree, wherever they
+// are.
 //# ranks: 3
 //# settings: COHORT_CHECK=members
 #include "check.h"
@@ -43,6 +44,14 @@ int main(int argc, char **argv) {
     AGREED(MPI_Allreduce(MPI_IN_PLACE, in, 1, t, MPI_SUM, comm));
     AGREED(MPI_Alltoall(MPI_IN_PLACE, 1, t, in, 1, t, comm));
     AGREED(MPI_Barrier(comm));
+    MPI_Request request = MPI_REQUEST_NULL;
+    REFUSED(MPI_Bcast_init(out, 1, t, odd, comm, MPI_INFO_NULL, &request));
+    REFUSED(odd ? MPI_Barrier(comm) : MPI_Barrier_init(comm, MPI_INFO_NULL, &request));
+    REFUSED(MPI_Allreduce_init(out, in, 1 + odd, t, MPI_SUM, comm, MPI_INFO_NULL, &request));
+    AGREED(MPI_Bcast_init(out, odd ? 4 : 2, odd ? t : pair, 0, comm, MPI_INFO_NULL, &request));
+    MPI_Start(&request);
+    AGREED(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    MPI_Request_free(&request);
     MPI_Type_free(&pair);
     return finish();
 }

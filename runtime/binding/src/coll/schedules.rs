@@ -240,9 +240,14 @@ impl<A: Abi> Arguments<A> {
         };
         let operation = match comm.inter() {
             Some(inter) => coll::Repeated::open_between(&inter),
-            // SAFETY: checked arguments of this call.
-            None => unsafe { coll::Repeated::open_with(&comm.collective(), &self.call()) }
-                .map_err(|error| failure_on(comm, error))?,
+            None => {
+                let group = comm.collective();
+                // SAFETY: checked arguments of this call.
+                let compared = unsafe { coll::compare_persistent(&group, &self.call()) };
+                compared
+                    .and_then(|()| coll::Repeated::open(&group))
+                    .map_err(|error| group.failure(error))?
+            }
         };
         let repeated = Repeated {
             operation,

@@ -72,6 +72,28 @@ pub unsafe fn compare(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineEr
     }
 }
 
+/// Compares the members' arguments of a persistent operation that is made, if the members of the group do so; among
+/// nodes not those of neighbours. Collective.
+///
+/// # Safety
+/// As [`run`].
+///
+/// # Errors
+/// [`EngineError::Disagreement`], no memory.
+pub unsafe fn compare_persistent(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    match group.extent() {
+        // SAFETY: the caller's conditions.
+        Extent::Compared(group) => unsafe { meet(&group, call, Form::Persistent) },
+        Extent::Nodes(hierarchy)
+            if group.rank().node().settings().check_members
+                && !matches!(call, Call::Neighbours { .. }) =>
+        {
+            nodes::tell(group, hierarchy, call, Form::Persistent)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// [`run`] as a part of a call that makes or frees an object.
 ///
 /// # Safety

@@ -5,8 +5,9 @@
 //! begins, a persistent one at `MPI_..._init`. If two members disagree, the operation of all fails, and what was found
 //! is kept for the words of their errors.
 //!
-//! Among nodes the members of a call that blocks tell each other what is of fixed size ([`Said`]); blocks of different
-//! lengths, and operations that do not block, are not compared there.
+//! Among nodes the members of a call that blocks, and of `MPI_..._init`, tell each other what is of fixed size
+//! ([`Said`]). Blocks of different lengths are not compared there, nor are nonblocking operations: who begins one may
+//! not wait for the others.
 //!
 //! Who gives what to whom, and in which order, says MPI-4.1, 6: the type signatures must be equal for each pair of a
 //! block sent and a block received, and in reductions for all members.
@@ -63,8 +64,8 @@ pub(crate) unsafe fn agree(schedule: &Schedule, size: u32) -> bool {
 }
 
 /// What member `me` of several nodes says with a call, for the others.
-pub(crate) fn said(call: &Call<'_>, me: u32) -> [i32; WORDS] {
-    let said = Said::of(call, Form::Blocking, me);
+pub(crate) fn said(call: &Call<'_>, form: Form, me: u32) -> [i32; WORDS] {
+    let said = Said::of(call, form, me);
     said.with_lanes(call, me).words()
 }
 

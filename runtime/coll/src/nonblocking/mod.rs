@@ -117,21 +117,6 @@ impl Repeated {
         }))
     }
 
-    /// [`Repeated::open`] of an operation of which the members' arguments are compared, where they do so.
-    ///
-    /// # Safety
-    /// What `call` refers to is live.
-    ///
-    /// # Errors
-    /// As [`Repeated::open`], or [`EngineError::Disagreement`].
-    pub unsafe fn open_with(group: &Group<'_>, call: &Call<'_>) -> Result<Self, EngineError> {
-        if let Extent::Compared(group) = &group.extent() {
-            // SAFETY: the caller's promise.
-            unsafe { meet(group, call, CalledAs::Persistent)? };
-        }
-        Self::open(group)
-    }
-
     /// [`Repeated::open`] on an intercommunicator, whose calls are as [`start_between`] takes them.
     #[must_use]
     pub fn open_between(inter: &Intergroup<'_>) -> Self {

@@ -15,11 +15,26 @@ mod view;
 pub(crate) use view::view;
 
 use super::script::run_alone;
-use crate::args::Call;
+use crate::args::{Call, Form};
 use crate::compare;
 use crate::members::{Group, Hierarchy};
 use crate::nonblocking::{finish, start};
 use cohort_core::EngineError;
+
+/// Compares the members' arguments. Collective.
+///
+/// # Errors
+/// [`EngineError::Disagreement`], no memory.
+#[cold]
+pub(crate) fn tell(
+    group: &Group<'_>,
+    hierarchy: &Hierarchy,
+    call: &Call<'_>,
+    form: Form,
+) -> Result<(), EngineError> {
+    let mine = compare::said(call, form, group.me);
+    view(group, hierarchy, mine, compare::compare)?
+}
 
 /// Runs an operation and waits for its end.
 ///
@@ -34,8 +49,7 @@ pub(crate) unsafe fn run(
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
     if group.rank().node().settings().check_members {
-        let mine = compare::said(call, group.me);
-        view(group, hierarchy, mine, compare::compare)??;
+        tell(group, hierarchy, call, Form::Blocking)?;
     }
     // A wrong operation is refused before anything is sent.
     call.folder()?;
