@@ -96,8 +96,9 @@ for folder in '' fortran/; do
         [ -e "$root/lib/cohort/${target##*/}" ] || put "$built/${target##*/}" "lib/cohort/${target##*/}" 644
     done
 done
-for file in "$built"/include/*; do
-    put "$file" "include/cohort/${file##*/}" 644
+# Below, in folders, the modules of other Fortran compilers.
+find "$built/include" -type f | while IFS= read -r file; do
+    put "$file" "include/cohort/${file#"$built/include/"}" 644
 done
 put "$source/pip-loader/gdb/cohort-gdb.py" lib/cohort/cohort-gdb.py 644
 for file in README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT; do
