@@ -128,7 +128,8 @@ impl Window {
     }
 
     /// Opens an epoch with a lock at one member (`MPI_Win_lock`). Does not wait; says whether
-    /// [`Window::hold_locks`] would not either. With `nocheck` no lock is taken, as the program says that none conflicts.
+    /// [`Window::hold_locks`] would not either. With `nocheck` no lock is taken: the program says that none
+    /// conflicts.
     ///
     /// # Errors
     /// [`RmaError::MisplacedAt`] if the member is locked, [`RmaError::Misplaced`] if another kind
