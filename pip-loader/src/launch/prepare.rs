@@ -1,5 +1,7 @@
 //! Everything that can be found wrong before the first rank starts.
 
+mod words;
+
 use super::binding::{self, Binding};
 use super::environment::{self, Environment, entries};
 use super::libraries::{Dependencies, FORTRAN_FOLDER};
@@ -24,6 +26,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::task::stack::Strings;
+use words::{executed_strings, strings, wrapper_strings};
 
 /// A job that nothing stands against.
 #[derive(Debug)]
@@ -518,46 +521,6 @@ impl Context<'_> {
         arguments.extend(section.arguments.iter().cloned());
         arguments
     }
-}
-
-/// What the kernel executes, with its arguments and environment.
-fn wrapper_strings(
-    program: &Program,
-    section: &Section,
-    environment: &Environment,
-) -> Result<Strings, Refusal> {
-    let arguments = [&section.program].into_iter().chain(&section.arguments);
-    strings(arguments, environment, &program.found)
-}
-
-/// What the kernel executes for a rank with an address space of its own, and leads to our MPI.
-fn executed_strings(
-    program: &Program,
-    section: &Section,
-    mut environment: Environment,
-    sanitizer: Option<&str>,
-) -> Result<Strings, Refusal> {
-    if sanitizer.is_some() {
-        sanitizer::inform(&mut environment);
-    }
-    let words = [&program.name].into_iter().chain(&program.leading);
-    let arguments = words.chain(&section.arguments);
-    strings(arguments, &environment, &program.file)
-}
-
-fn strings<'a>(
-    arguments: impl IntoIterator<Item = &'a OsString>,
-    environment: &Environment,
-    file: &Path,
-) -> Result<Strings, Refusal> {
-    let entries: Vec<OsString> = entries(environment).collect();
-    let arguments = arguments.into_iter().map(|text| -> &OsStr { text });
-    let environment = entries.iter().map(|text| -> &OsStr { text });
-    Strings::new(arguments, environment, file.as_os_str()).map_err(|_| holds_nul())
-}
-
-fn holds_nul() -> Refusal {
-    Refusal::new("an argument or environment variable holds a NUL byte")
 }
 
 /// Opens the section's working directory; also gives its path.
