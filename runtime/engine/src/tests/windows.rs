@@ -212,7 +212,7 @@ impl Player<'_> {
         self.finish_all();
         let member = target as u32;
         self.window
-            .lock(self.owner, member, true)
+            .lock(self.owner, member, true, false)
             .expect("no epoch is open");
         let buffer = self.buffer(vec![0]);
         self.access(Action::Get, (buffer, None), (target, GUARDED), 1);
@@ -239,7 +239,7 @@ impl Player<'_> {
         self.finish_all();
         let member = target as u32;
         self.window
-            .lock(self.owner, member, false)
+            .lock(self.owner, member, false, false)
             .expect("no epoch is open");
         let (one, ticket) = (self.buffer(vec![1]), self.buffer(vec![0]));
         let sum = Action::Accumulate(PredefinedOp::Sum);
