@@ -10,7 +10,6 @@ use crate::directives::Abi;
 use crate::{Outcome, place, programs, trial};
 use libtest_mimic::Trial;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 /// What each rank of two prints when they are one world.
 const WORLD: &str = "size 2 sum 3";
@@ -198,10 +197,8 @@ fn linked_to(library: &str, output: &str) -> Result<PathBuf, String> {
 
 /// `world.c` by Open MPI's compiler wrapper, which leaves the way to its own library in the program.
 fn openmpi_world() -> Result<PathBuf, String> {
-    static EXECUTABLE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let source = place::root().join("tests/programs/tools/world.c");
-    let make = || programs::compile_as("world", &source, Abi::OpenMpi, &[]);
-    EXECUTABLE.get_or_init(make).clone()
+    programs::compile_as("world", &source, Abi::OpenMpi, &[])
 }
 
 fn openmpi_program() -> Outcome {
@@ -274,10 +271,8 @@ fn opens_another() -> Outcome {
 
 /// `world.c` for our MPI.
 fn world() -> Result<PathBuf, String> {
-    static EXECUTABLE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let source = place::root().join("tests/programs/tools/world.c");
-    let make = || programs::compile_as("world", &source, Abi::Mpich, &[]);
-    EXECUTABLE.get_or_init(make).clone()
+    programs::compile_as("world", &source, Abi::Mpich, &[])
 }
 
 /// The ranks are one world. Where the words before the program are no MPI program, a line says so.

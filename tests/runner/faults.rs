@@ -12,7 +12,6 @@ use crate::{Outcome, place, programs, trial};
 use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -56,11 +55,9 @@ fn ranks_of(root: u32) -> Vec<Pid> {
         .collect()
 }
 
-/// The program whose ranks wait or crash, compiled once.
+/// The program whose ranks wait or crash.
 fn stuck() -> Result<PathBuf, String> {
-    static EXECUTABLE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let make = || programs::compile_as("fault", &programs::source("stuck.c"), Abi::Mpich, &[]);
-    EXECUTABLE.get_or_init(make).clone()
+    programs::compile_as("fault", &programs::source("stuck.c"), Abi::Mpich, &[])
 }
 
 /// Runs `stuck.c`, whose ranks wait forever, on 4 ranks; calls `strike` when all wait.

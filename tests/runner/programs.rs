@@ -6,13 +6,12 @@ use crate::{Outcome, directives, place, trial};
 use libtest_mimic::Trial;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 /// A C program and what has been learnt about it so far; shared by its trials.
 struct Source {
     path: PathBuf,
     directives: Directives,
-    compiled: Mutex<HashMap<String, Result<PathBuf, String>>>,
     reference: Mutex<HashMap<u32, Result<Vec<String>, String>>>,
 }
 
@@ -59,12 +58,48 @@ pub fn compile(source: &Path, abi: Abi, libs: &[String]) -> Result<PathBuf, Stri
     compile_as(&stem(source), source, abi, libs)
 }
 
-/// As [`compile`], under another name: no two trials may write the same executable.
+/// An executable that trials share.
+struct Made {
+    source: PathBuf,
+    libs: Vec<String>,
+    result: OnceLock<Result<(), String>>,
+}
+
+/// The executables of this run.
+static MADE: LazyLock<Mutex<HashMap<PathBuf, Arc<Made>>>> = LazyLock::new(Mutex::default);
+
+/// As [`compile`], under another name. Trials run at the same time, so each executable is made once, by the first that
+/// asks for it: nobody runs a file that another one is writing.
 ///
 /// # Errors
-/// As [`compile`].
+/// As [`compile`]; when the name is that of another program.
 pub fn compile_as(name: &str, source: &Path, abi: Abi, libs: &[String]) -> Result<PathBuf, String> {
     let output = place::scratch()?.join(format!("{name}.{abi}"));
+    let made = {
+        let mut all = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = all.entry(output.clone()).or_insert_with(|| {
+            Arc::new(Made {
+                source: source.to_owned(),
+                libs: libs.to_owned(),
+                result: OnceLock::new(),
+            })
+        });
+        Arc::clone(made)
+    };
+    if made.source != source || made.libs != libs {
+        let others = made.source.display();
+        return Err(format!(
+            "{name} is made of {others} with {:?} already",
+            made.libs
+        ));
+    }
+    let result = made
+        .result
+        .get_or_init(|| build(&output, source, abi, libs));
+    result.clone().map(|()| output)
+}
+
+fn build(output: &Path, source: &Path, abi: Abi, libs: &[String]) -> Result<(), String> {
     Program::new(compiler(abi)?)
         .args([
             "-O2",
@@ -75,7 +110,7 @@ pub fn compile_as(name: &str, source: &Path, abi: Abi, libs: &[String]) -> Resul
             "-Werror",
             "-o",
         ])
-        .arg(&output)
+        .arg(output)
         .arg(format!(
             "-DPOLICIES=\"{}\"",
             directives::policies().join("\", \"")
@@ -84,8 +119,8 @@ pub fn compile_as(name: &str, source: &Path, abi: Abi, libs: &[String]) -> Resul
         .args(libs)
         .arg("-lm")
         .run()?
-        .expect_code(0)?;
-    Ok(output)
+        .expect_code(0)
+        .map(drop)
 }
 
 /// A program of `tests/programs/c`.
@@ -134,7 +169,6 @@ fn variant_trials(name: &str, path: PathBuf, directives: Directives) -> Vec<Tria
     let source = Arc::new(Source {
         path,
         directives,
-        compiled: Mutex::default(),
         reference: Mutex::default(),
     });
     let run = |variant: Variant| {
@@ -153,9 +187,7 @@ fn variant_trials(name: &str, path: PathBuf, directives: Directives) -> Vec<Tria
 
 impl Source {
     fn executable(&self, abi: Abi) -> Result<PathBuf, String> {
-        let mut compiled = self.compiled.lock().map_err(|error| error.to_string())?;
-        let make = || compile(&self.path, abi, &self.directives.libs);
-        compiled.entry(abi.to_string()).or_insert_with(make).clone()
+        compile(&self.path, abi, &self.directives.libs)
     }
 
     /// Runs one variant and compares everything the directives promise.

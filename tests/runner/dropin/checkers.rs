@@ -6,9 +6,7 @@ use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::{Outcome, place, programs, trial};
 use libtest_mimic::Trial;
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 /// A checker that the compiler builds in.
 #[derive(Clone, Copy)]
@@ -73,17 +71,12 @@ pub fn trials() -> Vec<Trial> {
     built.into_iter().chain(named).collect()
 }
 
-/// `checked.c` with these options of the compiler; compiled once, since trials run at the same time.
+/// `checked.c` with these options of the compiler.
 fn checked(options: &[&str]) -> Result<PathBuf, String> {
-    type Made = HashMap<String, Result<PathBuf, String>>;
-    static MADE: Mutex<Option<Made>> = Mutex::new(None);
     let name = format!("checked{}", options.concat().replace([',', '='], "-"));
     let source = place::root().join("tests/programs/tools/checked.c");
     let options: Vec<String> = options.iter().map(|&option| option.into()).collect();
-    let mut made = MADE.lock().map_err(|error| error.to_string())?;
-    let made = made.get_or_insert_default().entry(name.clone());
-    made.or_insert_with(|| programs::compile_as(&name, &source, Abi::Mpich, &options))
-        .clone()
+    programs::compile_as(&name, &source, Abi::Mpich, &options)
 }
 
 /// `FILE:LINE` of a mistake in `checked.c`.

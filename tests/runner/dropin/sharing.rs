@@ -6,7 +6,6 @@ use crate::directives::Abi;
 use crate::{Outcome, place, programs, trial};
 use libtest_mimic::Trial;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 /// How the line begins that says that ranks share no memory, after the name of a wrapper.
 const ADVICE: &str = "is not linked to MPI, so each rank is";
@@ -64,10 +63,8 @@ pub fn trials() -> Vec<Trial> {
 
 /// `inherited.c`, which prints what it finds.
 fn inherited() -> Result<PathBuf, String> {
-    static EXECUTABLE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let source = place::root().join("tests/programs/tools/inherited.c");
-    let make = || programs::compile_as("inherited", &source, Abi::Mpich, &[]);
-    EXECUTABLE.get_or_init(make).clone()
+    programs::compile_as("inherited", &source, Abi::Mpich, &[])
 }
 
 /// Nothing said that ranks share no memory.

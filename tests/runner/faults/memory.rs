@@ -7,8 +7,6 @@ use crate::command::Program;
 use crate::directives::Abi;
 use crate::{Outcome, place, programs, trial};
 use libtest_mimic::Trial;
-use std::path::PathBuf;
-use std::sync::OnceLock;
 
 /// Kinds of calls that return `MPI_ERR_NO_MEM`, or do without.
 const RETURNING: [&str; 7] = [
@@ -35,12 +33,8 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn job(place: &str, who: &str, calls: &[&str]) -> Result<Program, String> {
-    static EXECUTABLE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let make = || {
-        let source = place::root().join("tests/programs/tools/starved.c");
-        programs::compile_as("starved", &source, Abi::Mpi5, &[])
-    };
-    let executable = EXECUTABLE.get_or_init(make).clone()?;
+    let source = place::root().join("tests/programs/tools/starved.c");
+    let executable = programs::compile_as("starved", &source, Abi::Mpi5, &[])?;
     let job = Program::new(place::built_file("pip-exec")?).args(["-n", "4"]);
     let job = job.arg(executable).args([place, who]).args(calls);
     Ok(job.seconds(100))
