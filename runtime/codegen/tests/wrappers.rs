@@ -8,7 +8,12 @@ use std::path::{Path, PathBuf};
 fn build_directory(name: &str) -> PathBuf {
     let target = common::scratch(name).join("target release");
     std::fs::create_dir(&target).expect("created");
-    for file in ["libmpi_mpich.so", "libmpi_mpi5.so", "libmpifort_mpich.so"] {
+    for file in [
+        "libmpi_mpich.so",
+        "libmpi_mpi5.so",
+        "libmpi_openmpi.so",
+        "libmpifort_mpich.so",
+    ] {
         std::fs::copy(common::libraries().join(file), target.join(file)).expect("copied facade");
     }
     common::stand_in(&target);
