@@ -75,6 +75,8 @@ judges() {
     # A unit test compares our declarations with the headers.
     [ -e /usr/include/rdma/fabric.h ] || missing+=(libfabric-dev)
     [ -x /usr/bin/python3 ] || missing+=(python3)
+    # For modules that f2py makes.
+    [ -e /usr/include/python3.11/Python.h ] || missing+=(python3-dev)
     ldconfig -p | grep -q 'libpython3\.11\.so\.1' || missing+=(libpython3.11)
     install_packages "${missing[@]}"
 }
