@@ -88,7 +88,7 @@ pub trait Abi: Constants + Copy + Send + Sync + 'static {
     /// `MPI_Status`.
     type Status: StatusLayout;
 
-    /// For messages and documentation: `MPICH`, `MPI-5`.
+    /// For messages and documentation: `MPICH`, `MPI-5`, `Open MPI`.
     const NAME: &'static str;
     /// What the facade passes to `NodeApi::attach`.
     const ID: cohort_base::boot::AbiId;
@@ -96,7 +96,7 @@ pub trait Abi: Constants + Copy + Send + Sync + 'static {
     const VERSION: (i32, i32);
     /// The address that stands for `MPI_COMM_DUP_FN` and its like, if this ABI uses a sentinel.
     /// Where it does not, the facade exports a real function, which is called like a user's.
-    /// (`MPI_COMM_NULL_COPY_FN` and the null delete functions are NULL in both ABIs.)
+    /// (`MPI_COMM_NULL_COPY_FN` and the null delete functions are NULL, or functions of the facade of Open MPI.)
     const DUP_FN: Option<usize>;
     /// `MPI_LB` and `MPI_UB`, which MPI-3 removed, where the ABI still has them.
     const BOUNDS: Option<[core::ffi::c_int; 2]> = None;
