@@ -2,6 +2,7 @@
 //! message says why not.
 
 mod checkers;
+mod emptied;
 mod neighbours;
 mod sharing;
 
@@ -105,6 +106,7 @@ pub fn trials() -> Vec<Trial> {
     let named = named.map(|(name, body)| trial(format!("dropin/{name}"), body));
     trials.extend(named);
     trials.extend(checkers::trials());
+    trials.extend(emptied::trials());
     trials.extend(neighbours::trials());
     trials.extend(sharing::trials());
     trials

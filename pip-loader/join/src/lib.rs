@@ -11,7 +11,7 @@ use cohort_base::boot::{DESCENDANT, Lifecycle, NodeBoot, RankBoot};
 use cohort_manager::network::{Network, NetworkSettings};
 use cohort_manager::watch::{Limit, START_TIMEOUT, Watch};
 use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange};
-use cohort_manager::{Failure, Manager, Place, is_managers};
+use cohort_manager::{Failure, Manager, Place, door, is_managers};
 use guardian::Guardian;
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::io::Write;
@@ -98,8 +98,16 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
     let variable = |name: &str| std::env::var(name).ok();
     let watch = begin_watch(Limit::of_start(variable(START_TIMEOUT).as_deref()))?;
     watch.waits_for("the process manager's first answer");
-    let is_descendant = variable(DESCENDANT).is_some();
-    let Some(mut manager) = cohort_manager::connect(variable)? else {
+    let descendant = match cohort_manager::is_present(variable) {
+        true => variable(DESCENDANT),
+        false => variable(DESCENDANT).or_else(door::of_an_ancestor),
+    };
+    let is_descendant = descendant.is_some();
+    let found = |name: &str| match name == DESCENDANT {
+        true => descendant.clone(),
+        false => variable(name),
+    };
+    let Some(mut manager) = cohort_manager::connect(found)? else {
         return Ok(None);
     };
     watch.connected(manager.aborter());

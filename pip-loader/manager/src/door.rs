@@ -7,10 +7,14 @@
 //!
 //! | answer | meaning |
 //! |---|---|
-//! | `rc=0 size=N` | it is the rank; from here on the connection speaks PMI-1 |
+//! | `rc=0 rank=R size=N` | it is the rank; from here on the connection speaks PMI-1 |
 //! | `rc=1` | the rank itself uses MPI, so the program is a world of its own |
 //! | `rc=2` | the job's ranks share an address space, which it is not in |
 //! | `rc=3 pid=P` | process P has taken the rank |
+//!
+//! Who has emptied its environment (`env -i`, `sudo`) finds the door by the process number of `pip-exec`, which is
+//! among its ancestors and in the door's name ([`of_an_ancestor`]). It does not know its rank, and says `rank=?`: the
+//! job finds that out by whose task it descends from.
 //!
 //! A door that gathers has a name by which programs that wrappers execute know it. Before any of their code runs they
 //! offer themselves (`cmd=executed rank=3 ...`, and their three standard descriptors) and wait. A closed connection
@@ -29,6 +33,12 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 /// Longest request.
 const REQUEST_MAX: usize = 160;
+
+/// What a visitor says for its rank if it does not know it.
+const UNKNOWN: &str = "?";
+
+/// How many generations lie at most between a rank's task and what it starts.
+const GENERATIONS: usize = 64;
 
 /// Most visitors that have not said who they are.
 const VISITORS_MAX: usize = 1024;
@@ -65,8 +75,8 @@ struct Unknown {
 /// A program that asks for the place of a rank.
 #[derive(Debug)]
 pub struct Visitor {
-    /// The rank in `MPI_COMM_WORLD` that it descends from.
-    pub rank: u32,
+    /// The rank in `MPI_COMM_WORLD` that it descends from; `None` if it does not know.
+    pub rank: Option<u32>,
     /// Its process, as the kernel knows it.
     pub pid: i32,
     /// What it says of itself if it offers itself before its code runs; else it asks for a rank's place.
@@ -165,7 +175,10 @@ impl Unknown {
     /// Who asks; `None` for a stranger.
     fn visitor(self) -> Option<Visitor> {
         let request = Message::parse(&String::from_utf8_lossy(&self.begun), ' ');
-        let rank = request.number("rank").ok()?;
+        let rank = match request.get("rank") {
+            Some(UNKNOWN) => None,
+            _ => Some(request.number("rank").ok()?),
+        };
         let (pid, _) = peer(&self.stream)?;
         let executed = match request.get("cmd") {
             Some("descendant") => None,
@@ -266,18 +279,51 @@ impl Visitor {
         (self.executed, self.stream)
     }
 
-    /// Tells it, and gives its connection. A visitor that has gone meanwhile is noticed at the next use.
+    /// Tells it, who descends from `rank`, and gives its connection. A visitor that has gone meanwhile is noticed at
+    /// the next use.
     #[must_use]
-    pub fn answer(mut self, answer: Answer) -> UnixStream {
+    pub fn answer(mut self, rank: u32, answer: Answer) -> UnixStream {
         let text = match answer {
-            Answer::Joins(size) => format!("cmd=place rc=0 size={size}\n"),
+            Answer::Joins(size) => format!("cmd=place rc=0 rank={rank} size={size}\n"),
             Answer::Alone => "cmd=place rc=1\n".to_owned(),
-            Answer::Outside => "cmd=place rc=2\n".to_owned(),
-            Answer::Taken(pid) => format!("cmd=place rc=3 pid={pid}\n"),
+            Answer::Outside => format!("cmd=place rc=2 rank={rank}\n"),
+            Answer::Taken(pid) => format!("cmd=place rc=3 rank={rank} pid={pid}\n"),
         };
         let _ = self.stream.write_all(text.as_bytes());
         self.stream
     }
+}
+
+/// What a program that has lost its environment would find there, if an ancestor of it is the `pip-exec` of a job.
+#[must_use]
+pub fn of_an_ancestor() -> Option<String> {
+    let sockets = std::fs::read_to_string("/proc/net/unix").ok()?;
+    let names = sockets.lines().filter_map(|line| line.rsplit_once(" @"));
+    let doors: Vec<&str> = names
+        .map(|(_, name)| name)
+        .filter(|name| name.starts_with("cohort-"))
+        .collect();
+    if doors.is_empty() {
+        return None;
+    }
+    ancestors(std::process::id() as i32).find_map(|pid| {
+        let begins = [GATHERING, "cohort-"].map(|beginning| format!("{beginning}{pid}-"));
+        let is_its = |name: &&&str| begins.iter().any(|begin| name.starts_with(begin));
+        Some(format!("{}/{UNKNOWN}", doors.iter().find(is_its)?))
+    })
+}
+
+/// The process that started this one, the one that started that, and so on.
+pub fn ancestors(process: i32) -> impl Iterator<Item = i32> {
+    let parent = |pid: &i32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name, in parentheses, may hold anything.
+        let (_, rest) = text.rsplit_once(')')?;
+        rest.split_whitespace().nth(1)?.parse().ok()
+    };
+    std::iter::successors(Some(process), parent)
+        .skip(1)
+        .take(GENERATIONS)
 }
 
 /// The place of a program whose environment says `variable`. `None` if it is a world of its own: its rank uses MPI
@@ -291,32 +337,37 @@ pub fn knock(variable: &str) -> Result<Option<Box<dyn Manager>>, Failure> {
         value: variable.to_owned(),
     };
     let (name, rank) = variable.rsplit_once('/').ok_or_else(nonsense)?;
-    let index: u32 = rank.parse().map_err(|_| nonsense())?;
+    if rank != UNKNOWN && rank.parse::<u32>().is_err() {
+        return Err(nonsense());
+    }
     let address = SocketAddr::from_abstract_name(name).map_err(|_| nonsense())?;
     let Ok(mut stream) = UnixStream::connect_addr(&address) else {
         return Ok(None);
     };
-    send(&mut stream, &format!("cmd=descendant rank={index}\n"))?;
+    send(&mut stream, &format!("cmd=descendant rank={rank}\n"))?;
     let answer = Message::parse(&read_line(&mut stream)?, ' ');
+    let index = || answer.number::<u32>("rank");
     let program = std::env::current_exe().unwrap_or_default();
     let program = program.display();
     match (answer.get("cmd"), answer.number::<u32>("rc")?) {
         (Some("place"), 0) => {
-            let count = answer.number("size")?;
+            let (index, count) = (index()?, answer.number("size")?);
             let client = pmi1::Client::start(stream, Place { index, count })?;
             Ok(Some(Box::new(client)))
         }
         (Some("place"), 1) => Ok(None),
         (Some("place"), 2) => Err(Failure::NoPlace(format!(
-            "{program} descends from rank {index} of a job whose ranks share an address space, and is not in it: it \
-             would be alone in a world of its own. pip-exec --isolate lets programs that ranks start join the job"
+            "{program} descends from rank {} of a job whose ranks share an address space, and is not in it: it \
+             would be alone in a world of its own. pip-exec --isolate lets programs that ranks start join the job",
+            index()?
         ))),
         (Some("place"), 3) => {
             let pid: i32 = answer.number("pid")?;
             Err(Failure::NoPlace(format!(
-                "{program} descends from rank {index} of a job, whose place process {pid} has taken: it would be \
+                "{program} descends from rank {} of a job, whose place process {pid} has taken: it would be \
                  alone in a world of its own. Start an MPI program when the one before has ended, or with a pip-exec \
-                 of its own"
+                 of its own",
+                index()?
             )))
         }
         _ => Err(answer.unexpected("cmd=place")),
@@ -343,8 +394,9 @@ mod tests {
                 }
                 std::thread::yield_now();
             };
-            assert_eq!((visitor.rank, visitor.pid), (3, std::process::id() as i32));
-            let mut stream = visitor.answer(answer);
+            let heard = (visitor.rank, visitor.pid);
+            assert_eq!(heard, (Some(3), std::process::id() as i32));
+            let mut stream = visitor.answer(3, answer);
             stream.set_nonblocking(false).expect("a socket");
             if matches!(answer, Answer::Joins(_)) {
                 for reply in [
@@ -419,6 +471,16 @@ mod tests {
             // It is told to go on.
             assert_eq!(stream.read(&mut [0]).expect("closed"), 0);
         }
+    }
+
+    #[test]
+    fn descent_follows_parents() {
+        let own = std::process::id() as i32;
+        // SAFETY: no condition.
+        let parent = unsafe { libc::getppid() };
+        assert_eq!(ancestors(own).next(), Some(parent));
+        assert!(ancestors(parent).all(|pid| pid != own));
+        assert_eq!(ancestors(i32::MAX).next(), None);
     }
 
     #[test]

@@ -3,13 +3,10 @@
 use super::spawn::Spawner;
 use super::voice;
 use cohort_base::boot::Lifecycle;
-use cohort_manager::door::{Answer, Visitor};
+use cohort_manager::door::{self, Answer, Visitor};
 use cohort_manager::server::Stage;
 use std::ffi::{OsStr, OsString};
 use std::sync::atomic::Ordering;
-
-/// How many generations lie at most between a rank's task and what it starts.
-const GENERATIONS: usize = 64;
 
 /// What the root remembers of them.
 #[derive(Debug)]
@@ -50,11 +47,16 @@ impl Guests {
             return came;
         };
         for visitor in door.visitors() {
-            let local = spawner.numbers.iter().position(|&own| own == visitor.rank);
+            let local = match visitor.rank {
+                Some(rank) => spawner.numbers.iter().position(|&own| own == rank),
+                None => rank_of(visitor.pid, spawner.numbers.len(), &pid_of),
+            };
             let Some(local) = local else {
-                drop(visitor.answer(Answer::Outside));
+                let rank = visitor.rank.unwrap_or(0);
+                drop(visitor.answer(rank, Answer::Outside));
                 continue;
             };
+            let rank = spawner.numbers[local];
             if visitor.executed.is_some() {
                 came.offers.push((local, visitor));
                 continue;
@@ -66,20 +68,20 @@ impl Guests {
                     true => Answer::Outside,
                     false => Answer::Alone,
                 };
-                drop(visitor.answer(answer));
+                drop(visitor.answer(rank, answer));
                 continue;
             };
             let own = server.stage(local) != Stage::Silent;
-            match server.admit(visitor.rank, visitor.pid) {
+            match server.admit(rank, visitor.pid) {
                 Ok(guest) => {
                     let world = guest.world();
-                    guest.speaks_through(visitor.answer(Answer::Joins(world)));
+                    guest.speaks_through(visitor.answer(rank, Answer::Joins(world)));
                     self.advise();
                 }
                 Err(taker) => {
                     // 0: the rank's own task speaks with the server.
                     let taker = if taker == 0 { pid_of(local) } else { taker };
-                    drop(refuse(visitor, taker, own));
+                    drop(refuse(visitor, rank, taker, own));
                 }
             }
         }
@@ -100,38 +102,24 @@ impl Guests {
     }
 }
 
-/// Tells a visitor that its place is taken: what a rank's MPI program starts is a world of its own.
-fn refuse(visitor: Visitor, taker: i32, rank_speaks: bool) -> std::os::unix::net::UnixStream {
-    let answer = match rank_speaks && visitor.pid != taker && descends(visitor.pid, taker) {
+/// The rank of this node, of so many, whose task a process is or descends from.
+fn rank_of(process: i32, ranks: usize, pid_of: impl Fn(usize) -> i32) -> Option<usize> {
+    let mut line = std::iter::once(process).chain(door::ancestors(process));
+    line.find_map(|pid| (0..ranks).find(|&rank| pid_of(rank) == pid))
+}
+
+/// Tells a visitor that its place is taken: what a rank's MPI program starts is a world of its own, also if it has
+/// none of the job's environment.
+fn refuse(
+    visitor: Visitor,
+    rank: u32,
+    taker: i32,
+    rank_speaks: bool,
+) -> std::os::unix::net::UnixStream {
+    let is_child = visitor.pid != taker && door::ancestors(visitor.pid).any(|pid| pid == taker);
+    let answer = match is_child && (rank_speaks || visitor.rank.is_none()) {
         true => Answer::Alone,
         false => Answer::Taken(taker),
     };
-    visitor.answer(answer)
-}
-
-/// Whether `process` is a child, or a child's child, of `ancestor`.
-fn descends(process: i32, ancestor: i32) -> bool {
-    let parent = |pid: &i32| {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name, in parentheses, may hold anything.
-        let (_, rest) = text.rsplit_once(')')?;
-        rest.split_whitespace().nth(1)?.parse().ok()
-    };
-    let line = std::iter::successors(Some(process), parent);
-    line.skip(1).take(GENERATIONS).any(|pid| pid == ancestor)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::descends;
-
-    #[test]
-    fn descent_follows_parents() {
-        let own = std::process::id() as i32;
-        // SAFETY: no condition.
-        let parent = unsafe { libc::getppid() };
-        assert!(descends(own, parent));
-        assert!(!descends(parent, own) && !descends(own, own));
-        assert!(!descends(i32::MAX, 1));
-    }
+    visitor.answer(rank, answer)
 }

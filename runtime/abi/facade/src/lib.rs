@@ -6,6 +6,7 @@
 //! facade loads the node image itself.
 #![no_std]
 
+mod descent;
 mod libc;
 mod refusal;
 mod singleton;

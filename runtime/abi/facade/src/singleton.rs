@@ -1,7 +1,7 @@
 //! A program started without `pip-exec`: a node with one rank, in a job of its own or, if a process
 //! manager started it, in the manager's.
 
-use crate::{fail, libc};
+use crate::{descent, fail, libc};
 use cohort_base::boot::{
     DESCENDANT, JOIN_LIBRARY, Lifecycle, MAGIC, MANAGER_VARIABLES, NODE_IMAGE, NODE_JOIN,
     NODE_OPEN, NodeBoot, NodeJoin, NodeOpen, RankBoot, VERSION,
@@ -70,7 +70,7 @@ pub fn open() -> &'static RankBoot {
     let (rank, node) = unsafe { (&mut *RANK.0.get(), &mut *NODE.0.get()) };
     *rank.pid.get_mut() = rustix::process::getpid().as_raw_nonzero().get();
     node.cpus = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
-    if environment().any(is_managers) {
+    if environment().any(is_managers) || descent::leads_to_launcher() {
         // SAFETY: the join library exports this name with this type.
         let join: NodeJoin = unsafe { core::mem::transmute(load(JOIN_LIBRARY, NODE_JOIN)) };
         // SAFETY: both records are complete, and nobody else uses them before this function returns.
