@@ -27,7 +27,7 @@ const SET_UPS: [&str; 9] = [
 const OTHERS: [&str; 7] = [
     "exec setarch -R \"$0\"",
     "exec 3</etc/passwd; exec \"$0\"",
-    "sleep 1 & exec \"$0\"",
+    "setsid sleep 1 & exec \"$0\"",
     "ulimit -S -v 40000000; exec \"$0\"",
     "exec setsid \"$0\"",
     "export COHORT_STATS=0; exec \"$0\"",
