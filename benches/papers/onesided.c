@@ -2,9 +2,8 @@
    post-start-complete-wait, as the target sees them; with 3 ranks exclusive locks, as the second
    origin sees them. First the duration of an epoch with one put. Then the partner comes late, so
    that the origin computes before its put can go: for that delay, and then twice as long as the
-   longest epoch took. What is shown is the duration beyond that computation; with progress all
-   lengths are alike. (The target of fences and of post-start-complete-wait measures from when it
-   comes, so that its values are below 0 by the delay.) */
+   longest epoch took. What is shown is the time from the beginning of the round, beyond the origin's computation;
+   with progress all lengths are alike. An origin that waits for the late target before it computes adds the delay. */
 #define _GNU_SOURCE
 #include "pair.h"
 #include <sched.h>
@@ -22,8 +21,8 @@ static void put(void) {
 
 /* Each returns the duration of one epoch at the rank that measures. */
 static double fence(void) {
-    if (rank == TARGET) compute_us(late);
     double start = now_us();
+    if (rank == TARGET) compute_us(late);
     MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
     if (rank == ORIGIN) put();
     MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
@@ -31,8 +30,8 @@ static double fence(void) {
 }
 
 static double gats(void) {
-    if (rank == TARGET) compute_us(late);
     double start = now_us();
+    if (rank == TARGET) compute_us(late);
     if (rank == TARGET) {
         MPI_Win_post(partner, 0, win);
         MPI_Win_wait(win);
