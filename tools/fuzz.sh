@@ -19,6 +19,11 @@ RUSTFLAGS="${passes[*]}" cargo build --release --locked --target "$triple" --tar
 # What a fuzzer begins with: valid input, into the folder $2.
 seed() {
     case $1 in
+    control)
+        # A head: magic, version 1, kind 2, no body.
+        printf 'chrt\1\0\2\0\0\0\0\0' >"$2/request"
+        printf 'command\t./a b\\tc\npid\t17\n' >"$2/record"
+        ;;
     elf)
         # The heads of a small executable and of a small library hold all that is read.
         local source='int main(void) { return 0; }'
@@ -50,7 +55,7 @@ seed() {
     esac
 }
 
-names=(addresses elf manager proof server settings)
+names=(addresses control elf manager proof server settings)
 share=$((1 + seconds / ${#names[@]}))
 for name in "${names[@]}"; do
     folder=$target/fuzz/$name

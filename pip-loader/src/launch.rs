@@ -7,6 +7,7 @@ mod adopt;
 mod backtrace;
 mod binding;
 mod boot;
+pub mod control;
 mod environment;
 mod fault;
 mod guardian;
@@ -39,7 +40,7 @@ mod text;
 mod topology;
 mod voice;
 
-pub use options::{Options, Request, Section};
+pub use options::{Ask, Options, Request, Section};
 
 use cohort_manager::watch::{Limit, START_TIMEOUT};
 use std::ffi::{OsStr, OsString};
@@ -94,6 +95,7 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
         Request::Run(options) => options,
         Request::Show(options) => return show(picture::of_this_machine(&options)),
         Request::Info(options) => return show(info::all(&options)),
+        Request::Ask(ask) => return show(control::ask(ask)),
     };
     if options.quiet {
         voice::be_quiet();

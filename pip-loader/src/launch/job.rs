@@ -1,9 +1,11 @@
 //! A running job: waits for its ranks, and ends them all when one fails.
 
+mod answer;
 mod gather;
 
 use super::adopt::Gathering;
 use super::backtrace;
+use super::control::Control;
 use super::fault::MemoryMap;
 use super::guests::Guests;
 use super::membership::Membership;
@@ -23,7 +25,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long ranks may take to end by themselves after SIGTERM.
 const GRACE: Duration = Duration::from_millis(250);
@@ -60,6 +62,10 @@ pub struct Job<'a> {
     departed: i32,
     /// Whether to say what the memory of ranks takes.
     stats: bool,
+    /// What the user runs, and since when.
+    command: String,
+    since: SystemTime,
+    control: Control,
 }
 
 /// The job is being ended before its time.
@@ -101,6 +107,9 @@ impl<'a> Job<'a> {
             lost: None,
             departed: 0,
             stats: job.stats && !job.isolated,
+            command: std::mem::take(&mut job.command),
+            since: SystemTime::now(),
+            control: Control::default(),
             gathering: (wrapper.is_some() && membership.is_alone()).then(|| Gathering::new(job)),
             guests: Guests::new(wrapper),
             membership,
@@ -127,6 +136,7 @@ impl<'a> Job<'a> {
             )));
         }
         this.signals.unblock_others()?;
+        this.control = Control::open();
         Ok(this)
     }
 
@@ -154,6 +164,7 @@ impl<'a> Job<'a> {
             }
             self.look_for_manager();
             self.serve();
+            self.answer_all();
             self.reap();
             self.look_for_dying();
             self.look_for_lost();
@@ -198,6 +209,7 @@ impl<'a> Job<'a> {
             self.sleep();
             self.take_signals();
             self.look_for_manager();
+            self.answer_all();
             self.reap();
             self.check_time();
         }
@@ -223,7 +235,7 @@ impl<'a> Job<'a> {
                 let patience = self.lost.as_ref().map(|(since, _)| *since + GRACE);
                 let gathered = self.gathering.as_ref().and_then(Gathering::until);
                 let times = self.deadline.into_iter().chain(patience);
-                times.chain(gathered).min()
+                times.chain(gathered).chain(self.control.until()).min()
             }
         };
         let left = next.map(|at| at.saturating_duration_since(Instant::now()));
@@ -245,6 +257,7 @@ impl<'a> Job<'a> {
         }
         sources.extend(self.membership.monitor().descriptors().map(input));
         sources.extend(self.membership.alarm().map(input));
+        sources.extend(self.control.sources());
         // A connection that has hung up is always ready; then the job is ended already.
         let line = self.membership.line();
         sources.extend(line.filter(|_| self.shutdown.is_none()));

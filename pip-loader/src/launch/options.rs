@@ -31,6 +31,8 @@ pub enum Request {
     Run(Options),
     /// Show what is installed, how it is set and what the machine can do.
     Info(Options),
+    /// Ask jobs that run.
+    Ask(Ask),
     /// Show the machine, and where the ranks of such a job would run; programs may be missing.
     Show(Options),
 }
@@ -94,10 +96,35 @@ pub struct Options {
     pub config: Option<PathBuf>,
     /// Options of other launchers that have no effect.
     pub ignored: Vec<String>,
+    /// What to ask jobs that run, instead of running one.
+    pub ask: Option<Ask>,
     /// What else to tell the user.
     pub notes: Vec<String>,
     /// The words that every node gets as they were typed.
     pub typed: Vec<OsString>,
+}
+
+/// What to ask jobs of this user that run on this machine. They are named by the process of a launcher or rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// `--ps`: which there are.
+    Jobs,
+    /// `--inspect`: what all ranks of this one do.
+    Inspect(i32),
+}
+
+impl Options {
+    /// The programs and their arguments, for people.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let words = |section: &Section| {
+            let words = std::iter::once(&section.program).chain(&section.arguments);
+            let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+            words.join(" ")
+        };
+        let programs: Vec<String> = self.sections.iter().map(words).collect();
+        programs.join(" : ")
+    }
 }
 
 /// What ranks inherit of an environment.
@@ -254,6 +281,9 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
     }
     if options.info {
         return Ok(Request::Info(options));
+    }
+    if let Some(ask) = options.ask {
+        return Ok(Request::Ask(ask));
     }
     if options.topology {
         return match options.named.is_empty() {

@@ -53,6 +53,8 @@ pub struct Prepared {
     pub network: NetworkSettings,
     /// `COHORT_STATS`
     pub stats: bool,
+    /// The programs and their arguments, for people.
+    pub command: String,
     /// Where output goes, and what begins its lines.
     pub output: Output,
     /// Who gets standard input.
@@ -156,6 +158,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
             value.to_str().map(str::to_owned)
         }),
         stats: shared.stats,
+        command: options.command(),
         output: options.output.clone(),
         input: options.input,
         report: options.report,

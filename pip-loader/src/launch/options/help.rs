@@ -1,6 +1,6 @@
 //! The pages of `--help`, from the table of options.
 
-use super::table::{MAIN, MORE, Row};
+use super::table::{MAIN, MORE, RUNNING, Row};
 use crate::launch::text::{EXAMPLES, REMARKS, USAGE};
 
 /// Where the texts begin.
@@ -13,6 +13,10 @@ const WIDTH: usize = 100;
 pub fn page(all: bool) -> String {
     let mut text = USAGE.to_owned();
     for row in MAIN {
+        describe(row, all, &mut text);
+    }
+    text.push_str("\nabout jobs of yours that run on this machine:\n\n");
+    for row in RUNNING {
         describe(row, all, &mut text);
     }
     if all {

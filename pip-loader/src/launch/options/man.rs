@@ -1,6 +1,6 @@
 //! The page for man(1), from the tables of options and of settings.
 
-use super::table::{MAIN, MORE, Row};
+use super::table::{MAIN, MORE, RUNNING, Row};
 use crate::launch::text::{EXAMPLES, REMARKS};
 use cohort_base::settings::TABLE;
 use std::fmt::Write;
@@ -33,6 +33,8 @@ pub fn page() -> String {
     let mut text = format!(".TH PIP\\-EXEC 1 \"\" \"Cohort {version}\" \"User Commands\"\n{BEGIN}");
     text.push_str(".SH OPTIONS\n");
     options(MAIN, &mut text);
+    text.push_str(".SS Options about jobs that run already\n");
+    options(RUNNING, &mut text);
     text.push_str(".SS Options that fewer people need, and those of other launchers\n");
     options(MORE, &mut text);
     text.push_str(".SH NOTES\n");

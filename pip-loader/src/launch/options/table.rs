@@ -1,5 +1,7 @@
 //! The options: names, help texts, and what each does. Those that other launchers share have their names too.
 
+mod running;
+
 use super::readers::{
     Done, add_hosts, exported, map_by, names, output_folder, print, push, set, some, words,
 };
@@ -9,6 +11,7 @@ use crate::launch::host_list::{self, Launcher};
 use crate::launch::text;
 use cohort_base::settings::{MEMORY_KINDS, Progress};
 use cohort_manager::wireup::Numbering;
+pub use running::RUNNING;
 
 /// How far an option reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +39,7 @@ pub struct Row {
     pub read: fn(&mut Reader<'_, '_>) -> Done,
 }
 
-const fn row(
+pub(super) const fn row(
     names: &'static str,
     value: &'static str,
     scope: Scope,
@@ -546,7 +549,7 @@ pub fn find(name: &str) -> Option<&'static Row> {
 
 /// All options.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    MAIN.iter().chain(MORE)
+    MAIN.iter().chain(RUNNING).chain(MORE)
 }
 
 impl Row {
