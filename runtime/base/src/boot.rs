@@ -8,7 +8,7 @@
 //! All of it stays mapped, at the same address, until the last rank has ended.
 
 use core::ffi::{c_char, c_void};
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use rustix::fd::BorrowedFd;
 
 /// Auxiliary-vector type under which a rank finds the address of its [`RankBoot`].
@@ -21,7 +21,7 @@ pub const AT_COHORT: u64 = 0x434f_484f_5254; // "COHORT"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -260,10 +260,15 @@ pub struct NodeApi {
     /// [`VERSION`].
     pub version: u32,
     /// Connects the calling task, a rank, with the engine. Idempotent; `abi` is an
-    /// [`AbiId`]; `objects` is what `Abi::context` finds, NULL for most. Returns NULLs for an ABI that the image
-    /// does not hold.
-    pub attach:
-        unsafe extern "C" fn(boot: *const RankBoot, abi: u32, objects: *const c_void) -> Attached,
+    /// [`AbiId`]; `objects` is what `Abi::context` finds, NULL for most; `table` is where the facade will keep the
+    /// table, so that the node image can give it another one, or NULL. Returns NULLs for an ABI that the image does
+    /// not hold.
+    pub attach: unsafe extern "C" fn(
+        boot: *const RankBoot,
+        abi: u32,
+        objects: *const c_void,
+        table: *const AtomicPtr<c_void>,
+    ) -> Attached,
     /// Writes the statistics report to `NodeBoot::report_fd` when `COHORT_STATS` asks
     /// for it. Called once, by the root task after all ranks ended. A singleton has nobody to
     /// help and makes no report.

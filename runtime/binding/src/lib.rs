@@ -23,6 +23,7 @@ extern crate std;
 
 mod arguments;
 pub mod attribute;
+pub mod calls;
 pub mod coll;
 pub mod comm;
 mod context;
@@ -31,17 +32,19 @@ pub mod datatype;
 pub mod environment;
 pub mod errhandler;
 mod generated {
+    pub mod described;
     pub mod shims;
     pub mod wiring;
 }
 pub mod group;
 pub mod info;
+pub mod observed;
 pub mod op;
 pub mod p2p;
 pub mod pack;
 mod passed;
 pub mod probe;
-mod process;
+pub mod process;
 pub mod progress;
 pub mod request;
 pub mod session;

@@ -5,6 +5,7 @@
 
 pub mod buffers;
 pub mod lifetime;
+pub mod observers;
 pub mod pending;
 pub mod requests;
 pub mod tools;
@@ -14,9 +15,11 @@ use cohort_abi::Caller;
 use cohort_engine::Rank;
 use cohort_object::Objects;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicI32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use lifetime::Lifetime;
+use observers::Observers;
 use pending::Pending;
+use spin::Once;
 use tools::Tool;
 
 /// Predefined attributes of `MPI_COMM_WORLD`.
@@ -37,6 +40,10 @@ pub struct Process {
     pub lifetime: Lifetime,
     /// The tool information interface.
     pub tool: Tool,
+    /// Who looks at its calls, once somebody does.
+    pub observers: Once<Observers>,
+    /// Where its facades read their tables from, by ABI; NULL for those that it has not.
+    pub facades: [AtomicPtr<AtomicPtr<c_void>>; 3],
 }
 
 impl Process {
@@ -63,6 +70,8 @@ pub fn attach(rank: &'static Rank, objects: *const c_void) -> *const c_void {
             attributes: Default::default(),
             lifetime: Lifetime::new(),
             tool: Tool::default(),
+            observers: Once::new(),
+            facades: Default::default(),
         };
         rank.set_local(Box::into_raw(Box::new(process)).cast());
     }

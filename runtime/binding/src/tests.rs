@@ -4,6 +4,7 @@ mod collectives;
 mod datatypes;
 mod messages;
 mod objects;
+mod observed;
 mod requests;
 
 use crate::process::Process;

@@ -1,6 +1,7 @@
 //! One module per kind of generated file.
 
 pub mod codec;
+pub mod described;
 pub mod documents;
 pub mod exports;
 pub mod f08;

@@ -71,6 +71,10 @@ pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
             emit::shims::shims(&api, &wiring)?,
         )?,
         rust(
+            "runtime/binding/src/generated/described.rs",
+            emit::described::described(&api, &wiring),
+        )?,
+        rust(
             "runtime/abi-mpich/src/generated/exports.rs",
             emit::exports::exports(&api, "Mpich"),
         )?,

@@ -18,11 +18,12 @@ use cohort_alloc::{SharedHeap, reserve};
 use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, VERSION};
 use cohort_base::settings::Settings;
 use cohort_base::text::{FixedText, complain, say};
-use cohort_binding::table;
+use cohort_binding::{observed, table};
 use cohort_engine::Node;
 use cohort_fabric::Transport;
 use cohort_fabric::record::Linked;
 use core::ffi::{CStr, c_char, c_void};
+use core::sync::atomic::AtomicPtr;
 use rustix::process::{Signal, getpid, kill_process};
 
 /// For what the owner-only layers allocate; stealable code uses the heaps of the ranks.
@@ -131,27 +132,38 @@ unsafe fn entries<'a>(block: *const *const c_char) -> impl Iterator<Item = &'a [
 /// See [`NodeApi::attach`].
 ///
 /// # Safety
-/// `boot` is the record of the calling task, of a node that was opened. `objects` belongs to the ABI and stays.
-unsafe extern "C" fn attach(boot: *const RankBoot, abi: u32, objects: *const c_void) -> Attached {
+/// `boot` is the record of the calling task, of a node that was opened. `objects` belongs to the ABI and stays, and so
+/// does `table`, which is the ABI's or NULL.
+unsafe extern "C" fn attach(
+    boot: *const RankBoot,
+    abi: u32,
+    objects: *const c_void,
+    table: *const AtomicPtr<c_void>,
+) -> Attached {
     // SAFETY: the caller's contract.
     let boot = unsafe { &*boot };
     // SAFETY: `boot.node` is what `cohort_node_open` gave, a node that is never unmade.
     let node: &'static Node = unsafe { &*boot.node.cast_const().cast() };
-    let table: *const c_void = match abi {
-        abi if abi == AbiId::Mpich as u32 => (&raw const MPICH).cast(),
-        abi if abi == AbiId::Mpi5 as u32 => (&raw const MPI5).cast(),
-        abi if abi == AbiId::OpenMpi as u32 && !objects.is_null() => (&raw const OPEN_MPI).cast(),
-        _ => {
-            return Attached {
-                rank: core::ptr::null(),
-                table: core::ptr::null(),
-            };
+    let attached = || cohort_binding::attach(node.rank(boot.local_rank), objects);
+    // SAFETY: the rank's first argument, just made; `table` by the caller's contract.
+    let (rank, table) = unsafe {
+        match abi {
+            abi if abi == AbiId::Mpich as u32 => {
+                let rank = attached();
+                (rank, observed::attached(rank, &MPICH, table))
+            }
+            abi if abi == AbiId::Mpi5 as u32 => {
+                let rank = attached();
+                (rank, observed::attached(rank, &MPI5, table))
+            }
+            abi if abi == AbiId::OpenMpi as u32 && !objects.is_null() => {
+                let rank = attached();
+                (rank, observed::attached(rank, &OPEN_MPI, table))
+            }
+            _ => (core::ptr::null(), core::ptr::null()),
         }
     };
-    Attached {
-        rank: cohort_binding::attach(node.rank(boot.local_rank), objects),
-        table,
-    }
+    Attached { rank, table }
 }
 
 /// See [`NodeApi::report`].

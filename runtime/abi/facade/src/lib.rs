@@ -74,8 +74,9 @@ impl<A: Abi> Attachment<A> {
         // SAFETY: the loader, or `singleton::open`, stored the node image's API before now.
         let api = unsafe { &*boot.api };
         let objects = objects.map_or(core::ptr::null(), |objects| (&raw const *objects).cast());
-        // SAFETY: `boot` is the calling task's own record and stays mapped, and so do the objects.
-        let attached = unsafe { (api.attach)(boot, A::ID as u32, objects) };
+        let table = (&raw const self.table).cast();
+        // SAFETY: `boot` is the calling task's own record and stays mapped, and so do the objects and this library.
+        let attached = unsafe { (api.attach)(boot, A::ID as u32, objects, table) };
         if attached.table.is_null() {
             fail(
                 1,

@@ -24,8 +24,11 @@ pub struct Pending {
 /// so the function's type is known again where it is called.
 #[derive(Clone, Copy, Debug)]
 pub struct UserFunction {
+    /// Its code.
     pub address: *const (),
+    /// Whether it takes counts of 64 bits.
     pub large: bool,
+    /// Whether the order of its operands does not matter.
     pub commutes: bool,
 }
 

@@ -1,0 +1,175 @@
+//! The entries of observed tables, in assembly: they must take any arguments and pass them on as they came.
+//!
+//! All of MPI's arguments are integers and addresses, and its observed functions return `int`. So the six registers of
+//! the calling convention and the words above the return address are all there is to keep.
+
+use super::{Entry, begin, end};
+use crate::calls::CALLS;
+use core::arch::naked_asm;
+use core::ffi::c_void;
+
+/// Tables: one for each ABI.
+const TABLES: usize = 3;
+
+/// Bytes of an entry's code.
+const ENTRY_BYTES: usize = 10;
+
+/// Words of arguments in registers, the caller among them.
+const IN_REGISTERS: usize = 6;
+
+/// What an entry keeps of its call, on the stack.
+#[repr(C)]
+pub struct Frame {
+    /// How many words of arguments lie on the stack; [`begin`] says it.
+    stacked: u64,
+    /// Number of the entry, through all tables.
+    entry: u64,
+    /// The calling thread's pointer, in which threads differ.
+    thread: u64,
+    /// What the plain entry returned.
+    result: u64,
+    /// For [`begin`] and [`end`]: the thread's slot.
+    pub slot: u64,
+    _aligned: u64,
+    /// The arguments in registers.
+    registers: [u64; IN_REGISTERS],
+    /// The caller's frame pointer and where it goes on. The other arguments lie above.
+    _saved: [u64; 2],
+}
+
+impl Frame {
+    /// [`Frame::slot`] of a call of which nobody is told.
+    pub const UNTOLD: u64 = u64::MAX;
+
+    /// The function's place in its table.
+    pub fn number(&self) -> usize {
+        self.entry as usize % CALLS
+    }
+
+    /// Which table.
+    pub fn table(&self) -> usize {
+        self.entry as usize / CALLS
+    }
+
+    /// The first argument.
+    pub fn caller(&self) -> *const c_void {
+        core::ptr::with_exposed_provenance(self.registers[0] as usize)
+    }
+
+    /// The calling thread's pointer.
+    pub fn thread_pointer(&self) -> u64 {
+        self.thread
+    }
+
+    /// Where the frame lies on the stack.
+    pub fn place(&self) -> usize {
+        (&raw const *self).addr()
+    }
+
+    /// What the plain entry returned.
+    pub fn result(&self) -> u64 {
+        self.result
+    }
+
+    /// The function has so many arguments after the caller.
+    pub fn has_arguments(&mut self, count: usize) {
+        self.stacked = (count + 1).saturating_sub(IN_REGISTERS) as u64;
+    }
+
+    /// The arguments after the caller: in registers, and on the stack.
+    pub fn arguments(&self) -> (&[u64], &[u64]) {
+        let above = core::ptr::with_exposed_provenance(self.place() + size_of::<Self>());
+        // SAFETY: the caller of an entry has put the arguments there that the function has, by the calling convention,
+        // and does not touch them before it returns.
+        let stack = unsafe { core::slice::from_raw_parts(above, self.stacked as usize) };
+        (&self.registers[1..], stack)
+    }
+}
+
+/// The code of an entry of the observed tables, by its number through all tables.
+pub fn of(number: usize) -> Entry {
+    debug_assert!(number < TABLES * CALLS);
+    let first = entries as unsafe extern "C" fn();
+    (first as *const u8)
+        .wrapping_add(number * ENTRY_BYTES)
+        .cast()
+}
+
+/// All entries, one after the other: each notes its number and goes to [`observe`]. No function in itself.
+#[unsafe(naked)]
+unsafe extern "C" fn entries() {
+    naked_asm!(
+        ".set .Lcohort_entry, 0",
+        ".rept {count}",
+        // mov eax, number
+        ".byte 0xb8",
+        ".long .Lcohort_entry",
+        // jmp observe, in its long form
+        ".byte 0xe9",
+        ".long {observe} - . - 4",
+        ".set .Lcohort_entry, .Lcohort_entry + 1",
+        ".endr",
+        count = const TABLES * CALLS,
+        observe = sym observe,
+    );
+}
+
+/// Makes a [`Frame`], calls [`begin`], the plain entry with the same arguments, and [`end`].
+#[unsafe(naked)]
+unsafe extern "C" fn observe() {
+    naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        "push r9",
+        "push r8",
+        "push rcx",
+        "push rdx",
+        "push rsi",
+        "push rdi",
+        "sub rsp, 48",
+        "mov [rsp + 8], rax",
+        "mov rcx, fs:[0]",
+        "mov [rsp + 16], rcx",
+        "mov rdi, rsp",
+        "call {begin}",
+        "mov r11, rax",
+        // Room for the words on the stack, which keeps it aligned to 16 bytes.
+        "mov rcx, [rbp - 96]",
+        "lea rax, [rcx * 8 + 15]",
+        "and rax, -16",
+        "sub rsp, rax",
+        "2: test rcx, rcx",
+        "jz 3f",
+        "mov rax, [rbp + rcx * 8 + 8]",
+        "mov [rsp + rcx * 8 - 8], rax",
+        "dec rcx",
+        "jmp 2b",
+        "3: mov rdi, [rbp - 48]",
+        "mov rsi, [rbp - 40]",
+        "mov rdx, [rbp - 32]",
+        "mov rcx, [rbp - 24]",
+        "mov r8, [rbp - 16]",
+        "mov r9, [rbp - 8]",
+        "call r11",
+        "lea rsp, [rbp - 96]",
+        "mov [rsp + 24], rax",
+        "mov rdi, rsp",
+        "call {end}",
+        "mov rax, [rbp - 72]",
+        "leave",
+        ".cfi_def_cfa rsp, 8",
+        "ret",
+        ".cfi_endproc",
+        begin = sym begin,
+        end = sym end,
+    );
+}
+
+const _: () = {
+    assert!(core::mem::offset_of!(Frame, registers) == 48);
+    assert!(size_of::<Frame>() == 112);
+};
