@@ -38,6 +38,7 @@ mod spawn;
 mod streams;
 mod text;
 mod topology;
+mod trace;
 mod voice;
 
 pub use options::{Ask, Options, Request, Section};

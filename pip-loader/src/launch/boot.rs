@@ -6,6 +6,7 @@ use super::topology::Topology;
 use cohort_base::boot::{
     MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, VERSION,
 };
+use cohort_base::trace::Ring;
 use std::ffi::{CStr, CString, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,7 @@ pub struct Node {
 
 impl Node {
     /// Makes the records and, with a folder, loads the node image from it and opens it.
-    /// Call before the first rank starts; `environment` holds `KEY=VALUE` entries.
+    /// Call before the first rank starts; `environment` holds `KEY=VALUE` entries, `trace` is as in [`NodeBoot`].
     ///
     /// # Errors
     /// The image cannot be loaded or refuses the records.
@@ -68,6 +69,7 @@ impl Node {
         environment: Vec<CString>,
         topology: &Topology,
         membership: &Membership,
+        trace: *const Ring,
     ) -> Result<Self, Refusal> {
         let count = facts.len() as u32;
         let record = |(rank, facts): (usize, &RankFacts)| RankBoot {
@@ -117,6 +119,7 @@ impl Node {
                 nodes: world.place.count,
                 homes,
                 network,
+                trace,
             }));
             this.open_image(&folder.join(NODE_IMAGE), boot)?;
         }

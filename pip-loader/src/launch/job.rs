@@ -175,6 +175,10 @@ impl<'a> Job<'a> {
             kill_orphans();
         }
         self.spawner.node.report();
+        if let Some(trace) = self.spawner.trace.take() {
+            let world = self.membership.world();
+            trace.write(&self.spawner.numbers, world.host(world.place.index));
+        }
         if self.stats && !self.ranks.is_empty() {
             memory::report(&self.memory_map());
         }

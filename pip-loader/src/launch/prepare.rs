@@ -9,6 +9,7 @@ use super::options::{Input, Options, Output, Report, Section};
 use super::outcome::Outcome;
 use super::program::{self, Program, Search};
 use super::topology::Topology;
+use super::trace;
 use super::{Refusal, boot, libraries, limits, python, sanitizer, voice};
 use crate::image::{OpenError, Template};
 use cohort_base::boot::AUDIT_LIBRARY;
@@ -55,6 +56,8 @@ pub struct Prepared {
     pub stats: bool,
     /// The programs and their arguments, for people.
     pub command: String,
+    /// `COHORT_TRACE`
+    pub trace: Option<trace::Target>,
     /// Where output goes, and what begins its lines.
     pub output: Output,
     /// Who gets standard input.
@@ -159,6 +162,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         }),
         stats: shared.stats,
         command: options.command(),
+        trace: trace::Target::of(&common, place)?,
         output: options.output.clone(),
         input: options.input,
         report: options.report,

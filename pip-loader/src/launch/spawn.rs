@@ -9,6 +9,7 @@ use super::places::{self, PlaceOfRank};
 use super::prepare::{Prepared, PreparedProgram};
 use super::report::{Started, report};
 use super::streams::{self, Streams};
+use super::trace::Recorder;
 use super::{Refusal, limits};
 use crate::task::crash::{self, CrashRecord, HANDLER_STACK};
 use crate::task::debug::{self, DebugRank};
@@ -26,6 +27,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::ptr;
 use std::sync::atomic::AtomicU64;
 
 /// Stack of a rank when RLIMIT_STACK sets no limit. Only touched pages cost memory.
@@ -74,6 +76,8 @@ pub struct Spawner {
     limits: Vec<(u32, libc::rlimit64)>,
     /// What each rank is bound to, if they are.
     pub bindings: Option<Vec<Binding>>,
+    /// The timeline, if there is one.
+    pub trace: Option<Recorder>,
 }
 
 impl Spawner {
@@ -112,12 +116,14 @@ impl Spawner {
         let facts = rank_facts(job, &numbers, first, bindings.as_deref());
         let door = open_door(job, membership)?;
         let (server, connections) = serve_isolated(job, &facts, world.homes.len())?;
+        let trace = begin_trace(job, count)?;
         let node = Node::open(
             shared.as_deref(),
             &facts,
             std::mem::take(&mut job.environment),
             &job.topology,
             membership,
+            trace.as_ref().map_or(ptr::null(), Recorder::rings),
         )?;
         let (streams, former) = Streams::new(job, count, world.place.index)?;
         limits.extend(former.map(|limit| limit_entry(libc::RLIMIT_NOFILE, limit)));
@@ -143,6 +149,7 @@ impl Spawner {
             signal_mask: kernel_mask(original_mask),
             limits,
             bindings,
+            trace,
         })
     }
 
@@ -300,6 +307,18 @@ fn reserve_stacks(count: usize, size: usize) -> Result<(StackArea, usize), Refus
 }
 
 /// Where programs that ranks start ask for their place, if they may use MPI.
+/// Begins the timeline, if the job has one and its ranks share an address space.
+fn begin_trace(job: &mut Prepared, ranks: usize) -> Result<Option<Recorder>, Refusal> {
+    if job.isolated {
+        if let (Some(target), None) = (&job.trace, &job.wrapper) {
+            target.advise_of_isolation();
+        }
+        return Ok(None);
+    }
+    let begun = job.trace.take().map(|target| target.begin(ranks));
+    (begun.transpose()).map_err(|error| refuse("cannot make room for a timeline", &error))
+}
+
 fn open_door(job: &Prepared, membership: &Membership) -> Result<Option<Door>, Refusal> {
     let gathers = job.wrapper.is_some() && membership.is_alone();
     let door = job.libraries.is_some().then(|| Door::open(gathers));

@@ -7,6 +7,7 @@
 //!
 //! All of it stays mapped, at the same address, until the last rank has ended.
 
+use crate::trace::Ring;
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use rustix::fd::BorrowedFd;
@@ -110,6 +111,8 @@ pub struct NodeBoot {
     pub homes: *const RankLocation,
     /// The network, a record of the crate `cohort-fabric`; NULL when the job has one node.
     pub network: *const c_void,
+    /// NULL, or a ring for the events of each rank of this node, `node_ranks` of them.
+    pub trace: *const Ring,
 }
 
 impl NodeBoot {

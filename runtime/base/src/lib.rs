@@ -13,6 +13,7 @@
 //! | [`settings`] | every `COHORT_*` environment variable: name, default, valid values |
 //! | [`sync`] | atomics (replaceable by loom), the light/heavy barrier pair, futex, pause |
 //! | [`text`] | formatting without an allocator: a fixed buffer and a writer to a descriptor |
+//! | [`trace`] | rings of events, which become a timeline |
 #![no_std]
 
 pub mod boot;
@@ -24,6 +25,7 @@ mod peer;
 pub mod settings;
 pub mod sync;
 pub mod text;
+pub mod trace;
 
 pub use peer::Peer;
 

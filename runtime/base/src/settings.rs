@@ -10,11 +10,14 @@ mod debug;
 mod memory;
 pub mod network;
 mod progress;
+mod trace;
 
 pub use collectives::{Algorithm, Algorithms, ReduceOrder};
 pub use debug::{DEBUG, debug_parts};
 pub use memory::MEMORY_KINDS;
+pub use network::NetNotify;
 pub use progress::{Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement};
+pub use trace::{TRACE, TRACE_EVENTS, TRACE_EVENTS_DEFAULT, trace_events};
 
 use crate::text::FixedText;
 use core::fmt;
@@ -55,15 +58,6 @@ pub enum WaitMode {
     Park,
 }
 
-/// Who calls a network's driver when a waiting rank has work for it (`COHORT_NET_NOTIFY`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NetNotify {
-    /// The waiting rank, through its own copy of the owner's descriptor.
-    Mirror,
-    /// The owner, when it progresses next.
-    Defer,
-}
-
 /// The values of all settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -99,7 +93,7 @@ pub struct Settings {
     pub check: bool,
     /// `COHORT_CHECK=members`: also compare the members' arguments of collectives.
     pub check_members: bool,
-    /// With `check_members`, what [`Settings::eager_max`] was, which is 0 then: messages carry their types.
+    /// With `check_members` or `trace`, what [`Settings::eager_max`] was, which is 0 then: messages carry more.
     pub compared_eager_max: usize,
     /// `COHORT_STACKSIZE`, bytes; 0 means RLIMIT_STACK.
     pub stack_size: usize,
@@ -109,6 +103,8 @@ pub struct Settings {
     pub reduce_order: ReduceOrder,
     /// `COHORT_STATS`: print the counters when the job ends.
     pub stats: bool,
+    /// `COHORT_TRACE`: messages are noted for a timeline.
+    pub trace: bool,
 }
 
 impl Settings {
@@ -141,6 +137,7 @@ impl Settings {
         collectives: Algorithms::DEFAULT,
         reduce_order: ReduceOrder::Nodes,
         stats: false,
+        trace: false,
     };
 
     /// Reads the settings from `KEY=VALUE` entries; entries that do not begin with
@@ -159,7 +156,7 @@ impl Settings {
             let value = printable(entry.get(equals + 1..).unwrap_or_default());
             settings.set(name, value)?;
         }
-        if settings.check_members {
+        if settings.check_members || settings.trace {
             settings.compared_eager_max = settings.eager_max;
             settings.eager_max = 0;
         }
@@ -425,6 +422,8 @@ pub static TABLE: &[Row] = &[
             choose(v, &choices).map(|x| s.thread_pin = x)
         },
     },
+    trace::FILE,
+    trace::EVENTS,
     Row {
         name: "COHORT_WAIT",
         values: "auto, spin, park",

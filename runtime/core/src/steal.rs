@@ -5,6 +5,8 @@ use crate::ranks::Rank;
 use crate::ranks::hooks;
 use crate::turn::{self, Look, Turn};
 use cohort_base::LocalRank;
+use cohort_base::clock::ticks;
+use cohort_base::trace::{self, Event, Kind, Ring};
 use cohort_steal::TaskKind;
 use cohort_steal::policy::{Outcome, Victims};
 
@@ -16,6 +18,7 @@ const PIECES_PER_STEAL: u32 = 4;
 pub struct Thief {
     node: &'static Node,
     id: LocalRank,
+    is_worker: bool,
 }
 
 impl Thief {
@@ -25,7 +28,43 @@ impl Thief {
         Self {
             node: rank.node(),
             id: rank.id(),
+            is_worker: false,
         }
+    }
+
+    /// A dedicated worker, of which this rank is the host.
+    #[must_use]
+    pub fn of_worker(host: &Rank) -> Self {
+        Self {
+            is_worker: true,
+            ..Self::of(host)
+        }
+    }
+
+    fn steal(&self, victim: &Rank, kind: TaskKind) -> Outcome {
+        match kind {
+            TaskKind::Shm => steal_from(victim, self.id),
+            TaskKind::Net => steal_network(victim, self.id),
+        }
+    }
+
+    /// The same, noted if it moves something.
+    #[cold]
+    fn steal_traced(&self, victim: &Rank, kind: TaskKind, trace: &Ring) -> Outcome {
+        let begin = ticks();
+        let outcome = self.steal(victim, kind);
+        if let Outcome::Progressed { bytes } = outcome {
+            let thread = match self.is_worker {
+                true => trace::WORKER,
+                false => trace::thread(),
+            };
+            trace.note(&Event {
+                bytes,
+                flow: u64::from(kind == TaskKind::Net),
+                ..Event::since(Kind::Steal, victim.id(), thread, begin)
+            });
+        }
+        outcome
     }
 }
 
@@ -41,9 +80,9 @@ impl Victims for Thief {
 
     fn try_progress(&self, rank: LocalRank, kind: TaskKind) -> Outcome {
         let victim = self.node.rank(rank);
-        match kind {
-            TaskKind::Shm => steal_from(victim, self.id),
-            TaskKind::Net => steal_network(victim, self.id),
+        match self.node.rank(self.id).trace() {
+            None => self.steal(victim, kind),
+            Some(trace) => self.steal_traced(victim, kind, trace),
         }
     }
 }

@@ -24,10 +24,12 @@ use crate::ranks::Rank;
 use crate::ranks::hooks;
 use crate::steal::Thief;
 use crate::turn;
+use crate::work::Work;
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::WaitMode;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
+use cohort_base::trace::{self, Event, Kind, NOBODY};
 use cohort_steal::park::{Awake, Ticket};
 use cohort_steal::policy::{Outcome, Worker};
 use core::time::Duration;
@@ -137,7 +139,7 @@ fn take_turns<'rank>(
         if let Some(work) = work {
             drop(held);
             // When all pieces are taken, the next turn waits for those who do them.
-            work.run(u32::MAX);
+            run(rank, &work, u32::MAX);
             backoff.renew();
             continue;
         }
@@ -172,6 +174,20 @@ fn take_turns<'rank>(
         }
         // Another thread of the rank may want its turn.
         claim = (!rank.threads_multiple()).then_some(held);
+    }
+}
+
+/// Does pieces of work outside of the claim, on a task of the rank.
+fn run(rank: &Rank, work: &Work, pieces: u32) {
+    let since = if rank.trace().is_some() { ticks() } else { 0 };
+    let bytes = work.run(pieces);
+    if let Some(trace) = rank.trace()
+        && bytes > 0
+    {
+        trace.note(&Event {
+            bytes,
+            ..Event::since(Kind::Copy, NOBODY, trace::thread(), since)
+        });
     }
 }
 
@@ -233,7 +249,14 @@ fn park(
         LastLook::Unsure => Some(UNSURE_SLEEP),
     };
     rank.counters().count_park();
+    let since = if rank.trace().is_some() { ticks() } else { 0 };
     let awake = sleep(rank, ticket, limit);
+    if let Some(trace) = rank.trace() {
+        trace.note(&Event {
+            flow: u64::from(awake == Awake::Woken),
+            ..Event::since(Kind::Sleep, NOBODY, trace::thread(), since)
+        });
+    }
     leave_idle(rank, worker, steals) || awake == Awake::Woken
 }
 
@@ -272,7 +295,7 @@ fn last_look(
         .or_else(|| turn::own_work(&mut claim, Some(owner)));
     if let Some(work) = work {
         drop(claim);
-        work.run(u32::MAX);
+        run(rank, &work, u32::MAX);
         return LastLook::Found;
     }
     if turn.moved || turn.flows {
@@ -302,7 +325,7 @@ pub fn progress(owner: Owner<'_>) {
         .or_else(|| turn::own_work(&mut claim, Some(owner)));
     drop(claim);
     if let Some(work) = work {
-        work.run(PIECES_PER_PROGRESS);
+        run(rank, &work, PIECES_PER_PROGRESS);
     } else if !turn.moved && !turn.flows {
         fruitless(rank);
     }

@@ -61,10 +61,7 @@ pub unsafe fn isend(
             return Ok(claim.rank().sent());
         }
         if compared::is_short(claim.rank(), buffer.bytes(), mode) {
-            match compared::is_compared(envelope) {
-                true => compared::send(claim, buffer, to, envelope)?,
-                false => eager::send(claim, buffer, to, envelope)?,
-            }
+            compared::send(claim, buffer, to, envelope)?;
             return Ok(claim.rank().sent());
         }
         rendezvous::send(claim, buffer, to, envelope)

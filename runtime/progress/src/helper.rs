@@ -125,7 +125,7 @@ fn compare(rank: &Rank, mailbox: &HelperMailbox, postponed: &mut Postponed) -> b
 
 /// Messages of other nodes announce themselves only in the network, so the helper takes them from there itself.
 fn serve_network(rank: &Rank, host: &Rank) -> Round {
-    let victims = Thief::of(host);
+    let victims = Thief::of_worker(host);
     if !victims.is_available(rank.id(), TaskKind::Net) {
         return Round::Nothing;
     }

@@ -10,6 +10,7 @@ use cohort_base::clock::ticks;
 use cohort_base::settings::ThreadPin;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
+use cohort_base::trace::{self, Event, Kind, NOBODY};
 use cohort_core::Backoff;
 use cohort_core::rank::Rank;
 use cohort_core::turn;
@@ -110,6 +111,7 @@ fn answer(rank: &Rank) {
 
 /// One turn for the rank; `true` when something moved.
 fn poll(rank: &Rank) -> bool {
+    let since = if rank.trace().is_some() { ticks() } else { 0 };
     let Some(mut claim) = rank.try_steal(rank.id()) else {
         return false;
     };
@@ -117,7 +119,16 @@ fn poll(rank: &Rank) -> bool {
     let work = turn.work.or_else(|| turn::own_work(&mut claim, None));
     drop(claim);
     let helped = work.map_or(0, |work| work.run(u32::MAX));
-    turn.moved || turn.flows || helped > 0
+    let moved = turn.moved || turn.flows || helped > 0;
+    if let Some(trace) = rank.trace()
+        && moved
+    {
+        trace.note(&Event {
+            bytes: turn.bytes + helped,
+            ..Event::since(Kind::Turn, NOBODY, trace::PROGRESS, since)
+        });
+    }
+    moved
 }
 
 /// Sleeps until something happens to the rank.

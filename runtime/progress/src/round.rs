@@ -27,7 +27,7 @@ impl Round {
 
 /// A bounded piece of a rank's progress, by a worker at this host, if it expects any.
 pub(crate) fn progress(rank: &Rank, host: &Rank) -> Round {
-    let victims = Thief::of(host);
+    let victims = Thief::of_worker(host);
     let mut result = Round::Nothing;
     for kind in TaskKind::ALL {
         if !victims.is_available(rank.id(), kind) {

@@ -38,6 +38,7 @@ use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::SignalSource;
 use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_base::sync::pause;
+use cohort_base::trace::{self, Event, Kind, NOBODY};
 use cohort_core::Work;
 use cohort_core::arch;
 use cohort_core::claim::Claim;
@@ -198,6 +199,7 @@ fn step(rank: &Rank) -> StepOutcome {
     if network.is_some_and(|network| network.is_in_call(rank.id())) {
         return StepOutcome::Busy;
     }
+    let since = if rank.trace().is_some() { ticks() } else { 0 };
     let Some(mut claim) = rank.try_steal(rank.id()) else {
         return StepOutcome::Busy;
     };
@@ -211,6 +213,14 @@ fn step(rank: &Rank) -> StepOutcome {
     };
     let moved = turn.moved || turn.flows || copied > 0;
     rank.counters().count_own_turn(moved);
+    if let Some(trace) = rank.trace()
+        && moved
+    {
+        trace.note(&Event {
+            bytes: turn.bytes + copied,
+            ..Event::since(Kind::Turn, NOBODY, trace::thread(), since)
+        });
+    }
     match (moved, watched == 0) {
         // Also if a sender copies that may leave before it is through.
         _ if turn.work.is_some_and(|work| work.is_left()) => StepOutcome::More,

@@ -138,6 +138,7 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         nodes: 1,
         homes: std::ptr::null(),
         network: std::ptr::null(),
+        trace: std::ptr::null(),
     }));
     (node, rank)
 }

@@ -51,6 +51,7 @@ static NODE: Once<NodeBoot> = Once(UnsafeCell::new(NodeBoot {
     nodes: 1,
     homes: core::ptr::null(),
     network: core::ptr::null(),
+    trace: core::ptr::null(),
 }));
 
 /// Longest path of the node image, with its NUL.

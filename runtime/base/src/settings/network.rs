@@ -2,6 +2,15 @@
 
 use super::{Row, choose, is_name, number};
 
+/// Who calls a network's driver when a waiting rank has work for it (`COHORT_NET_NOTIFY`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetNotify {
+    /// The waiting rank, through its own copy of the owner's descriptor.
+    Mirror,
+    /// The owner, when it progresses next.
+    Defer,
+}
+
 /// Seconds without a [`TIMEOUT`].
 pub const TIMEOUT_DEFAULT: u32 = 30;
 

@@ -20,6 +20,7 @@ use cohort_base::boot::{NodeBoot, RankBoot};
 use cohort_base::settings::Settings;
 use cohort_base::sync::Barriers;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+use cohort_base::trace::Ring;
 use cohort_fabric::Transport;
 use cohort_steal::TaskKind;
 use cohort_steal::avail::Availability;
@@ -88,6 +89,8 @@ pub struct Rank {
     last_fruitless: AtomicU64,
     /// The rank's policies, and what they need.
     policies: Policies,
+    /// Where the rank's events are noted, if anywhere.
+    trace: Option<&'static Ring>,
     heap: Heap,
     state: UnsafeCell<State>,
     rooms: [Room; SLOTS],

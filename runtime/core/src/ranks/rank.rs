@@ -11,6 +11,7 @@ use cohort_alloc::Heap;
 use cohort_base::boot::{CpuLocation, RankBoot};
 use cohort_base::settings::Progress;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
+use cohort_base::trace::{Event, Kind, Ring};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_steal::avail::Availability;
 use cohort_steal::claim::ClaimWord;
@@ -38,6 +39,16 @@ impl Tables {
             hits: cursor.table(ranks * ranks),
         }
     }
+}
+
+/// The ring that the loader has made for a rank, if it has.
+///
+/// # Safety
+/// The loader's record has an entry for the rank.
+unsafe fn ring_of(node: &'static Node, id: LocalRank) -> Option<&'static Ring> {
+    let rings = node.boot().trace;
+    // SAFETY: NULL, or one ring for each rank, which stay.
+    (!rings.is_null()).then(|| unsafe { &*rings.add(id as usize) })
 }
 
 impl Rank {
@@ -72,6 +83,8 @@ impl Rank {
             counters: Counters::new(hits),
             last_fruitless: AtomicU64::new(0),
             policies: Policies::new(node.settings().progress),
+            // SAFETY: the caller's promise.
+            trace: unsafe { ring_of(node, id) },
             heap: Heap::new(),
             state: UnsafeCell::new(State::new()),
             rooms: [const { Room::empty() }; SLOTS],
@@ -81,6 +94,13 @@ impl Rank {
     #[inline]
     pub(crate) fn room(&self, slot: usize) -> &Room {
         &self.rooms[slot]
+    }
+
+    /// Where events of the rank are noted, if somebody wants a timeline.
+    #[inline]
+    #[must_use]
+    pub fn trace(&self) -> Option<&'static Ring> {
+        self.trace
     }
 
     /// Index on the node.
@@ -298,7 +318,7 @@ impl Rank {
     #[inline]
     pub fn notify(&self, by: &Self, need: Option<Need>) {
         if self.wake() {
-            by.counters.count_wake();
+            by.has_woken(self);
         } else if self.pending_events.has_users() {
             self.announce();
         } else if let Some(need) = need {
@@ -306,10 +326,19 @@ impl Rank {
         }
     }
 
+    /// Counts a wake-up of another rank.
+    #[inline]
+    fn has_woken(&self, other: &Self) {
+        self.counters.count_wake();
+        if let Some(trace) = self.trace {
+            trace.note(&Event::now(Kind::Wake, other.id));
+        }
+    }
+
     /// After `by` did what this rank is late for: wakes it, or whoever its policy has for it.
     pub fn call(&self, by: &Self) {
         if self.wake() {
-            by.counters.count_wake();
+            by.has_woken(self);
         } else {
             self.find_help(by, Need::Late);
         }

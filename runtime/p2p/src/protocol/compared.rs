@@ -7,7 +7,7 @@
 //! Buffered sends, partitioned ones and messages between nodes carry no types.
 
 use crate::outbox;
-use crate::protocol::Block;
+use crate::protocol::{Block, eager};
 use crate::ring::{Header, PayloadKind};
 use cohort_base::LocalRank;
 use cohort_core::claim::Claim;
@@ -49,10 +49,11 @@ fn handle_of(datatype: &Type) -> u32 {
     named_like(datatype).map_or(0, Type::handle)
 }
 
-/// Whether messages carry their types, and this one is short enough for a block.
+/// Whether messages are not sent in the shortest way, as they carry their types or are noted for a timeline, and this
+/// one is short enough for a block.
 pub(crate) fn is_short(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
     let settings = rank.node().settings();
-    settings.check_members
+    (settings.check_members || settings.trace)
         && mode != SendMode::Synchronous
         && bytes <= settings.compared_eager_max as u64
 }
@@ -62,7 +63,7 @@ pub(crate) fn is_compared(envelope: Envelope) -> bool {
     envelope.context.is_multiple_of(2)
 }
 
-/// Sends a short message with its types.
+/// Sends a short message.
 ///
 /// # Safety
 /// The buffer's data is readable.
@@ -73,13 +74,33 @@ pub(crate) unsafe fn send(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
+    let settings = claim.rank().node().settings();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if settings.check_members && is_compared(envelope) {
+            send_with_types(claim, buffer, to, envelope)
+        } else if settings.trace {
+            eager::send_block(claim, buffer, to, envelope)
+        } else {
+            eager::send(claim, buffer, to, envelope)
+        }
+    }
+}
+
+/// Sends a short message with its types.
+///
+/// # Safety
+/// The buffer's data is readable.
+unsafe fn send_with_types(
+    claim: &mut Claim<'_>,
+    buffer: Buffer<'_>,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<(), EngineError> {
     let bytes = buffer.bytes();
     let data = (claim.alloc(bytes as usize)).ok_or(EngineError::OutOfMemory)?;
     let payload = Compared {
-        block: Block {
-            data: data.as_ptr(),
-            bytes,
-        },
+        block: Block::sent(claim, data.as_ptr(), bytes, to, envelope),
         types: Types::of(buffer),
     };
     let header = Header::new(envelope, PayloadKind::Compared, size_of::<Compared>());

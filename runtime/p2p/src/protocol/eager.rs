@@ -44,9 +44,11 @@ pub unsafe fn send(
     }
 }
 
+/// [`send`] in a block, however short the message is.
+///
 /// # Safety
 /// As for [`send`].
-unsafe fn send_block(
+pub(crate) unsafe fn send_block(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     to: LocalRank,
@@ -96,10 +98,7 @@ unsafe fn post_block(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
-    let payload = Block {
-        data: block.as_ptr(),
-        bytes,
-    };
+    let payload = Block::sent(claim, block.as_ptr(), bytes, to, envelope);
     let header = Header::new(envelope, PayloadKind::Block, size_of::<Block>());
     // SAFETY: the payload is a plain value; a block that was not posted is still ours.
     unsafe {
@@ -154,6 +153,7 @@ unsafe fn receive_block(payload: Payload<'_>, buffer: Buffer<'_>) -> Status {
         let block = compared.map_or_else(|| payload.value::<Block>(), |it| it.block);
         let bytes = block.bytes.min(capacity);
         datatype::unpack(buffer, 0, block.data, bytes);
+        block.came(header.envelope());
         Heap::free(NonNull::new_unchecked(block.data));
         let status = Status::delivered(header.envelope(), block.bytes, capacity);
         compared.map_or(status, |it| it.judge(status, buffer))

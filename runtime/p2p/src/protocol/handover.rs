@@ -107,10 +107,7 @@ unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Offer> {
             let block = claim.alloc(usize::from(header.payload))?;
             // SAFETY: the block has room for the payload.
             unsafe { payload.read(block.as_ptr()) };
-            Block {
-                data: block.as_ptr(),
-                bytes: u64::from(header.payload),
-            }
+            Block::new(block.as_ptr(), u64::from(header.payload))
         }
     };
     Some(Offer {

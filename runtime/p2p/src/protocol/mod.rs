@@ -19,7 +19,10 @@ use crate::operation::{Offer, Operation};
 use crate::remote;
 pub(crate) use crate::remote::Arrival;
 use crate::ring::{Front, Header, PayloadKind};
+use cohort_base::LocalRank;
+use cohort_base::trace::{Event, Kind, Ring};
 use cohort_core::claim::Claim;
+use cohort_core::message::Envelope;
 use compared::Compared;
 pub use compared::types_of;
 use core::mem::MaybeUninit;
@@ -31,6 +34,67 @@ use core::mem::MaybeUninit;
 pub struct Block {
     pub(crate) data: *mut u8,
     pub(crate) bytes: u64,
+    /// Where its receiver notes that it has come, if anywhere.
+    trace: Option<&'static Ring>,
+    from: LocalRank,
+}
+
+impl Block {
+    /// A block that nobody follows.
+    pub(crate) fn new(data: *mut u8, bytes: u64) -> Self {
+        Self {
+            data,
+            bytes,
+            trace: None,
+            from: 0,
+        }
+    }
+
+    /// A block that the claimed rank is about to send, noted if there is a timeline.
+    pub(crate) fn sent(
+        claim: &Claim<'_>,
+        data: *mut u8,
+        bytes: u64,
+        to: LocalRank,
+        envelope: Envelope,
+    ) -> Self {
+        let rank = claim.rank();
+        if let Some(trace) = rank.trace() {
+            trace.note(&message(Kind::Sent, to, data.addr(), bytes, envelope));
+        }
+        Self {
+            data,
+            bytes,
+            trace: rank.node().rank(to).trace(),
+            from: rank.id(),
+        }
+    }
+
+    /// Its data has been copied to its receiver, and is still there.
+    #[inline]
+    pub(crate) fn came(&self, envelope: Envelope) {
+        if let Some(trace) = self.trace {
+            let (flow, bytes) = (self.data.addr(), self.bytes);
+            trace.note(&message(Kind::Matched, self.from, flow, bytes, envelope));
+        }
+    }
+}
+
+/// What is noted of a message. `flow` is an address that is the message's until it has come.
+#[cold]
+pub(crate) fn message(
+    kind: Kind,
+    peer: LocalRank,
+    flow: usize,
+    bytes: u64,
+    envelope: Envelope,
+) -> Event {
+    Event {
+        flow: flow as u64,
+        bytes,
+        tag: envelope.tag,
+        ..Event::now(kind, peer)
+    }
 }
 
 /// Where the payload of a message is.

@@ -8,10 +8,11 @@ use crate::matching::Want;
 use crate::operation::{Kind, Offer, Operation, copy_guarded, copy_range};
 use crate::outbox;
 use crate::protocol::handover::leave_to_owner;
-use crate::protocol::{compared, jobs};
+use crate::protocol::{compared, jobs, message};
 use crate::ring::{Header, PayloadKind};
 use crate::state::{join_offers, leave_offers};
 use cohort_base::LocalRank;
+use cohort_base::trace;
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, Status};
@@ -68,6 +69,10 @@ pub unsafe fn offer(
             data: buffer.contiguous().map_or(null(), <*mut u8>::cast_const),
         };
         let header = Header::new(envelope, PayloadKind::Offer, size_of::<Offer>());
+        if let Some(ring) = claim.rank().trace() {
+            let flow = request.addr();
+            ring.note(&message(trace::Kind::Sent, to, flow, offer.bytes, envelope));
+        }
         join_offers(claim, request);
         let posted = outbox::post(claim, to, header, (&raw const offer).cast());
         if posted.is_err() {
@@ -96,6 +101,17 @@ pub(crate) unsafe fn receive(
             status = compared::judge_buffers(envelope, status, sent, (*receive).buffer());
         }
         let bytes = status.bytes as u64;
+        if let Some(ring) = claim.rank().trace() {
+            let from = (*offer.request).request.owner().id();
+            let flow = offer.request.addr();
+            ring.note(&message(
+                trace::Kind::Matched,
+                from,
+                flow,
+                offer.bytes,
+                envelope,
+            ));
+        }
         if bytes > AT_ONCE_MAX && jobs::start(claim, offer, receive, status) {
             return 0;
         }

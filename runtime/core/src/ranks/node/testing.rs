@@ -80,6 +80,7 @@ fn node_boot(ranks: Vec<RankBoot>, world_ranks: u32) -> &'static mut NodeBoot {
         nodes: 1,
         homes: null(),
         network: null(),
+        trace: null(),
     }))
 }
 

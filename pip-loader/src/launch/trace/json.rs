@@ -1,0 +1,128 @@
+//! A timeline in the trace event format of Chrome, which Perfetto and others read.
+//!
+//! Each node is a process there, each track a thread. Pieces are complete events (`X`), and arrows are their
+//! `bind_id` with `flow_out` and `flow_in`. Times are microseconds since the job's start on this node, which
+//! `otherData` names.
+
+use super::timeline::{Fact, Piece, Timeline, Track};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// What is said of the node.
+#[derive(Debug)]
+pub struct About<'a> {
+    /// Its number.
+    pub node: u32,
+    /// How many the job has.
+    pub nodes: u32,
+    /// Its name.
+    pub host: &'a str,
+    /// Its clock at the start: nanoseconds since 1970.
+    pub start: u64,
+}
+
+/// Writes a file.
+///
+/// # Errors
+/// The output fails.
+pub fn write(mut out: impl Write, timeline: &Timeline, about: &About<'_>) -> io::Result<()> {
+    let pid = about.node + 1;
+    writeln!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{")?;
+    writeln!(
+        out,
+        "\"version\":{},",
+        quoted(concat!("Cohort ", env!("CARGO_PKG_VERSION")))
+    )?;
+    writeln!(
+        out,
+        "\"node\":{},\"nodes\":{},\"host\":{},\"start_ns\":\"{}\",",
+        about.node,
+        about.nodes,
+        quoted(about.host),
+        about.start
+    )?;
+    let ranks = timeline.ranks.iter().map(|rank| {
+        format!(
+            "{{\"rank\":{},\"events\":{},\"lost\":{}}}",
+            rank.number, rank.noted, rank.lost
+        )
+    });
+    let ranks = ranks.collect::<Vec<_>>().join(",");
+    writeln!(out, "\"ranks\":[{ranks}]}},\n\"traceEvents\":[")?;
+    let process = match about.nodes {
+        1 => format!("Cohort on {}", about.host),
+        _ => format!("node {} ({})", about.node, about.host),
+    };
+    write!(out, "{}", named(pid, 0, "process_name", &process))?;
+    for track in timeline.ranks.iter().flat_map(|rank| &rank.tracks) {
+        let name = named(pid, track.number, "thread_name", &track.name);
+        write!(out, ",\n{name}")?;
+        write!(
+            out,
+            ",\n{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{0},\"name\":\"thread_sort_index\",\"args\":{{\"sort_index\":{0}}}}}",
+            track.number
+        )?;
+    }
+    for track in timeline.ranks.iter().flat_map(|rank| &rank.tracks) {
+        write_track(&mut out, pid, track)?;
+    }
+    writeln!(out, "\n]}}")?;
+    out.flush()
+}
+
+fn write_track(out: &mut impl Write, pid: u32, track: &Track) -> io::Result<()> {
+    for piece in &track.pieces {
+        write!(out, ",\n{}", event(pid, track.number, piece))?;
+    }
+    Ok(())
+}
+
+fn named(pid: u32, tid: u64, what: &str, name: &str) -> String {
+    let name = quoted(name);
+    format!(
+        "{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{tid},\"name\":\"{what}\",\"args\":{{\"name\":{name}}}}}"
+    )
+}
+
+fn event(pid: u32, tid: u64, piece: &Piece) -> String {
+    let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
+    let mut line = format!(
+        "{{\"ph\":\"X\",\"pid\":{pid},\"tid\":{tid},\"ts\":{},\"dur\":{},\"cat\":\"{}\",\"name\":{}",
+        us(piece.begin),
+        us(piece.end - piece.begin),
+        piece.category,
+        quoted(&piece.name)
+    );
+    // Writing to a string does not fail.
+    for (arrow, flag) in [(piece.leaves, "flow_out"), (piece.comes, "flow_in")] {
+        if let Some(arrow) = arrow {
+            let number = u64::from(pid) << 40 | arrow;
+            let _ = write!(line, ",\"bind_id\":\"0x{number:x}\",\"{flag}\":true");
+        }
+    }
+    let facts = piece.facts.iter().map(|(name, fact)| match fact {
+        Fact::Number(number) => format!("\"{name}\":{number}"),
+        Fact::True => format!("\"{name}\":true"),
+    });
+    let facts = facts.collect::<Vec<_>>().join(",");
+    if !facts.is_empty() {
+        let _ = write!(line, ",\"args\":{{{facts}}}");
+    }
+    line + "}"
+}
+
+/// A string of JSON.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            letter if letter < ' ' => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(letter));
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

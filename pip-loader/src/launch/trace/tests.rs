@@ -1,0 +1,182 @@
+use super::*;
+use cohort_base::trace::{Event, Kind, NOBODY};
+use timeline::{Piece, RankLine};
+
+const NUMBERS: [u32; 2] = [4, 7];
+
+fn rings() -> &'static [Ring] {
+    let slots = map_slots(32).expect("memory");
+    let rings: Vec<Ring> = slots.chunks(16).map(Ring::new).collect();
+    rings.leak()
+}
+
+fn event(kind: Kind, peer: u32, begin: u64, end: u64) -> Event {
+    Event {
+        kind,
+        peer,
+        thread: 1 << 20,
+        begin,
+        end,
+        flow: 0,
+        bytes: 64,
+        tag: 5,
+        name: 0,
+    }
+}
+
+fn call(kind: Kind, at: u64) -> Event {
+    static NAME: &str = "MPI_Recv";
+    Event {
+        flow: NAME.as_ptr().addr() as u64,
+        name: NAME.len() as u8,
+        ..event(kind, NOBODY, at, at)
+    }
+}
+
+/// A tick is two nanoseconds.
+fn timeline(rings: &[Ring]) -> Timeline {
+    Timeline::of(rings, &NUMBERS, Scale::new((1000, 2000), 2000))
+}
+
+fn pieces<'a>(rank: &'a RankLine, track: usize) -> Vec<(&'a str, u64, u64)> {
+    let of = |piece: &'a Piece| (&*piece.name, piece.begin, piece.end);
+    rank.tracks[track].pieces.iter().map(of).collect()
+}
+
+#[test]
+fn calls_have_their_names_and_times_and_last_until_the_end_if_they_do_not_end() {
+    let rings = rings();
+    for (kind, at) in [
+        (Kind::End, 1005),
+        (Kind::Begin, 1100),
+        (Kind::End, 1200),
+        (Kind::Begin, 1900),
+    ] {
+        rings[1].note(&call(kind, at));
+    }
+    let timeline = timeline(rings);
+    let rank = &timeline.ranks[1];
+    assert_eq!((rank.number, rank.noted, rank.lost), (7, 4, 0));
+    assert_eq!(rank.tracks[0].name, "rank 7");
+    let expected = [("MPI_Recv", 200, 400), ("MPI_Recv", 1800, 2000)];
+    assert_eq!(pieces(rank, 0), expected);
+}
+
+#[test]
+fn a_name_that_was_overwritten_does_no_harm() {
+    let rings = rings();
+    let wrong = Event {
+        flow: 8,
+        ..call(Kind::Begin, 1100)
+    };
+    rings[0].note(&wrong);
+    assert_eq!(pieces(&timeline(rings).ranks[0], 0)[0].0, "a call of MPI");
+}
+
+#[test]
+fn stolen_work_is_on_both_tracks_with_an_arrow_from_the_thief() {
+    let rings = rings();
+    rings[0].note(&event(Kind::Steal, 1, 1010, 1020));
+    let timeline = timeline(rings);
+    let [thief, owner] = &timeline.ranks[..] else {
+        panic!("two ranks");
+    };
+    assert_eq!(pieces(thief, 0), [("works for rank 7", 20, 40)]);
+    assert_eq!(owner.tracks[1].name, "rank 7: done by others");
+    assert_eq!(pieces(owner, 1), [("done by rank 4", 20, 40)]);
+    let arrow = thief.tracks[0].pieces[0].leaves;
+    assert!(arrow.is_some() && owner.tracks[1].pieces[0].comes == arrow);
+}
+
+/// Addresses tell messages apart while they are under way, and are used again.
+#[test]
+fn messages_meet_their_receives_and_those_that_do_not_have_no_arrow() {
+    let rings = rings();
+    for at in [1000, 1100, 1200] {
+        rings[0].note(&event(Kind::Sent, 1, at, at));
+        if at < 1200 {
+            rings[1].note(&event(Kind::Matched, 0, at + 50, at + 50));
+        }
+    }
+    let timeline = timeline(rings);
+    let [sent, came] = [0, 1].map(|rank| &timeline.ranks[rank].tracks[0].pieces);
+    let left: Vec<_> = sent.iter().map(|piece| piece.leaves).collect();
+    let [Some(first), Some(second), None] = left[..] else {
+        panic!("{left:?}");
+    };
+    assert_ne!(first, second);
+    let ends: Vec<_> = came.iter().map(|piece| piece.comes).collect();
+    assert_eq!(ends, [Some(first), Some(second)]);
+}
+
+#[test]
+fn who_wakes_a_sleeper_has_an_arrow_to_the_moment_of_waking() {
+    let rings = rings();
+    rings[0].note(&event(Kind::Wake, 1, 1050, 1050));
+    rings[1].note(&Event {
+        flow: 1,
+        ..event(Kind::Sleep, NOBODY, 1000, 1060)
+    });
+    let timeline = timeline(rings);
+    let wake = &timeline.ranks[0].tracks[0].pieces[0];
+    assert_eq!(wake.name, "wakes rank 7");
+    let [sleep, awake] = &timeline.ranks[1].tracks[0].pieces[..] else {
+        panic!("two pieces");
+    };
+    assert_eq!((sleep.begin, sleep.end, awake.begin), (0, 120, 120));
+    assert!(wake.leaves.is_some() && awake.comes == wake.leaves);
+}
+
+#[test]
+fn what_anybody_may_have_done_is_shown_with_the_thread_that_is_in_a_call() {
+    let rings = rings();
+    let thread = |number, event| Event {
+        thread: number,
+        ..event
+    };
+    rings[0].note(&thread(100, call(Kind::Begin, 1000)));
+    rings[0].note(&thread(100, call(Kind::End, 1010)));
+    rings[0].note(&thread(200, call(Kind::Begin, 1100)));
+    rings[0].note(&thread(0, event(Kind::Sent, 1, 1110, 1110)));
+    rings[0].note(&thread(200, call(Kind::End, 1120)));
+    let timeline = timeline(rings);
+    let names: Vec<&str> = timeline.ranks[0]
+        .tracks
+        .iter()
+        .map(|it| &*it.name)
+        .collect();
+    assert_eq!(names, ["rank 4", "rank 4: thread 1"]);
+    assert_eq!(pieces(&timeline.ranks[0], 1)[1].0, "message to rank 7");
+}
+
+#[test]
+fn pieces_lie_within_each_other_or_apart() {
+    let rings = rings();
+    rings[0].note(&event(Kind::Copy, NOBODY, 1000, 1100));
+    rings[0].note(&event(Kind::Sleep, NOBODY, 1050, 1150));
+    assert_eq!(
+        pieces(&timeline(rings).ranks[0], 0),
+        [("copies", 0, 200), ("sleeps", 100, 200)]
+    );
+}
+
+#[test]
+fn losses_are_counted() {
+    let rings = rings();
+    (0..20).for_each(|at| rings[0].note(&event(Kind::Wake, 1, 1000 + at, 1000 + at)));
+    let timeline = timeline(rings);
+    assert_eq!((timeline.ranks[0].noted, timeline.ranks[0].lost), (20, 4));
+    assert_eq!(timeline.ranks[0].tracks[0].pieces[0].begin, 8);
+}
+
+#[test]
+fn each_node_has_a_file_of_its_own() {
+    let path = |name, index| {
+        let path = path_of(name, Place { index, count: 3 });
+        path.to_string_lossy().into_owned()
+    };
+    assert_eq!(path("t.json", 0), "t.json");
+    assert_eq!(path("t.json", 2), "t.json.2");
+    assert_eq!(path("t-%n.json", 0), "t-0.json");
+    assert_eq!(path("t-%n.json", 2), "t-2.json");
+}

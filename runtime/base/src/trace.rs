@@ -1,0 +1,303 @@
+//! Rings of events, one for each rank: what a timeline (`COHORT_TRACE`) is made of.
+//!
+//! The loader makes the rings before the first rank starts ([`crate::boot::NodeBoot::trace`]) and reads them when the
+//! last one has ended, however it did: they lie in its own memory. The tasks of a rank write, several at a time if it
+//! has threads, and nobody waits.
+//!
+//! # A slot
+//! One cache line: a stamp, and seven words. The ring counts events for ever. Event `n` belongs in slot `n % SLOTS`,
+//! and its stamp is `2 (n + 1)` once it is whole. An odd stamp says that a task writes, 0 that nobody has yet.
+//!
+//! ```text
+//! writer                                     reader
+//! W1 n = next, next += 1                     R1 stamp s (Acquire); 0 or odd: no event
+//! W2 stamp s of the slot; odd, or greater    R2 read the words
+//!    than 2 (n + 1): the event is lost       R3 fence (Acquire)
+//! W3 swap the stamp s -> s + 1, else lost    R4 stamp is s still: the event is s / 2 - 1
+//! W4 fence (Release), write the words
+//! W5 stamp = 2 (n + 1) (Release)
+//! ```
+//!
+//! # Why it holds
+//! *No event is mixed of two.* Between W3 and W5 the stamp is odd, so no other writer passes W2, and W3 lets one
+//! writer of several through. A reader that has read a word of W4 sees, by the two fences, the odd stamp or a later
+//! one in R4, and stamps of a slot only grow.
+//! *A writer that is killed* between W3 and W5 leaves an odd stamp: its slot holds no event from then on.
+//! *All losses are counted.* Each event that was begun took a number in W1. So those that no slot holds are `next` less
+//! the events read: older ones that were overwritten, and the few that W2, W3 or a kill has lost.
+
+use crate::sync::CacheLine;
+use crate::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Words of an event, behind the stamp.
+const WORDS: usize = 7;
+
+/// What an event is of.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A call of MPI begins: `name`, and in `bytes` and `tag` what it names, if anything.
+    Begin = 1,
+    /// A call of MPI ends.
+    End = 2,
+    /// The rank has moved something of the rank `peer`, which computes or sleeps; `flow` is nonzero if of its network.
+    Steal = 3,
+    /// The rank has slept; `flow` is nonzero if somebody woke it.
+    Sleep = 4,
+    /// The rank has woken the rank `peer`.
+    Wake = 5,
+    /// A message to the rank `peer` leaves, the `flow`.
+    Sent = 6,
+    /// The message `flow` from the rank `peer` has met its receive.
+    Matched = 7,
+    /// The rank has copied a part of a long message of its own.
+    Copy = 8,
+    /// A turn of the rank's own signal or progress thread.
+    Turn = 9,
+}
+
+impl Kind {
+    const ALL: [Self; 9] = [
+        Self::Begin,
+        Self::End,
+        Self::Steal,
+        Self::Sleep,
+        Self::Wake,
+        Self::Sent,
+        Self::Matched,
+        Self::Copy,
+        Self::Turn,
+    ];
+
+    fn of(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|&kind| kind as u8 == number)
+    }
+}
+
+/// No rank of the node.
+pub const NOBODY: u32 = u32::MAX;
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What it is of.
+    pub kind: Kind,
+    /// The other rank: its index on the node, or, of a call, its rank in the communicator; [`NOBODY`] if there is none.
+    pub peer: u32,
+    /// Which task of the rank: a [`thread`], or one of the numbers below.
+    pub thread: u64,
+    /// When it began, in ticks of [`crate::clock`].
+    pub begin: u64,
+    /// When it ended; as `begin` for what takes no time.
+    pub end: u64,
+    /// What tells a message from others that are under way, or as [`Kind`] says. Of a call, the address of its name.
+    pub flow: u64,
+    /// Bytes of data.
+    pub bytes: u64,
+    /// Tag of a message.
+    pub tag: i32,
+    /// Bytes of the name of a call.
+    pub name: u8,
+}
+
+impl Event {
+    /// One that takes no time, now, by nobody knows which task.
+    #[must_use]
+    pub fn now(kind: Kind, peer: u32) -> Self {
+        let now = crate::clock::ticks();
+        Self {
+            kind,
+            peer,
+            thread: ANYBODY,
+            begin: now,
+            end: now,
+            flow: 0,
+            bytes: 0,
+            tag: 0,
+            name: 0,
+        }
+    }
+
+    /// One of a task ([`thread`]) that has begun at `begin`, in ticks, and ends now.
+    #[must_use]
+    pub fn since(kind: Kind, peer: u32, thread: u64, begin: u64) -> Self {
+        Self {
+            thread,
+            begin,
+            ..Self::now(kind, peer)
+        }
+    }
+
+    fn words(&self) -> [u64; WORDS] {
+        let small = u64::from(self.kind as u8) | u64::from(self.name) << 8;
+        [
+            self.begin,
+            self.end,
+            small | u64::from(self.peer) << 32,
+            self.thread,
+            self.flow,
+            self.bytes,
+            u64::from(self.tag.cast_unsigned()),
+        ]
+    }
+
+    fn of(words: [u64; WORDS]) -> Option<Self> {
+        let [begin, end, small, thread, flow, bytes, tag] = words;
+        Some(Self {
+            kind: Kind::of(small as u8)?,
+            peer: (small >> 32) as u32,
+            thread,
+            begin,
+            end,
+            flow,
+            bytes,
+            tag: (tag as u32).cast_signed(),
+            name: (small >> 8) as u8,
+        })
+    }
+}
+
+/// [`Event::thread`] of what may be done by whatever task.
+pub const ANYBODY: u64 = 0;
+
+/// [`Event::thread`] of a dedicated worker, whose host the rank is.
+pub const WORKER: u64 = 1;
+
+/// [`Event::thread`] of the rank's progress thread.
+pub const PROGRESS: u64 = 2;
+
+/// What tells the calling thread from others of its rank: the address of its control block, to which the segment
+/// register of every thread of a C library leads. For a rank's own threads: the engine's have no block of their own.
+#[inline]
+#[must_use]
+pub fn thread() -> u64 {
+    #[cfg(all(not(miri), not(loom)))]
+    {
+        let block: u64;
+        // SAFETY: reads the first word of the block, which is its own address by the ABI of x86-64; tasks of ranks run
+        // after their C library has made it.
+        unsafe {
+            core::arch::asm!("mov {}, fs:0", out(reg) block, options(nostack, readonly, preserves_flags));
+        }
+        block
+    }
+    #[cfg(any(miri, loom))]
+    0
+}
+
+/// A slot; zeros are an empty one.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Slot {
+    stamp: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+impl Slot {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            stamp: AtomicU64::new(0),
+            words: core::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    /// The event in it and its number, if it is whole.
+    fn read(&self) -> Option<(u64, Event)> {
+        // Acquire pairs with W5.
+        let stamp = self.stamp.load(Ordering::Acquire);
+        if stamp == 0 || stamp & 1 != 0 {
+            return None;
+        }
+        let words = core::array::from_fn(|place| self.words[place].load(Ordering::Relaxed));
+        // Pairs with the fence in `write`.
+        fence(Ordering::Acquire);
+        if self.stamp.load(Ordering::Relaxed) != stamp {
+            return None;
+        }
+        Some((stamp / 2 - 1, Event::of(words)?))
+    }
+
+    fn write(&self, number: u64, event: &Event) {
+        let whole = 2 * (number + 1);
+        let seen = self.stamp.load(Ordering::Relaxed);
+        if seen & 1 != 0 || seen > whole {
+            return;
+        }
+        // Acquire: the words of the writer before come first.
+        let taken =
+            self.stamp
+                .compare_exchange(seen, seen + 1, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_err() {
+            return;
+        }
+        // Pairs with the fence in `read`.
+        fence(Ordering::Release);
+        for (word, value) in self.words.iter().zip(event.words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.stamp.store(whole, Ordering::Release);
+    }
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The newest events of one rank.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Ring {
+    next: CacheLine<AtomicU64>,
+    slots: *const Slot,
+    count: usize,
+}
+
+// SAFETY: the pointer is that of a shared reference, which `new` got.
+unsafe impl Sync for Ring {}
+// SAFETY: as above.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// An empty ring of so many empty slots, at least one.
+    #[must_use]
+    pub fn new(slots: &'static [Slot]) -> Self {
+        assert!(!slots.is_empty(), "a ring has a slot");
+        Self {
+            next: CacheLine(AtomicU64::new(0)),
+            slots: slots.as_ptr(),
+            count: slots.len(),
+        }
+    }
+
+    fn slots(&self) -> &[Slot] {
+        // SAFETY: the slice that `new` got, which lives for ever.
+        unsafe { core::slice::from_raw_parts(self.slots, self.count) }
+    }
+
+    /// Notes an event. By any task; waits for nobody.
+    #[cold]
+    pub fn note(&self, event: &Event) {
+        // Relaxed: the number says all there is.
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let slots = self.slots();
+        slots[(number % slots.len() as u64) as usize].write(number, event);
+    }
+
+    /// Events that were begun to be noted.
+    #[must_use]
+    pub fn noted(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// The events that the ring holds, with their numbers, in any order. At any time, by anybody.
+    pub fn events(&self) -> impl Iterator<Item = (u64, Event)> {
+        self.slots().iter().filter_map(Slot::read)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+extern crate std;
+use super::*;
+use std::boxed::Box;
+use std::vec::Vec;
+
+fn ring(slots: usize) -> &'static Ring {
+    let slots: Vec<Slot> = (0..slots).map(|_| Slot::new()).collect();
+    Box::leak(Box::new(Ring::new(slots.leak())))
+}
+
+/// An event all of whose words say the same number.
+fn event(number: u64) -> Event {
+    Event {
+        kind: Kind::Sent,
+        peer: number as u32,
+        thread: number,
+        begin: number,
+        end: number,
+        flow: number,
+        bytes: number,
+        tag: number as i32,
+        name: number as u8,
+    }
+}
+
+fn is_whole(event: &Event) -> bool {
+    *event == self::event(event.begin)
+}
+
+#[cfg(not(loom))]
+mod plain {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn the_newest_events_are_kept_and_the_others_counted() {
+        let ring = ring(8);
+        (0..21).for_each(|number| ring.note(&event(number)));
+        let mut kept: Vec<u64> = ring.events().map(|(number, _)| number).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, [13, 14, 15, 16, 17, 18, 19, 20]);
+        assert!(ring.events().all(|(number, it)| it == event(number)));
+        assert_eq!(ring.noted(), 21);
+    }
+
+    #[test]
+    fn every_kind_and_value_comes_back() {
+        let ring = ring(16);
+        let strange = |kind| Event {
+            kind,
+            peer: NOBODY,
+            thread: u64::MAX,
+            begin: 1 << 63,
+            end: u64::MAX,
+            flow: u64::MAX - 1,
+            bytes: u64::MAX - 2,
+            tag: i32::MIN,
+            name: 255,
+        };
+        Kind::ALL.iter().for_each(|&kind| ring.note(&strange(kind)));
+        let back: Vec<Event> = ring.events().map(|(_, event)| event).collect();
+        assert_eq!(back, Kind::ALL.map(strange));
+    }
+
+    /// A writer that was killed in the middle leaves no event, and costs the ring that slot only.
+    #[test]
+    fn a_torn_event_is_told_apart() {
+        let ring = ring(4);
+        (0..4).for_each(|number| ring.note(&event(number)));
+        let torn = &ring.slots()[1];
+        torn.stamp.store(2 * (1 + 1) + 1, Ordering::Relaxed);
+        torn.words[0].store(99, Ordering::Relaxed);
+        (4..8).for_each(|number| ring.note(&event(number)));
+        let kept: Vec<u64> = ring.events().map(|(number, _)| number).collect();
+        assert_eq!((kept, ring.noted()), (std::vec![4, 6, 7], 8));
+    }
+
+    #[test]
+    fn threads_and_a_reader_see_whole_events() {
+        let ring = ring(4);
+        let rounds = if cfg!(miri) { 50 } else { 20_000 };
+        thread::scope(|scope| {
+            for first in 0..3 {
+                scope.spawn(move || {
+                    (0..rounds).for_each(|round| ring.note(&event(3 * round + first)));
+                });
+            }
+            for _ in 0..rounds {
+                assert!(ring.events().all(|(_, event)| is_whole(&event)));
+            }
+        });
+        assert_eq!(ring.noted(), 3 * rounds);
+        assert!(ring.events().all(|(_, event)| is_whole(&event)));
+    }
+}
+
+#[cfg(loom)]
+mod models {
+    use super::*;
+    use loom::thread;
+
+    /// Two writers meet in one slot while a reader looks.
+    #[test]
+    fn no_event_is_mixed_of_two() {
+        loom::model(|| {
+            let ring = ring(1);
+            let writers = [1, 2].map(|number| thread::spawn(move || ring.note(&event(number))));
+            assert!(ring.events().all(|(_, event)| is_whole(&event)));
+            for writer in writers {
+                writer.join().unwrap();
+            }
+            let (held, events) = (ring.events().count(), ring.noted());
+            assert!(held <= 1 && events == 2);
+            assert!(ring.events().all(|(_, event)| is_whole(&event)));
+        });
+    }
+
+    /// The newer of two events stays, or the other one if it was in the way.
+    #[test]
+    fn a_slower_writer_does_not_overwrite_a_newer_event() {
+        loom::model(|| {
+            let ring = ring(1);
+            let other = thread::spawn(move || ring.note(&event(1)));
+            ring.note(&event(2));
+            other.join().unwrap();
+            assert_eq!(ring.events().count(), 1);
+        });
+    }
+}
