@@ -1,6 +1,7 @@
 //! Requests (MPI-4.1 sections 3.7 and 3.9), but for waiting and testing.
 
 mod completion;
+mod copies;
 mod generalized;
 mod persistent;
 mod query;
@@ -8,6 +9,7 @@ mod several;
 mod wait;
 
 pub use completion::{live, publish, publish_complete, publish_kind, publish_pending};
+pub use copies::set_copies;
 pub use generalized::{
     complete as grequest_complete, set_fortran as grequest_set_fortran, start as grequest_start,
 };

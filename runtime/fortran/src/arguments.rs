@@ -8,7 +8,13 @@ use core::ffi::c_int;
 #[repr(transparent)]
 pub struct Ierror<'a>(Option<&'a mut c_int>);
 
-impl Ierror<'_> {
+impl<'a> Ierror<'a> {
+    /// A place for the code.
+    #[inline]
+    pub fn of(code: &'a mut c_int) -> Self {
+        Self(Some(code))
+    }
+
     /// Stores the code of C's function.
     #[inline]
     pub fn set(self, code: c_int) {

@@ -149,8 +149,19 @@ impl Section {
     }
 
     /// How many elements it has.
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.axes.iter().map(|axis| axis.extent as usize).product()
+    }
+
+    /// An element by its number in array element order.
+    pub fn at(&self, number: usize) -> *mut u8 {
+        let (mut place, mut rest) = (self.base, number);
+        for axis in &self.axes {
+            let extent = axis.extent as usize;
+            place = place.wrapping_offset((rest % extent) as isize * axis.step);
+            rest /= extent;
+        }
+        place
     }
 
     /// Calls `f` with each element in array element order.

@@ -20,6 +20,7 @@ mod generated {
     pub mod f08;
     pub mod procedures;
 }
+mod held;
 mod memory;
 mod pointers;
 mod removed;

@@ -3,14 +3,17 @@
 //! A section stands for the contiguous array that has its elements. Where a call takes a count and a datatype of one
 //! block, the section becomes a derived datatype of these elements, so that nothing is copied and the call may be
 //! nonblocking. The datatype is freed at once after the call: MPI keeps it as long as it needs it (MPI 4.1.11).
-//! Elsewhere a blocking call gets a copy ([`Copied`]), and what is left is refused.
+//! Elsewhere a blocking call gets a copy ([`Copied`]), and a request one that lives as long as it ([`Held`]).
+//! What is left is refused: calls on windows that make no request.
 
 use crate::A;
 use crate::descriptor::{Axis, Choice, Copied, Kept, Section, contiguous};
+use crate::held::Held;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use core::ffi::{c_int, c_void};
+use core::ops::Range;
 
 type Comm = <A as Abi>::Comm;
 type Datatype = <A as Abi>::Datatype;
@@ -65,12 +68,13 @@ unsafe extern "C" {
 }
 
 /// What a call does with a section that no datatype can describe.
-#[derive(Clone, Copy, Debug)]
-pub enum Otherwise {
+pub enum Otherwise<'a> {
     /// It reads a copy.
     Read,
     /// It reads and writes a copy.
     Write,
+    /// Its request has a copy, and may write it.
+    Keep(&'a mut Held, bool),
     /// It cannot wait, and refuses.
     Refuse,
 }
@@ -101,7 +105,7 @@ impl<C: Copy + Into<i64> + From<bool>> Typed<C> {
         choice: Choice,
         count: *const C,
         datatype: *const c_int,
-        otherwise: Otherwise,
+        otherwise: Otherwise<'_>,
     ) -> Result<Self, c_int> {
         // SAFETY: as the caller promises.
         unsafe {
@@ -127,7 +131,7 @@ impl<C: Copy + Into<i64> + From<bool>> Typed<C> {
         choice: Choice,
         count: C,
         datatype: c_int,
-        otherwise: Otherwise,
+        otherwise: Otherwise<'_>,
     ) -> Result<Self, c_int> {
         // SAFETY: as the caller of `new` promises.
         let section = unsafe { Section::of(choice) };
@@ -143,6 +147,11 @@ impl<C: Copy + Into<i64> + From<bool>> Typed<C> {
         let writes = match otherwise {
             Otherwise::Read => false,
             Otherwise::Write => true,
+            Otherwise::Keep(held, writes) => {
+                // SAFETY: as the caller of `new` promises; it stays valid as long as the operation, as MPI demands.
+                let start = unsafe { held.array(choice, writes) };
+                return Ok(Self::plain(start, count, datatype));
+            }
             Otherwise::Refuse => return Err(refused()),
         };
         // SAFETY: as the caller of `new` promises.
@@ -173,48 +182,61 @@ pub struct Strided {
 }
 
 impl Strided {
-    /// Blocks of `datatype` in the array `choice`.
+    /// Blocks of `datatype` in the array `choice`, which MPI may write; a copy if its steps differ.
     ///
     /// # Errors
     /// MPI's error code, after the error handler.
     ///
     /// # Safety
-    /// Arguments of a Fortran procedure.
+    /// Arguments of a Fortran procedure; the array stays valid as long as the operation.
     #[inline]
-    pub unsafe fn new(choice: Choice, datatype: *const c_int) -> Result<Self, c_int> {
+    pub unsafe fn new(
+        choice: Choice,
+        datatype: *const c_int,
+        held: &mut Held,
+        writes: bool,
+    ) -> Result<Self, c_int> {
         // SAFETY: as the caller promises.
         unsafe {
             match contiguous(choice) {
-                Some(start) => Ok(Self {
-                    start,
-                    datatype: *datatype,
-                    made: false,
-                }),
-                None => Self::of(Section::of(choice), Datatype::from_int(*datatype)),
+                Some(start) => Ok(Self::plain(start, *datatype)),
+                None => Self::of(choice, *datatype, held, writes),
             }
         }
     }
 
+    fn plain(start: *const c_void, datatype: c_int) -> Self {
+        Self {
+            start,
+            datatype,
+            made: false,
+        }
+    }
+
     #[cold]
-    fn of(section: Section, datatype: Datatype) -> Result<Self, c_int> {
+    unsafe fn of(
+        choice: Choice,
+        number: c_int,
+        held: &mut Held,
+        writes: bool,
+    ) -> Result<Self, c_int> {
+        // SAFETY: as the caller of `new` promises.
+        let section = unsafe { Section::of(choice) };
+        let datatype = Datatype::from_int(number);
         let nothing = Datatype::from_neutral((), neutral::handle::DATATYPE_NULL);
-        let (mut low, mut extent, mut made) = (0, 0, nothing);
         let start = section.base.cast_const().cast();
         // The array does not count, as at a process that is not the root.
         if datatype == nothing {
-            return Ok(Self {
-                start,
-                datatype: nothing.to_int(),
-                made: false,
-            });
+            return Ok(Self::plain(start, number));
         }
+        let (mut low, mut extent, mut made) = (0, 0, nothing);
         let mut long = section.axes.iter().filter(|axis| axis.extent > 1);
-        // SAFETY: a handle of the program's, and places for what MPI stores.
+        // SAFETY: a handle of the program's, and places for what MPI stores; as the caller of `new` promises.
         unsafe {
             checked(PMPI_Type_get_extent_c(datatype, &mut low, &mut extent))?;
             let step = match (long.next(), long.next()) {
                 (Some(axis), None) if low == 0 && extent == section.element as i64 => axis.step,
-                _ => return Err(refused()),
+                _ => return Ok(Self::plain(held.array(choice, writes), number)),
             };
             checked(PMPI_Type_create_resized_c(
                 datatype,
@@ -239,19 +261,6 @@ impl Drop for Strided {
             free(Datatype::from_int(self.datatype));
         }
     }
-}
-
-/// The array's address, if it is contiguous.
-///
-/// # Errors
-/// MPI's error code, after the error handler.
-///
-/// # Safety
-/// The compiler has made the descriptor.
-#[inline]
-pub unsafe fn plain(choice: Choice) -> Result<*const c_void, c_int> {
-    // SAFETY: as the caller promises.
-    unsafe { contiguous(choice) }.ok_or_else(refused)
 }
 
 /// Tells the error handler of `MPI_COMM_SELF` that a section cannot be used here.
@@ -309,7 +318,8 @@ macro_rules! given {
 }
 pub(crate) use given;
 
-fn checked(code: c_int) -> Result<(), c_int> {
+/// MPI's code as a result.
+pub fn checked(code: c_int) -> Result<(), c_int> {
     if code == 0 { Ok(()) } else { Err(code) }
 }
 
@@ -382,6 +392,25 @@ fn origin(parts: &mut Parts, datatype: Datatype) -> Result<Made, c_int> {
         _ => parts.0.push(of),
     }
     Ok(Made::Contiguous(count, of))
+}
+
+/// The extent of a datatype, and the bytes that `count` of it take from the address of the first on.
+///
+/// # Errors
+/// MPI's error code, after the error handler.
+pub fn span(count: i64, datatype: Datatype) -> Result<(i64, Range<i64>), c_int> {
+    let (mut low, mut extent, mut true_low, mut true_extent) = (0, 0, 0, 0);
+    // SAFETY: a handle of the program's, and places for what MPI stores.
+    unsafe {
+        checked(PMPI_Type_get_extent_c(datatype, &mut low, &mut extent))?;
+        checked(PMPI_Type_get_true_extent_c(
+            datatype,
+            &mut true_low,
+            &mut true_extent,
+        ))?;
+    }
+    let last = extent.saturating_mul(count - 1).saturating_add(true_low);
+    Ok((extent, true_low..last.saturating_add(true_extent)))
 }
 
 /// Splits `count` items of `datatype` by elements of `size` bytes; `None` if they do not fit.

@@ -211,16 +211,22 @@ contains
     if (any(b(20:4:-4) /= a(1:20:4))) call wrong("Unpack")
   end subroutine packed
 
-  ! What can neither wait nor be a datatype is an error.
+  ! What can neither wait nor be a datatype, and has no request that a copy could live as long as, is an error.
   subroutine refused()
     integer, asynchronous :: a(20), b(20)
     integer :: error, class
-    type(MPI_Request) :: request
+    type(MPI_Datatype) :: vector
+    type(MPI_Win) :: win
     call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN)
     a = 1
-    call MPI_Iallreduce(a(1:20:2), b(1:20:2), 10, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, request, error)
+    call MPI_Type_vector(3, 1, 4, MPI_INTEGER, vector)
+    call MPI_Type_commit(vector)
+    call MPI_Win_create(b, 80_MPI_ADDRESS_KIND, 4, MPI_INFO_NULL, MPI_COMM_WORLD, win)
+    call MPI_Put(a(1:20:2), 1, vector, rank, 0_MPI_ADDRESS_KIND, 3, MPI_INTEGER, win, error)
     call MPI_Error_class(error, class)
     if (class /= MPI_ERR_UNSUPPORTED_OPERATION) call wrong("refused")
+    call MPI_Win_free(win)
+    call MPI_Type_free(vector)
   end subroutine refused
 
   subroutine indices()

@@ -7187,6 +7187,30 @@ pub unsafe extern "C" fn PMPII_Keyval_set_proxy(
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPII_Request_set_copies(
+    request: <A as Abi>::Request,
+    function: *mut c_void,
+    state: *mut c_void,
+    newrequest: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Request_set_copies)(caller, request, function, state, newrequest) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPII_Request_set_copies(
+    request: <A as Abi>::Request,
+    function: *mut c_void,
+    state: *mut c_void,
+    newrequest: *mut <A as Abi>::Request,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Request_set_copies)(caller, request, function, state, newrequest) }
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPII_Type_get_attr(
     datatype: <A as Abi>::Datatype,
     type_keyval: c_int,

@@ -2206,6 +2206,14 @@ pub struct Table<A: Abi> {
         copy_proxy: *mut c_void,
         delete_proxy: *mut c_void,
     ) -> c_int,
+    /// `MPII_Request_set_copies`
+    pub I_Request_set_copies: unsafe extern "C" fn(
+        caller: *const c_void,
+        request: <A as Abi>::Request,
+        function: *mut c_void,
+        state: *mut c_void,
+        newrequest: *mut <A as Abi>::Request,
+    ) -> c_int,
     /// `MPII_Type_get_attr`
     pub I_Type_get_attr: unsafe extern "C" fn(
         caller: *const c_void,

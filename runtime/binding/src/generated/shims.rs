@@ -3322,6 +3322,21 @@ pub unsafe extern "C" fn I_Keyval_set_proxy<A: Abi>(
     }
 }
 
+pub unsafe extern "C" fn I_Request_set_copies<A: Abi>(
+    caller: *const c_void,
+    request: <A as Abi>::Request,
+    function: *mut c_void,
+    state: *mut c_void,
+    newrequest: *mut <A as Abi>::Request,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPII_Request_set_copies", |call| {
+            crate::request::set_copies::<A>(call, request, function, state, Out::new(newrequest))
+        })
+    }
+}
+
 pub unsafe extern "C" fn I_Type_get_attr<A: Abi>(
     caller: *const c_void,
     datatype: <A as Abi>::Datatype,

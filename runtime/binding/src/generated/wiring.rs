@@ -290,6 +290,7 @@ pub const fn table<A: Abi>() -> Table<A> {
         I_Comm_set_attr: super::shims::I_Comm_set_attr::<A>,
         I_Grequest_set_lang_f77: super::shims::I_Grequest_set_lang_f77::<A>,
         I_Keyval_set_proxy: super::shims::I_Keyval_set_proxy::<A>,
+        I_Request_set_copies: super::shims::I_Request_set_copies::<A>,
         I_Type_get_attr: super::shims::I_Type_get_attr::<A>,
         I_Type_set_attr: super::shims::I_Type_set_attr::<A>,
         I_Win_get_attr: super::shims::I_Win_get_attr::<A>,

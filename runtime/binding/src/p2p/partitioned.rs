@@ -42,16 +42,6 @@ pub struct Partitioned {
 }
 
 impl Partitioned {
-    fn count(&self) -> u32 {
-        match &self.side {
-            Side::Send(send) => send.partitions(),
-            Side::Receive(receive) => receive.partitions(),
-            Side::SendAway(send) => send.partitions(),
-            Side::ReceiveAway(receive) => receive.partitions(),
-            Side::Nobody(partitions, _) => *partitions,
-        }
-    }
-
     /// A partition's number.
     fn partition(&self, partition: c_int) -> Outcome<u32> {
         let last = self.count() - 1;
@@ -66,6 +56,16 @@ impl Partitioned {
 }
 
 impl Parts for Partitioned {
+    fn count(&self) -> u32 {
+        match &self.side {
+            Side::Send(send) => send.partitions(),
+            Side::Receive(receive) => receive.partitions(),
+            Side::SendAway(send) => send.partitions(),
+            Side::ReceiveAway(receive) => receive.partitions(),
+            Side::Nobody(partitions, _) => *partitions,
+        }
+    }
+
     fn ready(&self, low: c_int, high: c_int) -> Outcome<()> {
         let (low, high) = (self.partition(low)?, self.partition(high)?);
         let is_receive = matches!(self.side, Side::Receive(_) | Side::ReceiveAway(_));

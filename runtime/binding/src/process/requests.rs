@@ -153,6 +153,9 @@ pub trait RequestKind: Any + fmt::Debug {
 
 /// The partitions of an operation. Any threads of the rank may use different ones at once.
 pub trait Parts {
+    /// How many.
+    fn count(&self) -> u32;
+
     /// `MPI_Pready_range`.
     ///
     /// # Errors

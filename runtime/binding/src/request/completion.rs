@@ -6,7 +6,8 @@ use crate::process::requests::{Operation, Parts, RequestKind, Rest, SENT, SENT_I
 use crate::status::{failure_of, neutral_status};
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
-use cohort_engine::{Claim, RequestRef};
+use cohort_engine::{Claim, Rank, RequestRef};
+use cohort_object::blame;
 use core::any::Any;
 
 /// A request of the program's that is not `MPI_REQUEST_NULL`.
@@ -127,6 +128,21 @@ pub fn live<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<Optio
 }
 
 impl<'a> Live<'a> {
+    /// What another request's kind keeps of an operation, to ask it; it has no slot of its own.
+    pub(super) fn over(state: &'a State) -> Self {
+        let index = SENT_INDEX;
+        Self { index, state }
+    }
+
+    /// Takes what the handle stands for out of its slot; `None` if it has none.
+    pub(super) fn take<A: Abi>(self, call: &Call<'_, A>) -> Option<State> {
+        let claim = &mut call.rank().enter();
+        match self.index {
+            SENT_INDEX => None,
+            index => call.pending().requests.remove(claim, index),
+        }
+    }
+
     /// What the handle stands for.
     pub fn state(&self) -> &'a State {
         self.state
@@ -186,13 +202,33 @@ impl<'a> Live<'a> {
     }
 
     /// Whose error handler hears of failures.
-    fn comm(&self) -> u32 {
+    pub(super) fn comm(&self) -> u32 {
         match self.state {
             State::Sent => neutral::handle::COMM_SELF,
             State::Once(operation) | State::Collective(operation, _) => operation.comm,
             State::Received { comm, .. } | State::Exchange { comm, .. } => *comm,
             State::Other(kind) => kind.comm(),
         }
+    }
+
+    /// `MPI_Cancel`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_REQUEST` for what cannot be cancelled.
+    pub(super) fn cancel(&self, rank: &Rank) -> Outcome<()> {
+        let request = match self.state {
+            // Too late.
+            State::Sent | State::Received { .. } => return Ok(()),
+            State::Once(once) => &once.request,
+            State::Exchange { receive, .. } => receive,
+            State::Collective(..) => {
+                let what = format_args!("a collective operation cannot be cancelled");
+                return Err(blame(neutral::ERR_REQUEST, what));
+            }
+            State::Other(kind) => return kind.cancel(rank),
+        };
+        request.cancel(&mut rank.enter());
+        Ok(())
     }
 
     /// Ends a complete operation: frees it, or makes it inactive if it is persistent.

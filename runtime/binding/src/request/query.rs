@@ -39,19 +39,7 @@ pub fn free<A: Abi>(call: &Call<'_, A>, request: InOut<'_, A::Request>) -> Outco
 pub fn cancel<A: Abi>(call: &Call<'_, A>, request: In<'_, A::Request>) -> Outcome<()> {
     let request = call.input(request, "request")?;
     let operation = live(call, request)?.ok_or(neutral::ERR_REQUEST)?;
-    let request = match operation.state() {
-        // Too late.
-        State::Sent | State::Received { .. } => return Ok(()),
-        State::Once(once) => &once.request,
-        State::Exchange { receive, .. } => receive,
-        State::Collective(..) => {
-            let what = format_args!("a collective operation cannot be cancelled");
-            return Err(call.blame(neutral::ERR_REQUEST, what));
-        }
-        State::Other(kind) => return kind.cancel(call.rank()),
-    };
-    request.cancel(&mut call.rank().enter());
-    Ok(())
+    operation.cancel(call.rank())
 }
 
 /// `MPI_Request_get_status`: tests without freeing.

@@ -29,8 +29,10 @@ const ADDRESS_ONLY: &[&str] = &[
 enum Treatment {
     /// Its address is passed.
     Address,
-    /// It must be contiguous.
-    Contiguous,
+    /// The request has a copy of a section.
+    Held,
+    /// The same, of an array of partitions.
+    Parts,
     /// A section is copied for the time of the call.
     Copied,
     /// A section with one step makes the datatype wider, which is so many parameters behind it.
@@ -50,7 +52,8 @@ pub fn procedures(api: &Api) -> Result<String, String> {
          use crate::arguments::Ierror;\n\
          use crate::descriptor::{Choice, Copied, start};\n\
          use crate::generated::c;\n\
-         use crate::sections::{Otherwise, Strided, Typed, given, plain};\n\
+         use crate::held::Held;\n\
+         use crate::sections::{Otherwise, Strided, Typed, given};\n\
          use crate::text::Text;\n\
          use crate::{A, arguments, names, sentinel};\n\
          use cohort_abi::{Abi, Handle};\n\
@@ -118,7 +121,11 @@ fn of_modules() -> String {
 fn described(procedure: &Procedure, function: &str, specific: &str) -> Result<String, String> {
     let parameters: Vec<&Parameter> = procedure.parameters.iter().filter(|p| p.fortran).collect();
     let (mut declared, mut hidden, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
+    let request = parameters.iter().find(|p| p.kind == "REQUEST");
     let mut before = String::new();
+    if request.is_some() {
+        before += "let mut held = Held::new();\n";
+    }
     for (index, p) in parameters.iter().enumerate() {
         let rule = passed(procedure, p, Face::F08)
             .ok_or_else(|| format!("{}: no rule for {} in mpi_f08", procedure.name, p.name))?;
@@ -157,12 +164,16 @@ fn described(procedure: &Procedure, function: &str, specific: &str) -> Result<St
             .filter_map(|h| Some(h.split_once(':')?.0.to_owned())),
     );
     declared.extend(hidden);
+    let mut call = format!("{function}({})", arguments.join(", "));
+    if let Some(request) = request {
+        let n = rust_name(&request.name.to_lowercase());
+        call = format!("held.call({n}, ierror, |ierror| {call})");
+    }
     Ok(format!(
         "\npub unsafe extern \"C\" fn {specific}({}) {{\n\
          // SAFETY: the Fortran caller keeps the contract of this procedure.\n\
-         unsafe {{ {before}{function}({}); }}\n}}\n",
-        declared.join(", "),
-        arguments.join(", ")
+         unsafe {{ {before}{call}; }}\n}}\n",
+        declared.join(", ")
     ))
 }
 
@@ -175,17 +186,31 @@ fn address(
 ) -> String {
     let n = |at: usize| rust_name(&parameters[at].name.to_lowercase());
     let name = n(index);
+    let writes = !parameters[index].ty.constant;
     let made = match treatment(procedure, parameters, index) {
         Treatment::Address => return format!("start({name})"),
-        Treatment::Contiguous => {
-            let _ = writeln!(before, "let {name}_at = given!(plain({name}), ierror);");
+        Treatment::Held => {
+            let _ = writeln!(before, "let {name}_at = held.array({name}, {writes});");
+            return format!("{name}_at");
+        }
+        Treatment::Parts => {
+            let (count, datatype) = (n(index + 2), n(index + 3));
+            let _ = writeln!(
+                before,
+                "let {name}_at = given!(held.parts({name}, {writes}, {count}, {datatype}), ierror);"
+            );
             return format!("{name}_at");
         }
         Treatment::Strided(behind) => format!(
-            "given!(Strided::new({name}, {}), ierror)",
+            "given!(Strided::new({name}, {}, &mut held, {writes}), ierror)",
             n(index + behind)
         ),
-        Treatment::Copied => format!("Copied::new({name}, {})", !parameters[index].ty.constant),
+        Treatment::Copied => format!("Copied::new({name}, {writes})"),
+        Treatment::Typed("Keep") => format!(
+            "given!(Typed::new({name}, {}, {}, Otherwise::Keep(&mut held, {writes})), ierror)",
+            n(index + 1),
+            n(index + 2)
+        ),
         Treatment::Typed(otherwise) => format!(
             "given!(Typed::new({name}, {}, {}, Otherwise::{otherwise}), ierror)",
             n(index + 1),
@@ -202,10 +227,9 @@ fn treatment(procedure: &Procedure, parameters: &[&Parameter], index: usize) -> 
     if p.kind != "BUFFER" || ADDRESS_ONLY.contains(&name.as_str()) || name.ends_with("_end") {
         return Treatment::Address;
     }
-    let waits = !name.ends_with("_begin")
-        && !parameters
-            .iter()
-            .any(|p| p.kind == "REQUEST" || p.kind == "WINDOW");
+    let has = |kind: &str| parameters.iter().any(|p| p.kind == kind);
+    let makes_request = has("REQUEST");
+    let waits = !name.ends_with("_begin") && !makes_request && !has("WINDOW");
     let reduces = name.contains("reduce") || name.contains("scan");
     let is = |at: usize, kinds: &[&str]| {
         parameters
@@ -217,11 +241,13 @@ fn treatment(procedure: &Procedure, parameters: &[&Parameter], index: usize) -> 
     match (counted && !reduces && !has_blocks(&name, &p.name), waits) {
         (true, true) if p.ty.constant => Treatment::Typed("Read"),
         (true, true) => Treatment::Typed("Write"),
+        (true, false) if makes_request => Treatment::Typed("Keep"),
         (true, false) => Treatment::Typed("Refuse"),
         (false, true) => Treatment::Copied,
+        (false, false) if is(index + 1, &["PARTITION"]) => Treatment::Parts,
         (false, false) => match (2..4).find(|behind| is(index + behind, &["DATATYPE"])) {
             Some(behind) if has_blocks(&name, &p.name) && !reduces => Treatment::Strided(behind),
-            _ => Treatment::Contiguous,
+            _ => Treatment::Held,
         },
     }
 }

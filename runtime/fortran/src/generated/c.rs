@@ -1471,6 +1471,12 @@ unsafe extern "C" {
         copy_proxy: *mut c_void,
         delete_proxy: *mut c_void,
     ) -> c_int;
+    pub fn MPII_Request_set_copies(
+        request: <A as Abi>::Request,
+        function: *mut c_void,
+        state: *mut c_void,
+        newrequest: *mut <A as Abi>::Request,
+    ) -> c_int;
     pub fn MPII_Type_get_attr(
         datatype: <A as Abi>::Datatype,
         type_keyval: c_int,

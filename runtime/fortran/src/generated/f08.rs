@@ -5,7 +5,8 @@
 use crate::arguments::Ierror;
 use crate::descriptor::{Choice, Copied, start};
 use crate::generated::c;
-use crate::sections::{Otherwise, Strided, Typed, given, plain};
+use crate::held::Held;
+use crate::sections::{Otherwise, Strided, Typed, given};
 use crate::text::Text;
 use crate::{A, arguments, names, sentinel};
 use cohort_abi::{Abi, Handle};
@@ -247,23 +248,31 @@ pub unsafe extern "C" fn allgather_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::allgather_init(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::allgather_init(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -314,23 +323,31 @@ pub unsafe extern "C" fn allgather_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        allgather_init_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            allgather_init_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -446,24 +463,32 @@ pub unsafe extern "C" fn allgatherv_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::allgatherv_init(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            displs,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::allgatherv_init(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                displs,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -517,24 +542,32 @@ pub unsafe extern "C" fn allgatherv_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        allgatherv_init_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            displs,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            allgatherv_init_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                displs,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -632,11 +665,14 @@ pub unsafe extern "C" fn allreduce_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::allreduce_init(
-            sendbuf_at, recvbuf_at, count, datatype, op, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::allreduce_init(
+                sendbuf_at, recvbuf_at, count, datatype, op, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -684,11 +720,14 @@ pub unsafe extern "C" fn allreduce_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        allreduce_init_c(
-            sendbuf_at, recvbuf_at, count, datatype, op, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            allreduce_init_c(
+                sendbuf_at, recvbuf_at, count, datatype, op, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -791,20 +830,23 @@ pub unsafe extern "C" fn alltoall_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::alltoall_init(
-            sendbuf_at.start,
-            sendcount,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::alltoall_init(
+                sendbuf_at.start,
+                sendcount,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -855,20 +897,23 @@ pub unsafe extern "C" fn alltoall_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        alltoall_init_c(
-            sendbuf_at.start,
-            sendcount,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            alltoall_init_c(
+                sendbuf_at.start,
+                sendcount,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -985,22 +1030,25 @@ pub unsafe extern "C" fn alltoallv_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::alltoallv_init(
-            sendbuf_at.start,
-            sendcounts,
-            sdispls,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            rdispls,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::alltoallv_init(
+                sendbuf_at.start,
+                sendcounts,
+                sdispls,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                rdispls,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -1057,22 +1105,25 @@ pub unsafe extern "C" fn alltoallv_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        alltoallv_init_c(
-            sendbuf_at.start,
-            sendcounts,
-            sdispls,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            rdispls,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            alltoallv_init_c(
+                sendbuf_at.start,
+                sendcounts,
+                sdispls,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                rdispls,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -1189,12 +1240,15 @@ pub unsafe extern "C" fn alltoallw_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::alltoallw_init(
-            sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls, recvtypes,
-            comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::alltoallw_init(
+                sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls,
+                recvtypes, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -1251,12 +1305,15 @@ pub unsafe extern "C" fn alltoallw_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        alltoallw_init_c(
-            sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls, recvtypes,
-            comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            alltoallw_init_c(
+                sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls,
+                recvtypes, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -1353,20 +1410,23 @@ pub unsafe extern "C" fn bcast_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let buffer_at = given!(
-            Typed::new(buffer, count, datatype, Otherwise::Refuse),
+            Typed::new(buffer, count, datatype, Otherwise::Keep(&mut held, true)),
             ierror
         );
-        crate::generated::procedures::bcast_init(
-            buffer_at.start,
-            &buffer_at.count,
-            &buffer_at.datatype,
-            root,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::bcast_init(
+                buffer_at.start,
+                &buffer_at.count,
+                &buffer_at.datatype,
+                root,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -1411,20 +1471,23 @@ pub unsafe extern "C" fn bcast_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let buffer_at = given!(
-            Typed::new(buffer, count, datatype, Otherwise::Refuse),
+            Typed::new(buffer, count, datatype, Otherwise::Keep(&mut held, true)),
             ierror
         );
-        bcast_init_c(
-            buffer_at.start,
-            &buffer_at.count,
-            &buffer_at.datatype,
-            root,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            bcast_init_c(
+                buffer_at.start,
+                &buffer_at.count,
+                &buffer_at.datatype,
+                root,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -1517,17 +1580,23 @@ pub unsafe extern "C" fn bsend_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::bsend_init(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::bsend_init(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -1572,17 +1641,23 @@ pub unsafe extern "C" fn bsend_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        bsend_init_c(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            bsend_init_c(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -1953,11 +2028,14 @@ pub unsafe extern "C" fn exscan_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::exscan_init(
-            sendbuf_at, recvbuf_at, count, datatype, op, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::exscan_init(
+                sendbuf_at, recvbuf_at, count, datatype, op, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -2005,11 +2083,14 @@ pub unsafe extern "C" fn exscan_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        exscan_init_c(
-            sendbuf_at, recvbuf_at, count, datatype, op, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            exscan_init_c(
+                sendbuf_at, recvbuf_at, count, datatype, op, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -2082,15 +2163,21 @@ pub unsafe extern "C" fn file_iread_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::file_iread(
-            fh,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::file_iread(
+                fh,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2106,15 +2193,21 @@ pub unsafe extern "C" fn file_iread_all_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::file_iread_all(
-            fh,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::file_iread_all(
+                fh,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2153,15 +2246,21 @@ pub unsafe extern "C" fn file_iread_all_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        file_iread_all_c(
-            fh,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            file_iread_all_c(
+                fh,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2178,16 +2277,22 @@ pub unsafe extern "C" fn file_iread_at_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::file_iread_at(
-            fh,
-            offset,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::file_iread_at(
+                fh,
+                offset,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2204,16 +2309,22 @@ pub unsafe extern "C" fn file_iread_at_all_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::file_iread_at_all(
-            fh,
-            offset,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::file_iread_at_all(
+                fh,
+                offset,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2255,16 +2366,22 @@ pub unsafe extern "C" fn file_iread_at_all_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        file_iread_at_all_c(
-            fh,
-            offset,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            file_iread_at_all_c(
+                fh,
+                offset,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2306,16 +2423,22 @@ pub unsafe extern "C" fn file_iread_at_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        file_iread_at_c(
-            fh,
-            offset,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            file_iread_at_c(
+                fh,
+                offset,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2354,15 +2477,21 @@ pub unsafe extern "C" fn file_iread_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        file_iread_c(
-            fh,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            file_iread_c(
+                fh,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2378,15 +2507,21 @@ pub unsafe extern "C" fn file_iread_shared_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::file_iread_shared(
-            fh,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::file_iread_shared(
+                fh,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2425,15 +2560,21 @@ pub unsafe extern "C" fn file_iread_shared_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        file_iread_shared_c(
-            fh,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            file_iread_shared_c(
+                fh,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2449,15 +2590,21 @@ pub unsafe extern "C" fn file_iwrite_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::file_iwrite(
-            fh,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::file_iwrite(
+                fh,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2473,15 +2620,21 @@ pub unsafe extern "C" fn file_iwrite_all_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::file_iwrite_all(
-            fh,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::file_iwrite_all(
+                fh,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2520,15 +2673,21 @@ pub unsafe extern "C" fn file_iwrite_all_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        file_iwrite_all_c(
-            fh,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            file_iwrite_all_c(
+                fh,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2545,16 +2704,22 @@ pub unsafe extern "C" fn file_iwrite_at_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::file_iwrite_at(
-            fh,
-            offset,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::file_iwrite_at(
+                fh,
+                offset,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2571,16 +2736,22 @@ pub unsafe extern "C" fn file_iwrite_at_all_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::file_iwrite_at_all(
-            fh,
-            offset,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::file_iwrite_at_all(
+                fh,
+                offset,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2622,16 +2793,22 @@ pub unsafe extern "C" fn file_iwrite_at_all_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        file_iwrite_at_all_c(
-            fh,
-            offset,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            file_iwrite_at_all_c(
+                fh,
+                offset,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2673,16 +2850,22 @@ pub unsafe extern "C" fn file_iwrite_at_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        file_iwrite_at_c(
-            fh,
-            offset,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            file_iwrite_at_c(
+                fh,
+                offset,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2721,15 +2904,21 @@ pub unsafe extern "C" fn file_iwrite_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        file_iwrite_c(
-            fh,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            file_iwrite_c(
+                fh,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2745,15 +2934,21 @@ pub unsafe extern "C" fn file_iwrite_shared_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::file_iwrite_shared(
-            fh,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::file_iwrite_shared(
+                fh,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -2792,15 +2987,21 @@ pub unsafe extern "C" fn file_iwrite_shared_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        file_iwrite_shared_c(
-            fh,
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            file_iwrite_shared_c(
+                fh,
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -4251,24 +4452,32 @@ pub unsafe extern "C" fn gather_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::gather_init(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::gather_init(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -4322,24 +4531,32 @@ pub unsafe extern "C" fn gather_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        gather_init_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            gather_init_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -4462,25 +4679,33 @@ pub unsafe extern "C" fn gatherv_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::gatherv_init(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            displs,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::gatherv_init(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                displs,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -4537,25 +4762,33 @@ pub unsafe extern "C" fn gatherv_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        gatherv_init_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            displs,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            gatherv_init_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                displs,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -4925,22 +5158,30 @@ pub unsafe extern "C" fn iallgather_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::iallgather(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::iallgather(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -4988,22 +5229,30 @@ pub unsafe extern "C" fn iallgather_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        iallgather_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            iallgather_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5023,23 +5272,31 @@ pub unsafe extern "C" fn iallgatherv_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::iallgatherv(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            displs,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::iallgatherv(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                displs,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5090,23 +5347,31 @@ pub unsafe extern "C" fn iallgatherv_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        iallgatherv_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            displs,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            iallgatherv_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                displs,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5124,11 +5389,14 @@ pub unsafe extern "C" fn iallreduce_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::iallreduce(
-            sendbuf_at, recvbuf_at, count, datatype, op, comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::iallreduce(
+                sendbuf_at, recvbuf_at, count, datatype, op, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -5173,11 +5441,14 @@ pub unsafe extern "C" fn iallreduce_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        iallreduce_c(
-            sendbuf_at, recvbuf_at, count, datatype, op, comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            iallreduce_c(
+                sendbuf_at, recvbuf_at, count, datatype, op, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -5196,19 +5467,22 @@ pub unsafe extern "C" fn ialltoall_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::ialltoall(
-            sendbuf_at.start,
-            sendcount,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ialltoall(
+                sendbuf_at.start,
+                sendcount,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5256,19 +5530,22 @@ pub unsafe extern "C" fn ialltoall_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        ialltoall_c(
-            sendbuf_at.start,
-            sendcount,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            ialltoall_c(
+                sendbuf_at.start,
+                sendcount,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5289,21 +5566,24 @@ pub unsafe extern "C" fn ialltoallv_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::ialltoallv(
-            sendbuf_at.start,
-            sendcounts,
-            sdispls,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            rdispls,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ialltoallv(
+                sendbuf_at.start,
+                sendcounts,
+                sdispls,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                rdispls,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5357,21 +5637,24 @@ pub unsafe extern "C" fn ialltoallv_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        ialltoallv_c(
-            sendbuf_at.start,
-            sendcounts,
-            sdispls,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            rdispls,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            ialltoallv_c(
+                sendbuf_at.start,
+                sendcounts,
+                sdispls,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                rdispls,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5392,12 +5675,15 @@ pub unsafe extern "C" fn ialltoallw_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::ialltoallw(
-            sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls, recvtypes,
-            comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ialltoallw(
+                sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls,
+                recvtypes, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -5451,12 +5737,15 @@ pub unsafe extern "C" fn ialltoallw_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        ialltoallw_c(
-            sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls, recvtypes,
-            comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            ialltoallw_c(
+                sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls,
+                recvtypes, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -5475,19 +5764,22 @@ pub unsafe extern "C" fn ibcast_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let buffer_at = given!(
-            Typed::new(buffer, count, datatype, Otherwise::Refuse),
+            Typed::new(buffer, count, datatype, Otherwise::Keep(&mut held, true)),
             ierror
         );
-        crate::generated::procedures::ibcast(
-            buffer_at.start,
-            &buffer_at.count,
-            &buffer_at.datatype,
-            root,
-            comm,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ibcast(
+                buffer_at.start,
+                &buffer_at.count,
+                &buffer_at.datatype,
+                root,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5529,19 +5821,22 @@ pub unsafe extern "C" fn ibcast_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let buffer_at = given!(
-            Typed::new(buffer, count, datatype, Otherwise::Refuse),
+            Typed::new(buffer, count, datatype, Otherwise::Keep(&mut held, true)),
             ierror
         );
-        ibcast_c(
-            buffer_at.start,
-            &buffer_at.count,
-            &buffer_at.datatype,
-            root,
-            comm,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            ibcast_c(
+                buffer_at.start,
+                &buffer_at.count,
+                &buffer_at.datatype,
+                root,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5559,17 +5854,23 @@ pub unsafe extern "C" fn ibsend_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::ibsend(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ibsend(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5614,17 +5915,23 @@ pub unsafe extern "C" fn ibsend_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        ibsend_c(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            ibsend_c(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5642,11 +5949,14 @@ pub unsafe extern "C" fn iexscan_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::iexscan(
-            sendbuf_at, recvbuf_at, count, datatype, op, comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::iexscan(
+                sendbuf_at, recvbuf_at, count, datatype, op, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -5691,11 +6001,14 @@ pub unsafe extern "C" fn iexscan_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        iexscan_c(
-            sendbuf_at, recvbuf_at, count, datatype, op, comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            iexscan_c(
+                sendbuf_at, recvbuf_at, count, datatype, op, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -5715,23 +6028,31 @@ pub unsafe extern "C" fn igather_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::igather(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::igather(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5782,23 +6103,31 @@ pub unsafe extern "C" fn igather_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        igather_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            igather_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5819,24 +6148,32 @@ pub unsafe extern "C" fn igatherv_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::igatherv(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            displs,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::igatherv(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                displs,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5890,24 +6227,32 @@ pub unsafe extern "C" fn igatherv_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        igatherv_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            displs,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            igatherv_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                displs,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5925,15 +6270,21 @@ pub unsafe extern "C" fn imrecv_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::imrecv(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            message,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::imrecv(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                message,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -5974,15 +6325,21 @@ pub unsafe extern "C" fn imrecv_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        imrecv_c(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            message,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            imrecv_c(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                message,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6001,22 +6358,30 @@ pub unsafe extern "C" fn ineighbor_allgather_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::ineighbor_allgather(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ineighbor_allgather(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6064,22 +6429,30 @@ pub unsafe extern "C" fn ineighbor_allgather_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        ineighbor_allgather_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            ineighbor_allgather_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6099,23 +6472,31 @@ pub unsafe extern "C" fn ineighbor_allgatherv_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::ineighbor_allgatherv(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            displs,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ineighbor_allgatherv(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                displs,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6166,23 +6547,31 @@ pub unsafe extern "C" fn ineighbor_allgatherv_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        ineighbor_allgatherv_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            displs,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            ineighbor_allgatherv_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                displs,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6201,19 +6590,22 @@ pub unsafe extern "C" fn ineighbor_alltoall_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::ineighbor_alltoall(
-            sendbuf_at.start,
-            sendcount,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ineighbor_alltoall(
+                sendbuf_at.start,
+                sendcount,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6261,19 +6653,22 @@ pub unsafe extern "C" fn ineighbor_alltoall_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        ineighbor_alltoall_c(
-            sendbuf_at.start,
-            sendcount,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            ineighbor_alltoall_c(
+                sendbuf_at.start,
+                sendcount,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6294,21 +6689,24 @@ pub unsafe extern "C" fn ineighbor_alltoallv_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::ineighbor_alltoallv(
-            sendbuf_at.start,
-            sendcounts,
-            sdispls,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            rdispls,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ineighbor_alltoallv(
+                sendbuf_at.start,
+                sendcounts,
+                sdispls,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                rdispls,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6362,21 +6760,24 @@ pub unsafe extern "C" fn ineighbor_alltoallv_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        ineighbor_alltoallv_c(
-            sendbuf_at.start,
-            sendcounts,
-            sdispls,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            rdispls,
-            &recvbuf_at.datatype,
-            comm,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            ineighbor_alltoallv_c(
+                sendbuf_at.start,
+                sendcounts,
+                sdispls,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                rdispls,
+                &recvbuf_at.datatype,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6397,12 +6798,15 @@ pub unsafe extern "C" fn ineighbor_alltoallw_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::ineighbor_alltoallw(
-            sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls, recvtypes,
-            comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ineighbor_alltoallw(
+                sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls,
+                recvtypes, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -6456,12 +6860,15 @@ pub unsafe extern "C" fn ineighbor_alltoallw_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        ineighbor_alltoallw_c(
-            sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls, recvtypes,
-            comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            ineighbor_alltoallw_c(
+                sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls,
+                recvtypes, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -6515,17 +6922,23 @@ pub unsafe extern "C" fn irecv_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::irecv(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            source,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::irecv(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                source,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6570,17 +6983,23 @@ pub unsafe extern "C" fn irecv_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        irecv_c(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            source,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            irecv_c(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                source,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6599,11 +7018,14 @@ pub unsafe extern "C" fn ireduce_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::ireduce(
-            sendbuf_at, recvbuf_at, count, datatype, op, root, comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ireduce(
+                sendbuf_at, recvbuf_at, count, datatype, op, root, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -6651,11 +7073,14 @@ pub unsafe extern "C" fn ireduce_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        ireduce_c(
-            sendbuf_at, recvbuf_at, count, datatype, op, root, comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            ireduce_c(
+                sendbuf_at, recvbuf_at, count, datatype, op, root, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -6673,11 +7098,14 @@ pub unsafe extern "C" fn ireduce_scatter_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::ireduce_scatter(
-            sendbuf_at, recvbuf_at, recvcounts, datatype, op, comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ireduce_scatter(
+                sendbuf_at, recvbuf_at, recvcounts, datatype, op, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -6695,11 +7123,14 @@ pub unsafe extern "C" fn ireduce_scatter_block_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::ireduce_scatter_block(
-            sendbuf_at, recvbuf_at, recvcount, datatype, op, comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ireduce_scatter_block(
+                sendbuf_at, recvbuf_at, recvcount, datatype, op, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -6744,11 +7175,14 @@ pub unsafe extern "C" fn ireduce_scatter_block_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        ireduce_scatter_block_c(
-            sendbuf_at, recvbuf_at, recvcount, datatype, op, comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            ireduce_scatter_block_c(
+                sendbuf_at, recvbuf_at, recvcount, datatype, op, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -6793,11 +7227,14 @@ pub unsafe extern "C" fn ireduce_scatter_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        ireduce_scatter_c(
-            sendbuf_at, recvbuf_at, recvcounts, datatype, op, comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            ireduce_scatter_c(
+                sendbuf_at, recvbuf_at, recvcounts, datatype, op, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -6815,17 +7252,23 @@ pub unsafe extern "C" fn irsend_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::irsend(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::irsend(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6870,17 +7313,23 @@ pub unsafe extern "C" fn irsend_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        irsend_c(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            irsend_c(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -6900,11 +7349,14 @@ pub unsafe extern "C" fn iscan_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::iscan(
-            sendbuf_at, recvbuf_at, count, datatype, op, comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::iscan(
+                sendbuf_at, recvbuf_at, count, datatype, op, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -6949,11 +7401,14 @@ pub unsafe extern "C" fn iscan_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        iscan_c(
-            sendbuf_at, recvbuf_at, count, datatype, op, comm, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            iscan_c(
+                sendbuf_at, recvbuf_at, count, datatype, op, comm, request, ierror,
+            )
+        });
     }
 }
 
@@ -6973,23 +7428,31 @@ pub unsafe extern "C" fn iscatter_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
         let recvbuf_at = given!(
-            Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
+            Typed::new(
+                recvbuf,
+                recvcount,
+                recvtype,
+                Otherwise::Keep(&mut held, true)
+            ),
             ierror
         );
-        crate::generated::procedures::iscatter(
-            sendbuf_at.start,
-            sendcount,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            &recvbuf_at.count,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::iscatter(
+                sendbuf_at.start,
+                sendcount,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                &recvbuf_at.count,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7040,23 +7503,31 @@ pub unsafe extern "C" fn iscatter_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
         let recvbuf_at = given!(
-            Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
+            Typed::new(
+                recvbuf,
+                recvcount,
+                recvtype,
+                Otherwise::Keep(&mut held, true)
+            ),
             ierror
         );
-        iscatter_c(
-            sendbuf_at.start,
-            sendcount,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            &recvbuf_at.count,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            iscatter_c(
+                sendbuf_at.start,
+                sendcount,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                &recvbuf_at.count,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7077,24 +7548,32 @@ pub unsafe extern "C" fn iscatterv_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
         let recvbuf_at = given!(
-            Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
+            Typed::new(
+                recvbuf,
+                recvcount,
+                recvtype,
+                Otherwise::Keep(&mut held, true)
+            ),
             ierror
         );
-        crate::generated::procedures::iscatterv(
-            sendbuf_at.start,
-            sendcounts,
-            displs,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            &recvbuf_at.count,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::iscatterv(
+                sendbuf_at.start,
+                sendcounts,
+                displs,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                &recvbuf_at.count,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7148,24 +7627,32 @@ pub unsafe extern "C" fn iscatterv_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
         let recvbuf_at = given!(
-            Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
+            Typed::new(
+                recvbuf,
+                recvcount,
+                recvtype,
+                Otherwise::Keep(&mut held, true)
+            ),
             ierror
         );
-        iscatterv_c(
-            sendbuf_at.start,
-            sendcounts,
-            displs,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            &recvbuf_at.count,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            iscatterv_c(
+                sendbuf_at.start,
+                sendcounts,
+                displs,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                &recvbuf_at.count,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7183,17 +7670,23 @@ pub unsafe extern "C" fn isend_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::isend(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::isend(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7238,17 +7731,23 @@ pub unsafe extern "C" fn isend_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        isend_c(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            isend_c(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7271,29 +7770,42 @@ pub unsafe extern "C" fn isendrecv_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
         let recvbuf_at = given!(
-            Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
+            Typed::new(
+                recvbuf,
+                recvcount,
+                recvtype,
+                Otherwise::Keep(&mut held, true)
+            ),
             ierror
         );
-        crate::generated::procedures::isendrecv(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            dest,
-            sendtag,
-            recvbuf_at.start,
-            &recvbuf_at.count,
-            &recvbuf_at.datatype,
-            source,
-            recvtag,
-            comm,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::isendrecv(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                dest,
+                sendtag,
+                recvbuf_at.start,
+                &recvbuf_at.count,
+                &recvbuf_at.datatype,
+                source,
+                recvtag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7353,29 +7865,42 @@ pub unsafe extern "C" fn isendrecv_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
         let recvbuf_at = given!(
-            Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
+            Typed::new(
+                recvbuf,
+                recvcount,
+                recvtype,
+                Otherwise::Keep(&mut held, true)
+            ),
             ierror
         );
-        isendrecv_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            dest,
-            sendtag,
-            recvbuf_at.start,
-            &recvbuf_at.count,
-            &recvbuf_at.datatype,
-            source,
-            recvtag,
-            comm,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            isendrecv_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                dest,
+                sendtag,
+                recvbuf_at.start,
+                &recvbuf_at.count,
+                &recvbuf_at.datatype,
+                source,
+                recvtag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7395,19 +7920,25 @@ pub unsafe extern "C" fn isendrecv_replace_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::isendrecv_replace(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            sendtag,
-            source,
-            recvtag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::isendrecv_replace(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                sendtag,
+                source,
+                recvtag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7458,19 +7989,25 @@ pub unsafe extern "C" fn isendrecv_replace_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        isendrecv_replace_c(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            sendtag,
-            source,
-            recvtag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            isendrecv_replace_c(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                sendtag,
+                source,
+                recvtag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7488,17 +8025,23 @@ pub unsafe extern "C" fn issend_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::issend(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::issend(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7543,17 +8086,23 @@ pub unsafe extern "C" fn issend_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        issend_c(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            issend_c(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7737,23 +8286,31 @@ pub unsafe extern "C" fn neighbor_allgather_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::neighbor_allgather_init(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::neighbor_allgather_init(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7804,23 +8361,31 @@ pub unsafe extern "C" fn neighbor_allgather_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        neighbor_allgather_init_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            neighbor_allgather_init_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -7936,24 +8501,32 @@ pub unsafe extern "C" fn neighbor_allgatherv_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::neighbor_allgatherv_init(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            displs,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::neighbor_allgatherv_init(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                displs,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -8007,24 +8580,32 @@ pub unsafe extern "C" fn neighbor_allgatherv_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let sendbuf_at = given!(
-            Typed::new(sendbuf, sendcount, sendtype, Otherwise::Refuse),
+            Typed::new(
+                sendbuf,
+                sendcount,
+                sendtype,
+                Otherwise::Keep(&mut held, false)
+            ),
             ierror
         );
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        neighbor_allgatherv_init_c(
-            sendbuf_at.start,
-            &sendbuf_at.count,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            displs,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            neighbor_allgatherv_init_c(
+                sendbuf_at.start,
+                &sendbuf_at.count,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                displs,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -8127,20 +8708,23 @@ pub unsafe extern "C" fn neighbor_alltoall_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::neighbor_alltoall_init(
-            sendbuf_at.start,
-            sendcount,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::neighbor_alltoall_init(
+                sendbuf_at.start,
+                sendcount,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -8191,20 +8775,23 @@ pub unsafe extern "C" fn neighbor_alltoall_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        neighbor_alltoall_init_c(
-            sendbuf_at.start,
-            sendcount,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcount,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            neighbor_alltoall_init_c(
+                sendbuf_at.start,
+                sendcount,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcount,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -8321,22 +8908,25 @@ pub unsafe extern "C" fn neighbor_alltoallv_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        crate::generated::procedures::neighbor_alltoallv_init(
-            sendbuf_at.start,
-            sendcounts,
-            sdispls,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            rdispls,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::neighbor_alltoallv_init(
+                sendbuf_at.start,
+                sendcounts,
+                sdispls,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                rdispls,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -8393,22 +8983,25 @@ pub unsafe extern "C" fn neighbor_alltoallv_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
-        let recvbuf_at = given!(Strided::new(recvbuf, recvtype), ierror);
-        neighbor_alltoallv_init_c(
-            sendbuf_at.start,
-            sendcounts,
-            sdispls,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            recvcounts,
-            rdispls,
-            &recvbuf_at.datatype,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
+        let recvbuf_at = given!(Strided::new(recvbuf, recvtype, &mut held, true), ierror);
+        held.call(request, ierror, |ierror| {
+            neighbor_alltoallv_init_c(
+                sendbuf_at.start,
+                sendcounts,
+                sdispls,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                recvcounts,
+                rdispls,
+                &recvbuf_at.datatype,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -8525,12 +9118,15 @@ pub unsafe extern "C" fn neighbor_alltoallw_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::neighbor_alltoallw_init(
-            sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls, recvtypes,
-            comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::neighbor_alltoallw_init(
+                sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls,
+                recvtypes, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -8587,12 +9183,15 @@ pub unsafe extern "C" fn neighbor_alltoallw_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        neighbor_alltoallw_init_c(
-            sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls, recvtypes,
-            comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            neighbor_alltoallw_init_c(
+                sendbuf_at, sendcounts, sdispls, sendtypes, recvbuf_at, recvcounts, rdispls,
+                recvtypes, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -8852,10 +9451,13 @@ pub unsafe extern "C" fn precv_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(plain(buf), ierror);
-        crate::generated::procedures::precv_init(
-            buf_at, partitions, count, datatype, source, tag, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let buf_at = given!(held.parts(buf, true, count, datatype), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::precv_init(
+                buf_at, partitions, count, datatype, source, tag, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -8877,10 +9479,13 @@ pub unsafe extern "C" fn psend_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(plain(buf), ierror);
-        crate::generated::procedures::psend_init(
-            buf_at, partitions, count, datatype, dest, tag, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let buf_at = given!(held.parts(buf, false, count, datatype), ierror);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::psend_init(
+                buf_at, partitions, count, datatype, dest, tag, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -9008,28 +9613,31 @@ pub unsafe extern "C" fn raccumulate_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let origin_addr_at = given!(
             Typed::new(
                 origin_addr,
                 origin_count,
                 origin_datatype,
-                Otherwise::Refuse
+                Otherwise::Keep(&mut held, false)
             ),
             ierror
         );
-        crate::generated::procedures::raccumulate(
-            origin_addr_at.start,
-            &origin_addr_at.count,
-            &origin_addr_at.datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::raccumulate(
+                origin_addr_at.start,
+                &origin_addr_at.count,
+                &origin_addr_at.datatype,
+                target_rank,
+                target_disp,
+                target_count,
+                target_datatype,
+                op,
+                win,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -9083,28 +9691,31 @@ pub unsafe extern "C" fn raccumulate_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let origin_addr_at = given!(
             Typed::new(
                 origin_addr,
                 origin_count,
                 origin_datatype,
-                Otherwise::Refuse
+                Otherwise::Keep(&mut held, false)
             ),
             ierror
         );
-        raccumulate_c(
-            origin_addr_at.start,
-            &origin_addr_at.count,
-            &origin_addr_at.datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            raccumulate_c(
+                origin_addr_at.start,
+                &origin_addr_at.count,
+                &origin_addr_at.datatype,
+                target_rank,
+                target_disp,
+                target_count,
+                target_datatype,
+                op,
+                win,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -9203,17 +9814,23 @@ pub unsafe extern "C" fn recv_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::recv_init(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            source,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::recv_init(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                source,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -9258,17 +9875,23 @@ pub unsafe extern "C" fn recv_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        recv_init_c(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            source,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, true)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            recv_init_c(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                source,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -9371,11 +9994,14 @@ pub unsafe extern "C" fn reduce_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::reduce_init(
-            sendbuf_at, recvbuf_at, count, datatype, op, root, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::reduce_init(
+                sendbuf_at, recvbuf_at, count, datatype, op, root, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -9426,11 +10052,14 @@ pub unsafe extern "C" fn reduce_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        reduce_init_c(
-            sendbuf_at, recvbuf_at, count, datatype, op, root, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            reduce_init_c(
+                sendbuf_at, recvbuf_at, count, datatype, op, root, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -9624,11 +10253,14 @@ pub unsafe extern "C" fn reduce_scatter_block_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::reduce_scatter_block_init(
-            sendbuf_at, recvbuf_at, recvcount, datatype, op, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::reduce_scatter_block_init(
+                sendbuf_at, recvbuf_at, recvcount, datatype, op, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -9676,11 +10308,14 @@ pub unsafe extern "C" fn reduce_scatter_block_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        reduce_scatter_block_init_c(
-            sendbuf_at, recvbuf_at, recvcount, datatype, op, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            reduce_scatter_block_init_c(
+                sendbuf_at, recvbuf_at, recvcount, datatype, op, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -9749,11 +10384,14 @@ pub unsafe extern "C" fn reduce_scatter_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::reduce_scatter_init(
-            sendbuf_at, recvbuf_at, recvcounts, datatype, op, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::reduce_scatter_init(
+                sendbuf_at, recvbuf_at, recvcounts, datatype, op, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -9801,11 +10439,14 @@ pub unsafe extern "C" fn reduce_scatter_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        reduce_scatter_init_c(
-            sendbuf_at, recvbuf_at, recvcounts, datatype, op, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            reduce_scatter_init_c(
+                sendbuf_at, recvbuf_at, recvcounts, datatype, op, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -9845,27 +10486,30 @@ pub unsafe extern "C" fn rget_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let origin_addr_at = given!(
             Typed::new(
                 origin_addr,
                 origin_count,
                 origin_datatype,
-                Otherwise::Refuse
+                Otherwise::Keep(&mut held, true)
             ),
             ierror
         );
-        crate::generated::procedures::rget(
-            origin_addr_at.start,
-            &origin_addr_at.count,
-            &origin_addr_at.datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::rget(
+                origin_addr_at.start,
+                &origin_addr_at.count,
+                &origin_addr_at.datatype,
+                target_rank,
+                target_disp,
+                target_count,
+                target_datatype,
+                win,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -9889,12 +10533,13 @@ pub unsafe extern "C" fn rget_accumulate_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let origin_addr_at = given!(
             Typed::new(
                 origin_addr,
                 origin_count,
                 origin_datatype,
-                Otherwise::Refuse
+                Otherwise::Keep(&mut held, false)
             ),
             ierror
         );
@@ -9903,26 +10548,28 @@ pub unsafe extern "C" fn rget_accumulate_f08ts(
                 result_addr,
                 result_count,
                 result_datatype,
-                Otherwise::Refuse
+                Otherwise::Keep(&mut held, true)
             ),
             ierror
         );
-        crate::generated::procedures::rget_accumulate(
-            origin_addr_at.start,
-            &origin_addr_at.count,
-            &origin_addr_at.datatype,
-            result_addr_at.start,
-            &result_addr_at.count,
-            &result_addr_at.datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::rget_accumulate(
+                origin_addr_at.start,
+                &origin_addr_at.count,
+                &origin_addr_at.datatype,
+                result_addr_at.start,
+                &result_addr_at.count,
+                &result_addr_at.datatype,
+                target_rank,
+                target_disp,
+                target_count,
+                target_datatype,
+                op,
+                win,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -9985,12 +10632,13 @@ pub unsafe extern "C" fn rget_accumulate_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let origin_addr_at = given!(
             Typed::new(
                 origin_addr,
                 origin_count,
                 origin_datatype,
-                Otherwise::Refuse
+                Otherwise::Keep(&mut held, false)
             ),
             ierror
         );
@@ -9999,26 +10647,28 @@ pub unsafe extern "C" fn rget_accumulate_c_f08ts(
                 result_addr,
                 result_count,
                 result_datatype,
-                Otherwise::Refuse
+                Otherwise::Keep(&mut held, true)
             ),
             ierror
         );
-        rget_accumulate_c(
-            origin_addr_at.start,
-            &origin_addr_at.count,
-            &origin_addr_at.datatype,
-            result_addr_at.start,
-            &result_addr_at.count,
-            &result_addr_at.datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            rget_accumulate_c(
+                origin_addr_at.start,
+                &origin_addr_at.count,
+                &origin_addr_at.datatype,
+                result_addr_at.start,
+                &result_addr_at.count,
+                &result_addr_at.datatype,
+                target_rank,
+                target_disp,
+                target_count,
+                target_datatype,
+                op,
+                win,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -10069,27 +10719,30 @@ pub unsafe extern "C" fn rget_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let origin_addr_at = given!(
             Typed::new(
                 origin_addr,
                 origin_count,
                 origin_datatype,
-                Otherwise::Refuse
+                Otherwise::Keep(&mut held, true)
             ),
             ierror
         );
-        rget_c(
-            origin_addr_at.start,
-            &origin_addr_at.count,
-            &origin_addr_at.datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            rget_c(
+                origin_addr_at.start,
+                &origin_addr_at.count,
+                &origin_addr_at.datatype,
+                target_rank,
+                target_disp,
+                target_count,
+                target_datatype,
+                win,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -10109,27 +10762,30 @@ pub unsafe extern "C" fn rput_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let origin_addr_at = given!(
             Typed::new(
                 origin_addr,
                 origin_count,
                 origin_datatype,
-                Otherwise::Refuse
+                Otherwise::Keep(&mut held, false)
             ),
             ierror
         );
-        crate::generated::procedures::rput(
-            origin_addr_at.start,
-            &origin_addr_at.count,
-            &origin_addr_at.datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::rput(
+                origin_addr_at.start,
+                &origin_addr_at.count,
+                &origin_addr_at.datatype,
+                target_rank,
+                target_disp,
+                target_count,
+                target_datatype,
+                win,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -10180,27 +10836,30 @@ pub unsafe extern "C" fn rput_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut held = Held::new();
         let origin_addr_at = given!(
             Typed::new(
                 origin_addr,
                 origin_count,
                 origin_datatype,
-                Otherwise::Refuse
+                Otherwise::Keep(&mut held, false)
             ),
             ierror
         );
-        rput_c(
-            origin_addr_at.start,
-            &origin_addr_at.count,
-            &origin_addr_at.datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            rput_c(
+                origin_addr_at.start,
+                &origin_addr_at.count,
+                &origin_addr_at.datatype,
+                target_rank,
+                target_disp,
+                target_count,
+                target_datatype,
+                win,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -10293,17 +10952,23 @@ pub unsafe extern "C" fn rsend_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::rsend_init(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::rsend_init(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -10348,17 +11013,23 @@ pub unsafe extern "C" fn rsend_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        rsend_init_c(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            rsend_init_c(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -10454,11 +11125,14 @@ pub unsafe extern "C" fn scan_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        crate::generated::procedures::scan_init(
-            sendbuf_at, recvbuf_at, count, datatype, op, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::scan_init(
+                sendbuf_at, recvbuf_at, count, datatype, op, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -10506,11 +11180,14 @@ pub unsafe extern "C" fn scan_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(plain(sendbuf), ierror);
-        let recvbuf_at = given!(plain(recvbuf), ierror);
-        scan_init_c(
-            sendbuf_at, recvbuf_at, count, datatype, op, comm, info, request, ierror,
-        );
+        let mut held = Held::new();
+        let sendbuf_at = held.array(sendbuf, false);
+        let recvbuf_at = held.array(recvbuf, true);
+        held.call(request, ierror, |ierror| {
+            scan_init_c(
+                sendbuf_at, recvbuf_at, count, datatype, op, comm, info, request, ierror,
+            )
+        });
     }
 }
 
@@ -10626,24 +11303,32 @@ pub unsafe extern "C" fn scatter_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
         let recvbuf_at = given!(
-            Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
+            Typed::new(
+                recvbuf,
+                recvcount,
+                recvtype,
+                Otherwise::Keep(&mut held, true)
+            ),
             ierror
         );
-        crate::generated::procedures::scatter_init(
-            sendbuf_at.start,
-            sendcount,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            &recvbuf_at.count,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::scatter_init(
+                sendbuf_at.start,
+                sendcount,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                &recvbuf_at.count,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -10697,24 +11382,32 @@ pub unsafe extern "C" fn scatter_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
         let recvbuf_at = given!(
-            Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
+            Typed::new(
+                recvbuf,
+                recvcount,
+                recvtype,
+                Otherwise::Keep(&mut held, true)
+            ),
             ierror
         );
-        scatter_init_c(
-            sendbuf_at.start,
-            sendcount,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            &recvbuf_at.count,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            scatter_init_c(
+                sendbuf_at.start,
+                sendcount,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                &recvbuf_at.count,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -10837,25 +11530,33 @@ pub unsafe extern "C" fn scatterv_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
         let recvbuf_at = given!(
-            Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
+            Typed::new(
+                recvbuf,
+                recvcount,
+                recvtype,
+                Otherwise::Keep(&mut held, true)
+            ),
             ierror
         );
-        crate::generated::procedures::scatterv_init(
-            sendbuf_at.start,
-            sendcounts,
-            displs,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            &recvbuf_at.count,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::scatterv_init(
+                sendbuf_at.start,
+                sendcounts,
+                displs,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                &recvbuf_at.count,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -10912,25 +11613,33 @@ pub unsafe extern "C" fn scatterv_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let sendbuf_at = given!(Strided::new(sendbuf, sendtype), ierror);
+        let mut held = Held::new();
+        let sendbuf_at = given!(Strided::new(sendbuf, sendtype, &mut held, false), ierror);
         let recvbuf_at = given!(
-            Typed::new(recvbuf, recvcount, recvtype, Otherwise::Refuse),
+            Typed::new(
+                recvbuf,
+                recvcount,
+                recvtype,
+                Otherwise::Keep(&mut held, true)
+            ),
             ierror
         );
-        scatterv_init_c(
-            sendbuf_at.start,
-            sendcounts,
-            displs,
-            &sendbuf_at.datatype,
-            recvbuf_at.start,
-            &recvbuf_at.count,
-            &recvbuf_at.datatype,
-            root,
-            comm,
-            info,
-            request,
-            ierror,
-        );
+        held.call(request, ierror, |ierror| {
+            scatterv_init_c(
+                sendbuf_at.start,
+                sendcounts,
+                displs,
+                &sendbuf_at.datatype,
+                recvbuf_at.start,
+                &recvbuf_at.count,
+                &recvbuf_at.datatype,
+                root,
+                comm,
+                info,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -11023,17 +11732,23 @@ pub unsafe extern "C" fn send_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::send_init(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::send_init(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -11078,17 +11793,23 @@ pub unsafe extern "C" fn send_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        send_init_c(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            send_init_c(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -11506,17 +12227,23 @@ pub unsafe extern "C" fn ssend_init_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        crate::generated::procedures::ssend_init(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            crate::generated::procedures::ssend_init(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
@@ -11561,17 +12288,23 @@ pub unsafe extern "C" fn ssend_init_c_f08ts(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let buf_at = given!(Typed::new(buf, count, datatype, Otherwise::Refuse), ierror);
-        ssend_init_c(
-            buf_at.start,
-            &buf_at.count,
-            &buf_at.datatype,
-            dest,
-            tag,
-            comm,
-            request,
-            ierror,
+        let mut held = Held::new();
+        let buf_at = given!(
+            Typed::new(buf, count, datatype, Otherwise::Keep(&mut held, false)),
+            ierror
         );
+        held.call(request, ierror, |ierror| {
+            ssend_init_c(
+                buf_at.start,
+                &buf_at.count,
+                &buf_at.datatype,
+                dest,
+                tag,
+                comm,
+                request,
+                ierror,
+            )
+        });
     }
 }
 
