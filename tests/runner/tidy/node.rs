@@ -68,7 +68,7 @@ pub fn opens_its_own_records_only() -> Outcome {
     // SAFETY: the record is leaked; no rank uses it yet.
     unsafe { (*rank).node = handle };
     // SAFETY: a complete record of the node that was opened; this test plays the rank.
-    let attach = |abi| unsafe { (api.attach)(rank, abi, null()) };
+    let attach = |abi| unsafe { (api.attach)(rank, abi, null(), null()) };
     let mpich = attach(AbiId::Mpich as u32);
     let again = attach(AbiId::Mpich as u32);
     let mpi5 = attach(AbiId::Mpi5 as u32);
