@@ -96,7 +96,7 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
         Request::Run(options) => options,
         Request::Show(options) => return show(picture::of_this_machine(&options)),
         Request::Info(options) => return show(info::all(&options)),
-        Request::Ask(ask) => return show(control::ask(ask)),
+        Request::Ask(ask) => return control::run(ask),
     };
     if options.quiet {
         voice::be_quiet();

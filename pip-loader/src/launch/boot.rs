@@ -6,6 +6,7 @@ use super::topology::Topology;
 use cohort_base::boot::{
     MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, VERSION,
 };
+use cohort_base::live::RankSample;
 use cohort_base::trace::Ring;
 use std::ffi::{CStr, CString, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -176,6 +177,37 @@ impl Node {
             }
             _ => Err(stale()),
         }
+    }
+
+    /// Whether ranks share the node image, so that there is something to see of them.
+    pub fn has_image(&self) -> bool {
+        self.api.is_some()
+    }
+
+    /// What a rank does at this moment: see [`cohort_base::live::LiveApi`].
+    pub fn glance(&self, rank: usize) -> u32 {
+        self.api.map_or(0, |api| {
+            // SAFETY: `node` came from the same image's open.
+            unsafe { (api.live.glance)(self.node, rank as u32) }
+        })
+    }
+
+    /// What a rank has done up to now.
+    pub fn sample(&self, rank: usize) -> RankSample {
+        let mut sample = RankSample::default();
+        if let Some(api) = self.api {
+            // SAFETY: `node` came from the same image's open; a valid place.
+            unsafe { (api.live.sample)(self.node, rank as u32, &raw mut sample) };
+        }
+        sample
+    }
+
+    /// How often a rank has moved something for another one.
+    pub fn hits(&self, rank: usize, victim: usize) -> u64 {
+        self.api.map_or(0, |api| {
+            // SAFETY: `node` came from the same image's open.
+            unsafe { (api.live.hits)(self.node, rank as u32, victim as u32) }
+        })
     }
 
     /// Lets the node image write its report. Call after the last rank has ended.

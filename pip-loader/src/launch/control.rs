@@ -11,19 +11,27 @@
 
 pub mod client;
 pub mod list;
+pub mod sample;
+pub mod top;
 pub mod wire;
 
-use crate::launch::Refusal;
 use crate::launch::options::Ask;
+use crate::launch::{Refusal, say, show};
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::Uid;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
+use top::Wanted;
 use wire::{Frame, HEAD, Kind, REQUEST_MAX};
+
+/// The program that shows a job on the screen. It lies beside this one, and keeps what it needs out of it.
+const VIEWER: &str = "pip-top";
 
 /// How the names of the sockets begin.
 const NAME: &str = "cohort-control-";
@@ -208,15 +216,32 @@ impl Client {
     }
 }
 
-/// Asks the jobs of this user that run; the text is the answer.
-///
-/// # Errors
-/// There is no such job, or it does not answer.
-pub(super) fn ask(ask: Ask) -> Result<String, Refusal> {
+/// Asks the jobs of this user that run, and shows what they say; the status to exit with.
+pub(super) fn run(ask: Ask) -> i32 {
     match ask {
-        Ask::Jobs => list::page(),
-        Ask::Inspect(pid) => client::ask(Some(pid), Kind::Picture),
+        Ask::Jobs => show(list::page()),
+        Ask::Inspect(pid) => show(client::ask(Some(pid), Kind::Picture)),
+        Ask::Top(wanted) => show(screen(&wanted).map(|()| String::new())),
     }
+}
+
+/// Shows a job until the user has seen enough: on the screen, or as text where there is none.
+fn screen(wanted: &Wanted) -> Result<(), Refusal> {
+    let has_screen = std::env::var_os("TERM").is_some_and(|kind| kind != "dumb");
+    if has_screen && wanted.times.is_none() && std::io::stdout().is_terminal() {
+        let own = std::env::current_exe().unwrap_or_default();
+        let viewer = own.with_file_name(VIEWER);
+        let mut command = Command::new(&viewer);
+        command.arg(wanted.delay.as_secs_f64().to_string());
+        command.arg(wanted.sort.name());
+        // It only returns if there is no such program.
+        let error = command.args(wanted.pid.map(|pid| pid.to_string())).exec();
+        say(format_args!(
+            "cannot run {}: {error}; here are tables instead",
+            viewer.display()
+        ));
+    }
+    top::write_plain(wanted)
 }
 
 fn is_passing(error: &io::Error) -> bool {

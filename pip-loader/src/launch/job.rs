@@ -2,6 +2,7 @@
 
 mod answer;
 mod gather;
+mod watch;
 
 use super::adopt::Gathering;
 use super::backtrace;
@@ -26,6 +27,7 @@ use nix::unistd::Pid;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
+use watch::Watch;
 
 /// How long ranks may take to end by themselves after SIGTERM.
 const GRACE: Duration = Duration::from_millis(250);
@@ -66,6 +68,7 @@ pub struct Job<'a> {
     command: String,
     since: SystemTime,
     control: Control,
+    watch: Watch,
 }
 
 /// The job is being ended before its time.
@@ -110,6 +113,7 @@ impl<'a> Job<'a> {
             command: std::mem::take(&mut job.command),
             since: SystemTime::now(),
             control: Control::default(),
+            watch: Watch::new(),
             gathering: (wrapper.is_some() && membership.is_alone()).then(|| Gathering::new(job)),
             guests: Guests::new(wrapper),
             membership,
@@ -239,7 +243,8 @@ impl<'a> Job<'a> {
                 let patience = self.lost.as_ref().map(|(since, _)| *since + GRACE);
                 let gathered = self.gathering.as_ref().and_then(Gathering::until);
                 let times = self.deadline.into_iter().chain(patience);
-                times.chain(gathered).chain(self.control.until()).min()
+                let asked = self.control.until().into_iter().chain(self.watch.until());
+                times.chain(gathered).chain(asked).min()
             }
         };
         let left = next.map(|at| at.saturating_duration_since(Instant::now()));

@@ -12,6 +12,7 @@ mod tests;
 mod values;
 
 use super::Refusal;
+use super::control::top::Wanted;
 use super::host_list::{self, Host, Launcher, Named};
 use super::topology::Level;
 use cohort_base::settings::nearest;
@@ -98,6 +99,8 @@ pub struct Options {
     pub ignored: Vec<String>,
     /// What to ask jobs that run, instead of running one.
     pub ask: Option<Ask>,
+    /// How `--top` shows it.
+    pub watch: Wanted,
     /// What else to tell the user.
     pub notes: Vec<String>,
     /// The words that every node gets as they were typed.
@@ -111,6 +114,8 @@ pub enum Ask {
     Jobs,
     /// `--inspect`: what all ranks of this one do.
     Inspect(i32),
+    /// `--top`: the same all the time, in numbers.
+    Top(Wanted),
 }
 
 impl Options {
@@ -283,7 +288,13 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
         return Ok(Request::Info(options));
     }
     if let Some(ask) = options.ask {
-        return Ok(Request::Ask(ask));
+        return Ok(Request::Ask(match ask {
+            Ask::Top(Wanted { pid, .. }) => Ask::Top(Wanted {
+                pid,
+                ..options.watch
+            }),
+            other => other,
+        }));
     }
     if options.topology {
         return match options.named.is_empty() {
@@ -382,6 +393,14 @@ impl<'a> Words<'a> {
         let word = self.rest.next();
         self.taken.extend(word.cloned());
         word
+    }
+
+    /// The next word, if it is a number.
+    fn next_number<T: std::str::FromStr>(&mut self) -> Option<T> {
+        let word = self.rest.as_slice().first()?;
+        let number = word.to_str()?.parse().ok()?;
+        self.next();
+        Some(number)
     }
 }
 

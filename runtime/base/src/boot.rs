@@ -7,6 +7,7 @@
 //!
 //! All of it stays mapped, at the same address, until the last rank has ended.
 
+use crate::live::LiveApi;
 use crate::trace::Ring;
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -276,6 +277,8 @@ pub struct NodeApi {
     /// for it. Called once, by the root task after all ranks ended. A singleton has nobody to
     /// help and makes no report.
     pub report: unsafe extern "C" fn(node: *mut c_void),
+    /// For a launcher that is asked what its ranks do.
+    pub live: LiveApi,
 }
 
 /// Type of the join library's exported function: makes the only rank of a node a rank of the manager's

@@ -20,6 +20,7 @@ pub mod boot;
 pub mod clock;
 pub mod combine;
 pub mod libraries;
+pub mod live;
 pub mod lock;
 mod peer;
 pub mod settings;

@@ -44,6 +44,8 @@ pub mod lifecycle;
 #[cfg(not(loom))]
 pub mod list;
 #[cfg(not(loom))]
+mod live;
+#[cfg(not(loom))]
 pub mod memory;
 pub mod message;
 #[cfg(not(loom))]

@@ -10,6 +10,7 @@
 
 extern crate alloc;
 
+mod live;
 mod symbols;
 
 use alloc::boxed::Box;
@@ -39,6 +40,7 @@ static API: NodeApi = NodeApi {
     version: VERSION,
     attach,
     report,
+    live: live::API,
 };
 
 /// Makes the node that `boot` describes; see [`cohort_base::boot::NodeOpen`].

@@ -1,11 +1,10 @@
 //! What the job tells those who ask at its control socket.
 
+use super::super::control::sample::Stage;
 use super::super::control::wire::{Frame, Kind, Record};
 use super::Job;
-use cohort_base::boot::Lifecycle;
 use nix::sys::resource::{UsageWho, getrusage};
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;
 
 /// What nobody but the kernel counts of a process.
@@ -61,6 +60,7 @@ impl Job<'_> {
         let mut control = std::mem::take(&mut self.control);
         control.serve(|request| self.answer(&request));
         self.control = control;
+        self.look();
     }
 
     /// The answer to a request.
@@ -68,7 +68,7 @@ impl Job<'_> {
         let text = match request.kind {
             Kind::Describe => self.describe_job().encode(),
             Kind::Picture => self.picture(),
-            Kind::Sample => String::new(),
+            Kind::Sample => self.sample().encode(),
         };
         text.into_bytes()
     }
@@ -104,24 +104,22 @@ impl Job<'_> {
                 self.name_of(rank),
                 started.pid,
                 process.name(),
-                self.stage(rank),
+                words(self.stage(rank)),
                 process.cpu_ms
             );
         }
         text
     }
+}
 
-    /// How far a rank has come in its use of MPI.
-    fn stage(&self, rank: usize) -> &'static str {
-        let stage = self.spawner.node.ranks[rank]
-            .lifecycle
-            .load(Ordering::Acquire);
-        match stage {
-            _ if self.spawner.server.is_some() => "in an address space of its own",
-            stage if stage == Lifecycle::Initialized as u32 => "between MPI_Init and MPI_Finalize",
-            stage if stage == Lifecycle::Finalized as u32 => "after MPI_Finalize",
-            _ => "before MPI_Init",
-        }
+/// How far a rank has come in its use of MPI.
+fn words(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Alone => "in an address space of its own",
+        Stage::Initialized => "between MPI_Init and MPI_Finalize",
+        Stage::Finalized => "after MPI_Finalize",
+        Stage::Fresh => "before MPI_Init",
+        Stage::Ended => "ended",
     }
 }
 

@@ -1,8 +1,21 @@
 //! The options that ask jobs that run already.
 
-use super::super::readers::some;
+use super::super::readers::{set, some};
 use super::super::{Ask, values};
 use super::{Row, Scope, row};
+use crate::launch::Refusal;
+use crate::launch::control::top::{Sort, Wanted};
+use std::ffi::OsStr;
+use std::time::Duration;
+
+/// The value of `--delay`.
+fn delay(option: &str, value: &OsStr) -> Result<Duration, Refusal> {
+    let what = "seconds, 0.1 to 60";
+    match values::number(option, value, what)? {
+        seconds if (0.1..=60.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(Refusal::new(format!("option {option} takes {what}"))),
+    }
+}
 
 /// All of them.
 pub static RUNNING: &[Row] = &[
@@ -21,6 +34,55 @@ pub static RUNNING: &[Row] = &[
         |r| {
             let pid = values::number(r.option, &r.words.value(r.option)?, "a process");
             some(&mut r.options.ask, pid.map(Ask::Inspect))
+        },
+    ),
+    row(
+        "--top",
+        "[=PID]",
+        Scope::Here,
+        "watch that job, or the only one: state, time in MPI, messages and steals of each rank; plain tables when piped",
+        |r| {
+            let pid = match r.words.attached.take() {
+                Some(pid) => Some(values::number(r.option, &pid, "a process")?),
+                None => r.words.next_number(),
+            };
+            let wanted = Wanted {
+                pid,
+                ..Wanted::default()
+            };
+            some(&mut r.options.ask, Ok(Ask::Top(wanted)))
+        },
+    ),
+    row(
+        "--delay",
+        "SECONDS",
+        Scope::Here,
+        "with --top: time between two tables (default 2)",
+        |r| {
+            set(
+                &mut r.options.watch.delay,
+                delay(r.option, &r.words.value(r.option)?),
+            )
+        },
+    ),
+    row(
+        "--times",
+        "N",
+        Scope::Here,
+        "with --top: end after N tables",
+        |r| {
+            let times = values::number(r.option, &r.words.value(r.option)?, "a number of tables");
+            some(&mut r.options.watch.times, times)
+        },
+    ),
+    row(
+        "--sort",
+        "rank|mpi|cpu|messages|bytes|steals|memory",
+        Scope::Here,
+        "with --top: the order of the ranks",
+        |r| {
+            let sort = values::choose(r.option, &r.words.value(r.option)?, &Sort::ALL);
+            set(&mut r.options.watch.sort, sort)
         },
     ),
 ];
