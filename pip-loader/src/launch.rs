@@ -8,6 +8,7 @@ mod backtrace;
 mod binding;
 mod boot;
 pub mod control;
+mod draw;
 mod environment;
 mod fault;
 mod guardian;
@@ -94,6 +95,9 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
             return 0;
         }
         Request::Run(options) => options,
+        Request::Draw { timelines, picture } => {
+            return show(draw::draw(&timelines, picture.as_deref()));
+        }
         Request::Show(options) => return show(picture::of_this_machine(&options)),
         Request::Info(options) => return show(info::all(&options)),
         Request::Ask(ask) => return control::run(ask),

@@ -34,6 +34,13 @@ pub enum Request {
     Info(Options),
     /// Ask jobs that run.
     Ask(Ask),
+    /// Draw timelines.
+    Draw {
+        /// Those of the nodes of a job.
+        timelines: Vec<PathBuf>,
+        /// The file of the picture.
+        picture: Option<PathBuf>,
+    },
     /// Show the machine, and where the ranks of such a job would run; programs may be missing.
     Show(Options),
 }
@@ -67,6 +74,8 @@ pub struct Options {
     pub topology: bool,
     /// `--info`: only show what is installed, how it is set and what the machine can do.
     pub info: bool,
+    /// `--draw`: only draw these timelines.
+    pub draw: Vec<PathBuf>,
     /// `--timeout`.
     pub timeout: Option<Duration>,
     /// `--no-mpi`: open no node image.
@@ -296,6 +305,9 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
             other => other,
         }));
     }
+    if !options.draw.is_empty() {
+        return draw(options);
+    }
     if options.topology {
         return match options.named.is_empty() {
             false => Err(Refusal::new(
@@ -321,6 +333,25 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
     }
     settle_hosts(&mut options, by_manager)?;
     Ok(Request::Run(options))
+}
+
+/// What follows the options of `--draw` is the picture's name.
+fn draw(options: Options) -> Result<Request, Refusal> {
+    let mut words = options.sections.iter().flat_map(|section| {
+        let program = Some(&section.program).filter(|program| !program.is_empty());
+        program.into_iter().chain(&section.arguments)
+    });
+    let picture = words.next().map(PathBuf::from);
+    match words.next() {
+        Some(more) => Err(Refusal::new(format!(
+            "--draw draws one picture; what is {} for? Timelines of other nodes have a --draw of their own",
+            more.display()
+        ))),
+        None => Ok(Request::Draw {
+            timelines: options.draw,
+            picture,
+        }),
+    }
 }
 
 /// Decides how many ranks the hosts take, and whether others than this one take part.

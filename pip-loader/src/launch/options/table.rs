@@ -192,6 +192,13 @@ pub static MAIN: &[Row] = &[
         "settings, pinning, libraries, network and kernel features here, with warnings",
         |r| set(&mut r.options.info, Ok(true)),
     ),
+    row(
+        "--draw",
+        "FILE",
+        Here,
+        "draw a timeline (COHORT_TRACE) into FILE.svg, or the file that follows: .svg or .html; one --draw for each node",
+        |r| push(&mut r.options.draw, r.words.value(r.option).map(Into::into)),
+    ),
     row("--version -V", "", Here, "the version", |r| {
         print(r, text::version())
     }),
